@@ -1,0 +1,221 @@
+//! What later stages would otherwise have to guess: mounts, links, libraries, search variables, file identities.
+
+use crate::{Execution, Nanos, PathId, Process, ProcessId, Thread};
+use serde::{Deserialize, Serialize};
+
+/// A mount of the recording. Range: index into [`Context::mounts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MountId(pub u16);
+
+/// Who answers operations on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServedBy {
+    /// A server that other nodes share.
+    Network,
+    /// An image mounted by quell.
+    Quell,
+    /// This node alone.
+    Local,
+}
+
+impl ServedBy {
+    /// Judges a file system by its type as `/proc/self/mountinfo` names it. An unknown type counts as local: it is
+    /// then never frozen unasked.
+    pub fn of_type(kind: &str) -> Self {
+        match kind {
+            "fuse.quell" => Self::Quell,
+            kind if NETWORK_TYPES.contains(&kind) => Self::Network,
+            _ => Self::Local,
+        }
+    }
+
+    /// The word in JSON and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Quell => "quell",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// File-system types whose metadata another machine serves. Not part of the format: the trace keeps the type.
+const NETWORK_TYPES: &[&str] = &[
+    "lustre", "gpfs", "nfs", "nfs4", "beegfs", "ceph", "cifs", "smb3", "smbfs", "afs", "9p", "virtiofs", "panfs",
+    "pvfs2", "orangefs", "wekafs", "dvs", "cvmfs", "ocfs2", "gfs2", "lizardfs", "fuse.mfs", "fuse.moosefs",
+    "fuse.lizardfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse", "fuse.sshfs", "fuse.juicefs", "fuse.cvmfs2",
+    "fuse.dfuse", "fuse.beegfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.quobyte", "fuse.hdfs",
+    "fuse.daos", "fuse.afs", "fuse.saunafs",
+];
+
+/// A mount as the recorded processes saw it. Source: `proc_pid_mountinfo(5)`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// The mount namespace, by its inode number.
+    pub namespace: u64,
+    /// Where it is mounted; escaped if not text.
+    pub mount_point: String,
+    /// The subtree of the file system that is mounted.
+    pub root: String,
+    /// The file-system type.
+    pub kind: String,
+    /// What is mounted: a device, a server's export.
+    pub source: String,
+    /// The device number, as `st_dev` gives it.
+    pub device: u64,
+    /// Mount options of the mount and of the file system.
+    pub options: String,
+}
+
+impl Mount {
+    /// Who answers operations on it.
+    pub fn served_by(&self) -> ServedBy {
+        ServedBy::of_type(&self.kind)
+    }
+}
+
+/// Which mount namespace a process saw, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceChange {
+    /// The process; its later children inherit.
+    pub process: ProcessId,
+    /// Since when.
+    pub at: Nanos,
+    /// The mount namespace, by its inode number.
+    pub namespace: u64,
+}
+
+/// A symbolic link met on the way of a recorded path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolicLink {
+    /// Where the link lies: absolute, its directory free of links.
+    pub path: PathId,
+    /// What it holds, as `readlink(2)` gives it; escaped if not text.
+    pub target: String,
+}
+
+/// The identity of a file at its first successful open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The file, resolved.
+    pub path: PathId,
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// `st_mode`.
+    pub mode: u32,
+    /// `st_size`. Unit: bytes.
+    pub size: u64,
+    /// `st_mtim` in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// How a loaded program or library asks for others. Source: `elf(5)`, `ld.so(8)`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElfFile {
+    /// The file, resolved.
+    pub path: PathId,
+    /// The program interpreter; `None` for a library or a static program.
+    pub interpreter: Option<String>,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
+    /// `DT_NEEDED`, in file order.
+    pub needed: Vec<String>,
+    /// `DT_RPATH`, unexpanded.
+    pub rpath: Option<String>,
+    /// `DT_RUNPATH`, unexpanded.
+    pub runpath: Option<String>,
+}
+
+/// A variable that steers a search, as a program was started with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    /// Index into [`Context::executions`].
+    pub execution: u32,
+    /// Its name.
+    pub name: String,
+    /// Its value; escaped if not text.
+    pub value: String,
+}
+
+/// How a file is spread over the servers of its file system, where that tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stripe {
+    /// The file, resolved.
+    pub path: PathId,
+    /// Over how many object storage targets.
+    pub count: u32,
+    /// Unit: bytes.
+    pub size: u64,
+}
+
+/// A descriptor that the command was started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InheritedFd {
+    /// Its number.
+    pub fd: i32,
+    /// The file; `None` for a pipe, socket or anonymous file.
+    pub path: Option<PathId>,
+}
+
+/// Everything about a recording beside its events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// Shape: indexed by [`crate::ProcessId`]; the command itself first.
+    pub processes: Vec<Process>,
+    /// Shape: indexed by [`crate::ThreadId`].
+    pub threads: Vec<Thread>,
+    /// Shape: sorted by time.
+    pub executions: Vec<Execution>,
+    /// Shape: indexed by [`MountId`]; within a namespace in the order of mountinfo, later mounts over earlier.
+    pub mounts: Vec<Mount>,
+    /// Shape: sorted by time; the command's own namespace first.
+    pub namespaces: Vec<NamespaceChange>,
+    /// Where the command was started.
+    pub working_directory: Option<PathId>,
+    /// Descriptors the command was started with.
+    pub inherited: Vec<InheritedFd>,
+    /// Shape: one a link.
+    pub links: Vec<SymbolicLink>,
+    /// Shape: one a file.
+    pub files: Vec<FileIdentity>,
+    /// Shape: one a loaded file.
+    pub elf_files: Vec<ElfFile>,
+    /// Shape: sorted by execution and name.
+    pub variables: Vec<Variable>,
+    /// Shape: one a file.
+    pub stripes: Vec<Stripe>,
+}
+
+/// Variables that steer a search and are kept in a trace; never the whole environment. Not part of the format.
+pub const SEARCH_VARIABLES: &[&str] = &[
+    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_BIND_NOW", "LD_HWCAP_MASK", "GLIBC_TUNABLES",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+    "PYTHONSAFEPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONHASHSEED", "VIRTUAL_ENV", "CONDA_PREFIX",
+    "JULIA_LOAD_PATH", "JULIA_DEPOT_PATH", "JULIA_PROJECT", "PERL5LIB", "PERLLIB", "R_LIBS", "R_LIBS_USER",
+    "R_LIBS_SITE", "R_HOME", "LUA_PATH", "LUA_CPATH", "MODULEPATH", "MODULESHOME", "MODULERCFILE", "LMOD_RC",
+    "NODE_PATH", "CLASSPATH", "JAVA_HOME", "GOPATH", "TCLLIBPATH", "TCL_LIBRARY", "GEM_PATH",
+    "RUBYLIB", "HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR", "LOCPATH", "LANG", "LC_ALL", "TZDIR",
+    "OMP_NUM_THREADS",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_is_judged_by_its_type() {
+        for (kind, expected) in [
+            ("lustre", ServedBy::Network),
+            ("fuse.mfs", ServedBy::Network),
+            ("fuse.quell", ServedBy::Quell),
+            ("ext4", ServedBy::Local),
+            ("fuse.never-heard-of", ServedBy::Local),
+        ] {
+            assert_eq!(ServedBy::of_type(kind), expected, "{kind}");
+        }
+    }
+}

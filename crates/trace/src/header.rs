@@ -1,0 +1,74 @@
+//! The JSON header of a recording: what was run, by whom, how it ended, and whether the recording is whole.
+
+use crate::{Exit, NodeId, RankId};
+use serde::{Deserialize, Serialize};
+
+/// First field of every header. Part of the format.
+pub const FORMAT: &str = "quell-trace";
+
+/// Version of the format. Readers accept this and all earlier ones, and refuse later ones by name.
+pub const VERSION: u32 = 1;
+
+/// Whether everything that happened is in the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Completeness {
+    /// The recorder finished.
+    Complete,
+    /// The recorder was ended early: the last events may be missing.
+    Partial,
+}
+
+/// What is known about the recorder itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecorderFacts {
+    /// The engine, such as `ptrace`, or `strace` for an imported log.
+    pub engine: String,
+    /// The version of quell.
+    pub version: String,
+    /// Events in the recording.
+    pub events: u64,
+    /// Events that happened and are not in the recording.
+    pub lost: u64,
+    /// Why, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The header of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The version it was written with. Range: 1 to [`VERSION`].
+    pub version: u32,
+    /// Whether the recording is whole.
+    pub completeness: Completeness,
+    /// The command with its arguments; bytes that are not text are escaped.
+    pub command: Vec<String>,
+    /// Where it was started; escaped.
+    pub working_directory: String,
+    /// How it ended; `None` in a partial recording.
+    pub exit: Option<Exit>,
+    /// When it began. Unit: seconds since 1970.
+    pub began: f64,
+    /// How long it took. Unit: seconds; `None` in a partial recording.
+    pub seconds: Option<f64>,
+    /// The recorder.
+    pub recorder: RecorderFacts,
+    /// The node's name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// The machine's architecture, such as `x86_64`.
+    pub architecture: String,
+    /// The user who recorded.
+    pub user: u32,
+    /// The rank, under a launcher.
+    pub rank: Option<RankId>,
+    /// How many ranks the job had.
+    pub ranks: Option<u32>,
+    /// The node's number in the job, where the launcher tells.
+    pub node: Option<NodeId>,
+    /// Job and step as the launcher names them.
+    pub job: Option<String>,
+}

@@ -1,0 +1,94 @@
+//! Paths are bytes, stored once and named by number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A path of a recording. Range: index into its [`PathTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct PathId(pub u32);
+
+/// Every distinct path of a recording, as given by the program or as resolved.
+#[derive(Clone, Debug, Default)]
+pub struct PathTable {
+    paths: Vec<Arc<[u8]>>,
+    ids: HashMap<Arc<[u8]>, PathId>,
+}
+
+impl PathTable {
+    /// The number of `path`, which is added when it is new.
+    pub fn intern(&mut self, path: &[u8]) -> PathId {
+        if let Some(&id) = self.ids.get(path) {
+            return id;
+        }
+        let id = PathId(self.paths.len() as u32);
+        let shared: Arc<[u8]> = path.into();
+        self.paths.push(Arc::clone(&shared));
+        self.ids.insert(shared, id);
+        id
+    }
+
+    /// The number of `path`, if it is known.
+    pub fn find(&self, path: &[u8]) -> Option<PathId> {
+        self.ids.get(path).copied()
+    }
+
+    /// The bytes of a path; empty for a number that this table never gave.
+    pub fn bytes(&self, id: PathId) -> &[u8] {
+        self.paths.get(id.0 as usize).map_or(&[], |path| path)
+    }
+
+    /// The path for people: bytes that are not UTF-8, and control characters, are escaped as `\xNN`.
+    pub fn display(&self, id: PathId) -> String {
+        escape(self.bytes(id))
+    }
+
+    /// Every path. Shape: sorted by number, without gaps.
+    pub fn iter(&self) -> impl Iterator<Item = (PathId, &[u8])> {
+        self.paths.iter().enumerate().map(|(index, path)| (PathId(index as u32), &**path))
+    }
+
+    /// How many paths there are.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
+/// Bytes as text for people: what is not printable UTF-8 becomes `\xNN`.
+pub fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character.is_control() {
+                true => text.extend(character.to_string().bytes().map(|byte| format!("\\x{byte:02x}"))),
+                false => text.push(character),
+            }
+        }
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_stored_once() {
+        let mut table = PathTable::default();
+        let first = table.intern(b"/usr/lib");
+        assert_eq!(table.intern(b"/usr/lib"), first);
+        assert_ne!(table.intern(b"/usr"), first);
+        assert_eq!((table.bytes(first), table.len()), (&b"/usr/lib"[..], 2));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_escaped() {
+        assert_eq!(escape(b"a\xffb\n\xc3\xa9"), "a\\xffb\\x0a\u{e9}");
+    }
+}

@@ -1,0 +1,303 @@
+//! The spool: what the recorder appends while the program runs, readable up to its last whole record.
+//!
+//! ```text
+//! magic "QSPOOL01", then records
+//!   1 | length u32 | path bytes          its number is how many came before
+//!   2 | event, EVENT_LENGTH bytes        little endian, fields in the order of `encode`
+//!   3 | length u32 | JSON of a Note
+//! ```
+//! A record that is cut off by the recorder's end is ignored. The spool lives only until the recorder finishes; it
+//! is no format for other programs.
+
+use super::TraceError;
+use crate::context::{InheritedFd, NamespaceChange};
+use crate::{
+    Bytes, Call, Errno, Event, Execution, Exit, Fd, Mount, Nanos, Outcome, PathId, PathTable, Process, ProcessId,
+    Thread, ThreadId,
+};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"QSPOOL01";
+const PATH: u8 = 1;
+const EVENT: u8 = 2;
+const NOTE: u8 = 3;
+/// Bytes of an encoded event.
+const EVENT_LENGTH: usize = 76;
+/// No path is longer (`PATH_MAX` is 4096, `readlink` content too) and no note: stops a damaged length.
+const LONGEST: u32 = 64 << 20;
+/// An absent path, mount or offset.
+const ABSENT: u32 = u32::MAX;
+const NO_OFFSET: i64 = i64::MIN;
+/// A return value that no call gives: the call did not return.
+const UNFINISHED: i64 = i64::MIN;
+
+/// Everything but paths and events, in the order in which it became known.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Note {
+    Process(Process),
+    Thread(Thread),
+    Ended { process: ProcessId, at: Nanos, exit: Option<Exit> },
+    Execution(Execution, Vec<(String, String)>),
+    Mounts(Vec<Mount>),
+    Namespace(NamespaceChange),
+    WorkingDirectory(PathId),
+    Inherited(InheritedFd),
+    /// Of the event written last.
+    Identity { device: u64, inode: u64, mode: u32, size: u64, modified: i64 },
+}
+
+/// One record, read back.
+#[derive(Debug)]
+pub(crate) enum Record {
+    Event(Event),
+    Note(Note),
+}
+
+#[derive(Debug)]
+pub(crate) struct SpoolWriter {
+    file: BufWriter<File>,
+    path: PathBuf,
+    flushed: Nanos,
+}
+
+/// Records are handed to the kernel at least this often, measured by the events' own times, so that a recorder
+/// that is killed loses little.
+const FLUSH_EVERY: Nanos = Nanos(200_000_000);
+
+impl SpoolWriter {
+    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
+        let file = File::options().write(true).create_new(true).open(path).map_err(TraceError::io("create", path))?;
+        let mut spool =
+            Self { file: BufWriter::with_capacity(1 << 18, file), path: path.to_owned(), flushed: Nanos(0) };
+        spool.put(MAGIC)?;
+        Ok(spool)
+    }
+
+    pub(crate) fn path(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
+        self.put_long(PATH, bytes)
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) -> Result<(), TraceError> {
+        let mut record = [0; 1 + EVENT_LENGTH];
+        record[0] = EVENT;
+        encode(event, &mut record[1..]);
+        self.put(&record)?;
+        if event.end().since(self.flushed) >= FLUSH_EVERY {
+            self.flushed = event.end();
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn note(&mut self, note: &Note) -> Result<(), TraceError> {
+        let json = serde_json::to_vec(note).map_err(|error| TraceError::damaged(&self.path, error))?;
+        self.put_long(NOTE, &json)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), TraceError> {
+        self.file.flush().map_err(TraceError::io("write", &self.path))
+    }
+
+    fn put_long(&mut self, tag: u8, bytes: &[u8]) -> Result<(), TraceError> {
+        self.put(&[tag])?;
+        self.put(&(bytes.len() as u32).to_le_bytes())?;
+        self.put(bytes)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
+        self.file.write_all(bytes).map_err(TraceError::io("write", &self.path))
+    }
+}
+
+/// Reads a spool from its begin; paths go into a table on the way.
+#[derive(Debug)]
+pub(crate) struct SpoolReader {
+    file: BufReader<File>,
+    path: PathBuf,
+}
+
+impl SpoolReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(TraceError::io("open", path))?;
+        let mut reader = Self { file: BufReader::with_capacity(1 << 18, file), path: path.to_owned() };
+        let mut magic = [0; 8];
+        match reader.fill(&mut magic)? {
+            true if &magic == MAGIC => Ok(reader),
+            _ => Err(TraceError::damaged(path, "it does not begin as a spool does")),
+        }
+    }
+
+    /// The next record; `None` at the end, or at a record that was cut off.
+    pub(crate) fn next(&mut self, paths: &mut PathTable) -> Result<Option<Record>, TraceError> {
+        loop {
+            let mut tag = [0];
+            if !self.fill(&mut tag)? {
+                return Ok(None);
+            }
+            match tag[0] {
+                PATH => match self.long()? {
+                    Some(bytes) => _ = paths.intern(&bytes),
+                    None => return Ok(None),
+                },
+                EVENT => {
+                    let mut bytes = [0; EVENT_LENGTH];
+                    if !self.fill(&mut bytes)? {
+                        return Ok(None);
+                    }
+                    let event = decode(&bytes).ok_or_else(|| TraceError::damaged(&self.path, "unknown call"))?;
+                    return Ok(Some(Record::Event(event)));
+                }
+                NOTE => {
+                    let Some(bytes) = self.long()? else { return Ok(None) };
+                    let note = serde_json::from_slice(&bytes).map_err(|error| TraceError::damaged(&self.path, error))?;
+                    return Ok(Some(Record::Note(note)));
+                }
+                other => return Err(TraceError::damaged(&self.path, format!("unknown record {other}"))),
+            }
+        }
+    }
+
+    fn long(&mut self) -> Result<Option<Vec<u8>>, TraceError> {
+        let mut length = [0; 4];
+        if !self.fill(&mut length)? {
+            return Ok(None);
+        }
+        let length = u32::from_le_bytes(length);
+        if length > LONGEST {
+            return Err(TraceError::damaged(&self.path, format!("a record of {length} bytes")));
+        }
+        let mut bytes = Vec::new();
+        let read = (&mut self.file).take(u64::from(length)).read_to_end(&mut bytes);
+        let read = read.map_err(TraceError::io("read", &self.path))?;
+        Ok((read == length as usize).then_some(bytes))
+    }
+
+    /// Fills `bytes`; false when the file ends first.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, TraceError> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let available = self.file.fill_buf().map_err(TraceError::io("read", &self.path))?;
+            if available.is_empty() {
+                return Ok(false);
+            }
+            let take = available.len().min(bytes.len() - filled);
+            bytes[filled..filled + take].copy_from_slice(&available[..take]);
+            self.file.consume(take);
+            filled += take;
+        }
+        Ok(true)
+    }
+}
+
+fn encode(event: &Event, bytes: &mut [u8]) {
+    let result = match event.outcome {
+        Outcome::Success(value) => value,
+        Outcome::Failure(errno) => -i64::from(errno.0),
+        Outcome::Unfinished => UNFINISHED,
+    };
+    let id = |id: Option<PathId>| id.map_or(ABSENT, |id| id.0).to_le_bytes();
+    let mut at = 0;
+    let mut put = |field: &[u8]| {
+        bytes[at..at + field.len()].copy_from_slice(field);
+        at += field.len();
+    };
+    put(&event.start.0.to_le_bytes());
+    put(&event.duration.0.to_le_bytes());
+    put(&result.to_le_bytes());
+    put(&event.flags.to_le_bytes());
+    put(&event.size.0.to_le_bytes());
+    put(&event.offset.unwrap_or(NO_OFFSET).to_le_bytes());
+    put(&event.process.0.to_le_bytes());
+    put(&event.thread.0.to_le_bytes());
+    put(&(event.call as u32).to_le_bytes());
+    put(&event.fd.0.to_le_bytes());
+    put(&event.fd2.0.to_le_bytes());
+    put(&id(event.path));
+    put(&id(event.path2));
+}
+
+fn decode(bytes: &[u8; EVENT_LENGTH]) -> Option<Event> {
+    let mut rest = &bytes[..];
+    let mut long = || {
+        let (head, tail) = rest.split_first_chunk::<8>()?;
+        rest = tail;
+        Some(u64::from_le_bytes(*head))
+    };
+    let (start, duration, result) = (Nanos(long()?), Nanos(long()?), long()? as i64);
+    let (flags, size, offset) = (long()?, Bytes(long()?), long()? as i64);
+    let mut word = || {
+        let (head, tail) = rest.split_first_chunk::<4>()?;
+        rest = tail;
+        Some(u32::from_le_bytes(*head))
+    };
+    let (process, thread) = (ProcessId(word()?), ThreadId(word()?));
+    let call = *Call::ALL.get(word()? as usize)?;
+    let (fd, fd2) = (Fd(word()? as i32), Fd(word()? as i32));
+    let id = |word: u32| (word != ABSENT).then_some(PathId(word));
+    let (path, path2) = (id(word()?), id(word()?));
+    let outcome = match result {
+        UNFINISHED => Outcome::Unfinished,
+        -4095..=-1 => Outcome::Failure(Errno(-result as u16)),
+        value => Outcome::Success(value),
+    };
+    let offset = (offset != NO_OFFSET).then_some(offset);
+    let event = Event::new(call);
+    Some(Event { start, duration, process, thread, outcome, fd, fd2, path, path2, flags, size, offset, ..event })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn any_event()(
+            times in any::<(u32, u32)>(), call in 0..Call::ALL.len(), result in -4095i64..1 << 40,
+            ids in any::<(u32, u32)>(), fds in any::<(i32, i32)>(),
+            paths in proptest::option::of((0u32..1 << 20, 0u32..1 << 20)), flags in any::<u64>(),
+            size in any::<u64>(), offset in proptest::option::of(0i64..i64::MAX),
+        ) -> Event {
+            Event {
+                start: Nanos(times.0.into()), duration: Nanos(times.1.into()),
+                process: ProcessId(ids.0), thread: ThreadId(ids.1),
+                outcome: Outcome::from_return_value(result), fd: Fd(fds.0), fd2: Fd(fds.1),
+                path: paths.map(|p| PathId(p.0)), path2: paths.map(|p| PathId(p.1)),
+                flags, size: Bytes(size), offset, ..Event::new(Call::ALL[call])
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_reads_back_as_written(event in any_event()) {
+            let mut bytes = [0; EVENT_LENGTH];
+            encode(&event, &mut bytes);
+            prop_assert_eq!(decode(&bytes), Some(event));
+        }
+    }
+
+    #[test]
+    fn a_cut_spool_reads_up_to_its_last_whole_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("spool");
+        let mut spool = SpoolWriter::create(&file).unwrap();
+        spool.path(b"/a").unwrap();
+        spool.event(&Event::new(Call::Open)).unwrap();
+        spool.event(&Event::new(Call::Close)).unwrap();
+        spool.flush().unwrap();
+        let whole = std::fs::read(&file).unwrap();
+        for length in 8..whole.len() {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            let mut paths = PathTable::default();
+            let mut reader = SpoolReader::open(&file).unwrap();
+            let mut events = 0;
+            while reader.next(&mut paths).unwrap().is_some() {
+                events += 1;
+            }
+            assert_eq!(events, length.saturating_sub(8 + 7) / (1 + EVENT_LENGTH), "cut at {length}");
+        }
+    }
+}

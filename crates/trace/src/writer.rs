@@ -1,0 +1,304 @@
+//! Writes a recording: first a spool that survives the recorder's death, at the end the Parquet files.
+
+use crate::context::{InheritedFd, NamespaceChange};
+use crate::resolve::{Links, Resolver};
+use crate::store::spool::{Note, Record, SpoolReader, SpoolWriter};
+use crate::store::{events::EventWriter, tables};
+use crate::{
+    Completeness, Context, ElfFile, Event, Execution, Exit, FileIdentity, Header, Mount, Nanos, PathId, PathTable,
+    Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
+};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A recording being written.
+///
+/// Everything given to it reaches the spool in order. [`Writer::finish`] turns the spool into Parquet files; when
+/// that is never called, because the recorder was killed, [`crate::Recording::open`] reads the spool.
+#[derive(Debug)]
+pub struct Writer {
+    directory: PathBuf,
+    header: Header,
+    spool: SpoolWriter,
+    paths: PathTable,
+    processes: u32,
+    threads: u32,
+    events: u64,
+}
+
+/// What the recorder knows at the end, and what only it may ask of the recorded file systems.
+pub trait Finish: Links {
+    /// The dynamic section of an executable or library; `None` when it is not ELF or cannot be read.
+    fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile>;
+    /// The striping of a file; `None` where the file system does not tell.
+    fn stripe(&mut self, id: PathId, path: &[u8]) -> Option<Stripe>;
+}
+
+/// How the recording ended.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// How the command ended.
+    pub exit: Exit,
+    /// How long it took.
+    pub took: Nanos,
+    /// Events that happened and are not recorded.
+    pub lost: u64,
+    /// Why, and other things a reader of the trace must know; one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Writer {
+    /// Creates the directory (mode 0700) with a header that says `partial`, and an empty spool.
+    ///
+    /// # Errors
+    /// [`TraceError::Exists`] when something is there already; [`TraceError::Io`] when it cannot be written.
+    pub fn create(directory: &Path, header: Header) -> Result<Self, TraceError> {
+        std::fs::DirBuilder::new().mode(0o700).create(directory).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => TraceError::Exists { path: directory.to_owned() },
+            _ => TraceError::io("create", directory)(error),
+        })?;
+        let begin = || {
+            write_header(directory, &header)?;
+            SpoolWriter::create(&directory.join("spool"))
+        };
+        let spool = begin().inspect_err(|_| _ = std::fs::remove_dir_all(directory))?;
+        let directory = directory.to_owned();
+        Ok(Self { directory, header, spool, paths: PathTable::default(), processes: 0, threads: 0, events: 0 })
+    }
+
+    /// The number of a path as the program gave it.
+    ///
+    /// # Errors
+    /// [`TraceError::Io`] as for all appends: usually a full disk.
+    pub fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError> {
+        let known = self.paths.len();
+        let id = self.paths.intern(bytes);
+        if id.0 as usize == known {
+            self.spool.path(bytes)?;
+        }
+        Ok(id)
+    }
+
+    /// Appends a call that ended.
+    pub fn event(&mut self, event: &Event) -> Result<(), TraceError> {
+        self.events += 1;
+        self.spool.event(event)
+    }
+
+    /// The identity of the file that the event appended last has opened.
+    pub fn identity(&mut self, file: &OpenedFile) -> Result<(), TraceError> {
+        let &OpenedFile { device, inode, mode, size, modified } = file;
+        self.spool.note(&Note::Identity { device, inode, mode, size, modified })
+    }
+
+    /// Appends a process; the first is the command itself.
+    pub fn process(&mut self, process: Process) -> Result<ProcessId, TraceError> {
+        self.spool.note(&Note::Process(process))?;
+        self.processes += 1;
+        Ok(ProcessId(self.processes - 1))
+    }
+
+    /// Appends a thread, also the first of each process.
+    pub fn thread(&mut self, thread: Thread) -> Result<ThreadId, TraceError> {
+        self.spool.note(&Note::Thread(thread))?;
+        self.threads += 1;
+        Ok(ThreadId(self.threads - 1))
+    }
+
+    /// Says that a process ended.
+    pub fn ended(&mut self, process: ProcessId, at: Nanos, exit: Option<Exit>) -> Result<(), TraceError> {
+        self.spool.note(&Note::Ended { process, at, exit })?;
+        self.spool.flush()
+    }
+
+    /// Appends a successful `execve` with the search variables the program was started with.
+    pub fn execution(&mut self, execution: Execution, variables: Vec<(String, String)>) -> Result<(), TraceError> {
+        self.spool.note(&Note::Execution(execution, variables))
+    }
+
+    /// Appends the mounts of a namespace, in the order of mountinfo.
+    pub fn mounts(&mut self, mounts: Vec<Mount>) -> Result<(), TraceError> {
+        self.spool.note(&Note::Mounts(mounts))
+    }
+
+    /// Says which mount namespace a process sees from now on.
+    pub fn namespace(&mut self, change: NamespaceChange) -> Result<(), TraceError> {
+        self.spool.note(&Note::Namespace(change))
+    }
+
+    /// Says where the command was started.
+    pub fn working_directory(&mut self, path: PathId) -> Result<(), TraceError> {
+        self.spool.note(&Note::WorkingDirectory(path))
+    }
+
+    /// Appends a descriptor that the command was started with.
+    pub fn inherited(&mut self, fd: InheritedFd) -> Result<(), TraceError> {
+        self.spool.note(&Note::Inherited(fd))
+    }
+
+    /// The number of events appended so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Ends the recording: resolves every path, writes the Parquet files and the final header, removes the spool.
+    /// When it fails, the spool is left and the trace can be read as a partial one.
+    pub fn finish(mut self, ending: Ending, ask: &mut dyn Finish) -> Result<Header, TraceError> {
+        self.spool.flush()?;
+        let spool = self.directory.join("spool");
+        let mut loaded = load_context(&spool)?;
+        let mut resolver = Resolver::new(&loaded.context);
+        let mut events = EventWriter::create(&self.directory.join("events.parquet"))?;
+        let mut files = Files::default();
+        for_each(&spool, &mut PathTable::default(), |record| {
+            match record {
+                Record::Event(mut event) => {
+                    resolver.resolve(&mut loaded.paths, ask, &mut event);
+                    files.seen(&event);
+                    events.write(&event)?;
+                }
+                Record::Note(note) => files.note(&note),
+            }
+            Ok(())
+        })?;
+        events.finish()?;
+        let links = resolver.into_links(&mut loaded.paths);
+        loaded.context.links = links;
+        loaded.context.files = files.identities;
+        for path in files.loaded {
+            loaded.context.elf_files.extend(ask.elf(path, loaded.paths.bytes(path)));
+        }
+        for file in &loaded.context.files {
+            loaded.context.stripes.extend(ask.stripe(file.path, loaded.paths.bytes(file.path)));
+        }
+        tables::write(&self.directory, &loaded.paths, &loaded.context)?;
+        self.header.completeness = Completeness::Complete;
+        self.header.exit = Some(ending.exit);
+        self.header.seconds = Some(ending.took.as_seconds());
+        self.header.recorder.events = self.events;
+        self.header.recorder.lost = ending.lost;
+        self.header.recorder.notes = ending.notes;
+        write_header(&self.directory, &self.header)?;
+        std::fs::remove_file(&spool).map_err(TraceError::io("remove", &spool))?;
+        Ok(self.header)
+    }
+}
+
+/// What `fstat` said of a file at its first successful open.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenedFile {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// `st_mode`.
+    pub mode: u32,
+    /// `st_size`. Unit: bytes.
+    pub size: u64,
+    /// `st_mtim` in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// Collects, on the way through the events, the files with an identity and those that were loaded as code.
+#[derive(Debug, Default)]
+struct Files {
+    last: Option<PathId>,
+    known: std::collections::HashSet<PathId>,
+    identities: Vec<FileIdentity>,
+    loaded: std::collections::BTreeSet<PathId>,
+}
+
+/// `PROT_EXEC` in the protection half of an `mmap` event's flags.
+const MAPPED_FOR_EXECUTION: u64 = 4 << 32;
+
+impl Files {
+    fn seen(&mut self, event: &Event) {
+        use crate::{Call, Class};
+        self.last = event.target;
+        let loads = match event.call {
+            Call::Mmap => event.flags & MAPPED_FOR_EXECUTION != 0,
+            call => call.class() == Class::Exec,
+        };
+        if loads && event.outcome.is_success() {
+            self.loaded.extend(event.target);
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        if let (&Note::Identity { device, inode, mode, size, modified }, Some(path)) = (note, self.last)
+            && self.known.insert(path)
+        {
+            self.identities.push(FileIdentity { path, device, inode, mode, size, modified });
+        }
+    }
+}
+
+/// Paths and context of a spool; its events are read in a pass of their own, so that memory does not grow with them.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) paths: PathTable,
+    pub(crate) context: Context,
+    pub(crate) events: u64,
+}
+
+pub(crate) fn load_context(spool: &Path) -> Result<Loaded, TraceError> {
+    let mut loaded = Loaded::default();
+    let mut paths = PathTable::default();
+    for_each(spool, &mut paths, |record| {
+        match record {
+            Record::Event(_) => loaded.events += 1,
+            Record::Note(note) => apply(note, &mut loaded.context),
+        }
+        Ok(())
+    })?;
+    loaded.paths = paths;
+    Ok(loaded)
+}
+
+pub(crate) fn for_each(
+    spool: &Path,
+    paths: &mut PathTable,
+    mut each: impl FnMut(Record) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    let mut reader = SpoolReader::open(spool)?;
+    while let Some(record) = reader.next(paths)? {
+        each(record)?;
+    }
+    Ok(())
+}
+
+fn apply(note: Note, context: &mut Context) {
+    match note {
+        Note::Process(process) => context.processes.push(process),
+        Note::Thread(thread) => context.threads.push(thread),
+        Note::Ended { process, at, exit } => {
+            if let Some(process) = context.processes.get_mut(process.0 as usize) {
+                (process.end, process.exit) = (Some(at), exit);
+            }
+        }
+        Note::Execution(execution, variables) => {
+            let number = context.executions.len() as u32;
+            context.executions.push(execution);
+            let variables = variables.into_iter();
+            context.variables.extend(variables.map(|(name, value)| crate::Variable { execution: number, name, value }));
+        }
+        Note::Mounts(mounts) => context.mounts.extend(mounts),
+        Note::Namespace(change) => context.namespaces.push(change),
+        Note::WorkingDirectory(path) => context.working_directory = Some(path),
+        Note::Inherited(fd) => context.inherited.push(fd),
+        Note::Identity { .. } => {}
+    }
+}
+
+/// Writes the header under another name and renames it, so that a reader never sees half of one.
+fn write_header(directory: &Path, header: &Header) -> Result<(), TraceError> {
+    let (path, aside) = (directory.join("header.json"), directory.join("header.json.new"));
+    let mut json = serde_json::to_string_pretty(header).map_err(|error| TraceError::damaged(&path, error))?;
+    json.push('\n');
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        std::io::Write::write_all(&mut file, json.as_bytes())?;
+        std::fs::rename(&aside, &path)
+    };
+    write().map_err(TraceError::io("write", &path))
+}
