@@ -1,2 +1,25 @@
-//! placeholder
+//! The image: a standard EROFS file system with quell's own index in it, written, read and checked here.
+//!
+//! An image holds what a program looks at when it starts: names, attributes, content, and what is not there.
+//! Each root lies at its original absolute path (`/lustre/sw/env` is `/lustre/sw/env` in the image), its
+//! ancestors are directories with the original's attributes, and `/.quell/index` lies beside them. So the
+//! kernel, `erofsfuse` and containers can mount it when quell is not there, and `fsck.erofs` checks it.
+//!
+//! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
+//!
+//! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
 #![forbid(unsafe_code)]
+
+mod bytes;
+pub mod erofs;
+mod error;
+mod image;
+pub mod index;
+mod model;
+
+pub use erofs::xattr::{Xattr, Xattrs, is_expressible};
+pub use error::{Corrupt, Fault, OpenError};
+pub use image::{Content, Entries, Entry, Image, Lookup};
+pub use index::Identity;
+pub use index::read::{Absences, Index, Place, Totals};
+pub use model::{Attributes, Coverage, Device, Kind, Nid, Timestamp, Use};
