@@ -1,0 +1,429 @@
+"""The rig itself: what `up`, `policy`, `latency`, `exec`, `counters` and `down` do."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from . import kernel, moosefs, processes, wire
+from .counters import Totals
+from .errors import RigError
+from .moosefs import MOUNT_POINT, Master
+from .processes import TOKEN_VARIABLE, Process
+from .state import Directory, State, boot_id
+
+SERVER_ADDRESS = "10.71.0.1"
+_PREFIX = 16
+MOST_NODES = 250
+
+_DEVICE = "wire0"
+
+# Large enough that the header of each packet costs nothing; offload makes packets of 64 KiB of it anyway.
+_MTU = 9000
+
+# In MiB: the filled file system takes about 900.
+_SPACE_EMPTY, _SPACE_FILLED = 2048, 128
+
+# What a node gets: its own shared memory, as a machine has; its own /dev/fuse that ordinary users may open, as
+# production systems have it, without changing the host's. `sleep` then holds the namespaces.
+_HOLD = """\
+hostname "$1"
+mount -t tmpfs -o size=50%,mode=1777,nosuid tmpfs /dev/shm
+mknod -m 666 /dev/shm/.fuse c 10 229 && mount --bind /dev/shm/.fuse /dev/fuse && rm /dev/shm/.fuse
+exec sleep infinity
+"""
+
+# Windows that fill 1 ms at 10 Gbit/s many times over; no slow start after each pause; nothing remembered of earlier
+# connections; no IPv6, whose neighbour discovery would be dropped anyway. Reno, as BBR, a default elsewhere, paces by
+# timers, and any other may be forbidden to a namespace; nothing is lost on the wire, so it has nothing to decide.
+_SYSCTLS = {
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+    "net/ipv4/tcp_rmem": "4096 4194304 67108864",
+    "net/ipv4/tcp_wmem": "4096 4194304 67108864",
+    "net/ipv4/tcp_slow_start_after_idle": "0",
+    "net/ipv4/tcp_no_metrics_save": "1",
+    "net/ipv4/tcp_congestion_control": "reno",
+}
+
+
+def node_address(node: int) -> str:
+    """Address of a node on the wire."""
+    return f"10.71.1.{node}"
+
+
+def _holder(node: int) -> str:
+    return "server" if node == 0 else f"node {node}"
+
+
+class Rig:
+    """The rig of one state directory. Node 0 is the server; nodes are numbered from 1."""
+
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
+        self.state: State | None = directory.load()
+
+    # ---- what is up
+
+    def require(self) -> State:
+        """The state of a rig that is up, or an error that says how to bring it up."""
+        if self.state is None:
+            raise RigError("the rig is not up", "run `rig up`")
+        dead = self.dead()
+        if dead:
+            raise RigError(f"the rig has lost: {', '.join(dead)}", "run `rig down`, then `rig up`")
+        return self.state
+
+    def dead(self) -> list[str]:
+        """What should run and does not; everything after a reboot or an `up` that was interrupted."""
+        state = self.state
+        if state is None:
+            return []
+        if not state.complete or state.boot != boot_id():
+            return ["its start was not completed" if state.boot == boot_id() else "everything, by a reboot"]
+        return [name for name, process in state.processes.items() if not process.alive()]
+
+    def check_nodes(self, nodes: Iterable[int]) -> None:
+        """Refuses nodes that there are not."""
+        state = self.require()
+        for node in nodes:
+            if not 1 <= node <= state.nodes:
+                raise RigError(f"there is no node {node}", f"nodes are 1 to {state.nodes}; `rig up --nodes N` makes more")
+
+    # ---- up
+
+    def up(self, nodes: int, policy: str, latency_us: float) -> None:
+        """Brings everything up; whatever is half up, or up with another number of nodes, is taken down first."""
+        if self.state is not None:
+            if not self.dead() and self.state.nodes == nodes:
+                self.set_latency(latency_us)
+                self.set_policy([node for node, now in self.state.policies.items() if now != policy], policy)
+                return
+            if not self.dead():
+                raise RigError(f"the rig is up with {self.state.nodes} nodes", "run `rig down` first")
+            self.down()
+        self._check_machine()
+        self.directory.make()
+        filled = any((self.directory.data / "master").glob("metadata.mfs*"))
+        self.directory.require_space(_SPACE_FILLED if filled else _SPACE_EMPTY)
+        MOUNT_POINT.mkdir(exist_ok=True)
+        self.state = State(token=secrets.token_hex(16), boot=boot_id(), nodes=nodes, latency_us=latency_us)
+        self.directory.save(self.state)
+        try:
+            self._bring_up(policy)
+        except BaseException:
+            self.down()
+            raise
+
+    def _check_machine(self) -> None:
+        missing = [name for name in (*moosefs.PROGRAMS, "ip", "unshare") if shutil.which(name) is None]
+        if missing:
+            raise RigError(f"missing programs: {', '.join(missing)}", "run `rig deps`")
+        for path, module in ((kernel.TUN_PATH, "tun"), (Path("/dev/fuse"), "fuse")):
+            if not path.exists():
+                raise RigError(f"there is no `{path}`", f"run `modprobe {module}`, or give the container the device")
+
+    def _bring_up(self, policy: str) -> None:
+        state, directory = self.require_started(), self.directory
+        moosefs.configure(directory, SERVER_ADDRESS)
+        program = wire.program()
+        for node in range(state.nodes + 1):
+            self._hold(node)
+        directory.socket.unlink(missing_ok=True)
+        self._start("wire", [str(program), str(directory.socket)])
+        self._wait("wire", directory.socket.exists, 5)
+        wire.give_priority(state.processes["wire"])
+        for node in range(state.nodes + 1):
+            self._wait_held(node)
+            self._connect(node)
+        self._start("master", moosefs.master_command(directory), node=0)
+        self._wait("master", self._master_answers, 30)
+        self._start("chunkserver", moosefs.chunkserver_command(directory), node=0)
+        totals = Totals.from_json(None)
+        with self.master() as master:
+            totals.ignore(master.sessions(), time.time())
+        directory.save_counters(totals.to_json())
+        for node in range(1, state.nodes + 1):
+            self._start_mount(node, policy)
+        for node in range(1, state.nodes + 1):
+            self._wait_mounted(node)
+        with self.master() as master:
+            self._wait("chunkserver", master.chunkserver_ready, 30)
+        wire.set_latency(directory.socket, state.latency_us)
+        state.complete = True
+        directory.save(state)
+
+    def require_started(self) -> State:
+        """The state of a rig that is at least being brought up."""
+        if self.state is None:
+            raise RigError("the rig is not up", "run `rig up`")
+        return self.state
+
+    def _start(self, name: str, argv: list[str], node: int | None = None) -> Process:
+        """Starts and records a process, inside a node's namespaces if one is given."""
+        state = self.require_started()
+        log = self.directory.log / f"{name.replace(' ', '-')}.log"
+        log.unlink(missing_ok=True)
+
+        def record(process: Process) -> None:
+            state.processes[name] = process
+            self.directory.save(state)
+
+        holder = None if node is None else state.processes[_holder(node)].pid
+        prepare = None if holder is None else lambda: kernel.enter(holder)
+        return processes.start(argv, token=state.token, log=log, record=record, prepare=prepare)
+
+    def _wait(self, name: str, condition: Callable[[], bool], patience: float) -> None:
+        """Waits for a stage, which fails as soon as its process ends."""
+        process = self.require_started().processes[name]
+        done = processes.wait_until(lambda: condition() or not process.alive(), patience)
+        if done and process.alive():
+            return
+        log = self.directory.log / f"{name.replace(' ', '-')}.log"
+        lines = log.read_text(errors="replace").strip().splitlines()
+        reason = "has ended" if done else f"is not ready after {patience:g} s"
+        raise RigError(f"`{name}` {reason}: {lines[-1] if lines else 'it said nothing'}", f"see {log}")
+
+    def _hold(self, node: int) -> None:
+        name = "rig-server" if node == 0 else f"rig-node{node}"
+        options = ["--net", "--uts", "--ipc", "--mount", "--propagation", "private"]
+        self._start(_holder(node), ["unshare", *options, "sh", "-e", "-c", _HOLD, "sh", name])
+
+    def _wait_held(self, node: int) -> None:
+        state = self.require_started()
+        pid = state.processes[_holder(node)].pid
+        self._wait(_holder(node), lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n", 10)
+        state.networks[_holder(node)] = kernel.namespace_inode(pid, "net")
+        self.directory.save(state)
+
+    def _connect(self, node: int) -> None:
+        """Makes the TUN device of a node and hands it to the wire."""
+        address = SERVER_ADDRESS if node == 0 else node_address(node)
+        with kernel.inside_network(self.require_started().processes[_holder(node)].pid):
+            for name, value in _SYSCTLS.items():
+                with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+                    Path("/proc/sys", name).write_text(value)
+            device = kernel.open_tun(_DEVICE)
+            commands = (
+                "link set lo up\n"
+                f"link set {_DEVICE} mtu {_MTU} txqueuelen 4096 up\n"
+                f"address add {address}/{_PREFIX} dev {_DEVICE}\n"
+            )
+            done = subprocess.run(["ip", "-batch", "-"], input=commands, text=True, capture_output=True)
+        if done.returncode != 0:
+            raise RigError(f"`ip` fails: {done.stderr.strip()}", "run as root with CAP_NET_ADMIN")
+        wire.connect(self.directory.socket, address, device)
+        os.close(device)
+
+    def _master_answers(self) -> bool:
+        try:
+            with self.master():
+                return True
+        except RigError:
+            return False
+
+    # ---- clients
+
+    def _start_mount(self, node: int, policy: str) -> None:
+        command = moosefs.mount_command(self.directory, SERVER_ADDRESS, policy)
+        self._start(f"mount {node}", command, node=node)
+        self.require_started().policies[node] = policy
+
+    def _wait_mounted(self, node: int) -> None:
+        self._wait(f"mount {node}", lambda: self._mounted(node), 30)
+
+    def _mounted(self, node: int) -> bool:
+        """Whether the node's name space shows a FUSE mount at the mount point."""
+        holder = self.require_started().processes[_holder(node)].pid
+        try:
+            mounts = Path(f"/proc/{holder}/mountinfo").read_text().splitlines()
+        except OSError:
+            return False
+        return any(line.split()[4] == str(MOUNT_POINT) and " - fuse" in line for line in mounts)
+
+    def set_policy(self, nodes: Iterable[int], policy: str | None) -> None:
+        """Remounts clients, which makes them cold, under a new policy or, with none, under their own."""
+        nodes = sorted(nodes)
+        if not nodes:
+            return
+        self.check_nodes(nodes)
+        state = self.require()
+        self.read_counters()
+        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+            list(pool.map(self._unmount, nodes))
+        for node in nodes:
+            self._start_mount(node, policy or state.policies[node])
+        for node in nodes:
+            self._wait_mounted(node)
+        self.directory.save(state)
+
+    @contextlib.contextmanager
+    def server_mount(self) -> Iterator[None]:
+        """A client on the server's side of the wire, for filling: no latency, and on no node's account."""
+        state = self.require()
+        self._start("mount 0", moosefs.mount_command(self.directory, SERVER_ADDRESS, "lustre"), node=0)
+        try:
+            self._wait_mounted(0)
+            yield
+        finally:
+            if self._mounted(0):
+                self._unmount(0)
+            processes.end([state.processes.pop("mount 0")], 5)
+            self.directory.save(state)
+
+    def _unmount(self, node: int) -> None:
+        """Unmounts a client and waits for it to end."""
+        state = self.require_started()
+        client = state.processes[f"mount {node}"]
+        done = subprocess.run(
+            ["nsenter", f"--mount=/proc/{state.processes[_holder(node)].pid}/ns/mnt", "umount", str(MOUNT_POINT)],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise RigError(
+                f"node {node} is in use: {done.stderr.strip()}",
+                f"end these first: {', '.join(self._guests(node)) or 'unknown'}",
+            )
+        if not processes.wait_until(lambda: not client.alive(), 10):
+            raise RigError(
+                f"the client of node {node} does not end: another mount namespace still holds it",
+                f"end these first: {', '.join(self._guests(node)) or 'unknown'}, then run `rig down`",
+            )
+
+    def _guests(self, node: int) -> list[str]:
+        """Processes that run in a node beside the rig's own, as `pid (name)`."""
+        state = self.require_started()
+        own = {process.pid for process in state.processes.values()}
+        guests = []
+        for process in processes.in_network([state.networks[_holder(node)]]):
+            if process.pid not in own:
+                with contextlib.suppress(OSError):
+                    guests.append(f"{process.pid} ({Path(f'/proc/{process.pid}/comm').read_text().strip()})")
+        return guests
+
+    def set_latency(self, microseconds: float) -> None:
+        """Sets the round trip that the wire adds."""
+        state = self.require()
+        wire.set_latency(self.directory.socket, microseconds)
+        state.latency_us = microseconds
+        self.directory.save(state)
+
+    # ---- counters
+
+    def master(self) -> Master:
+        """A connection to the master, beside the wire."""
+        return Master(self.require_started().processes["server"].pid, SERVER_ADDRESS)
+
+    def read_counters(self) -> Totals:
+        """Running totals by node, up to now."""
+        state = self.require_started()
+        totals = Totals.from_json(self.directory.load_counters())
+        with self.master() as master:
+            totals.add(master.sessions(), {node_address(node): node for node in range(1, state.nodes + 1)})
+        self.directory.save_counters(totals.to_json())
+        return totals
+
+    # ---- exec
+
+    def enter(self, node: int, user: str | None) -> dict[str, str]:
+        """Moves this process into a node, as a user, and returns the environment for it."""
+        state = self.require_started()
+        here = os.getcwd()
+        kernel.enter(state.processes[_holder(node)].pid)
+        try:
+            os.chdir(here)
+        except OSError:
+            os.chdir("/")
+        environment = {**os.environ, TOKEN_VARIABLE: state.token, "QUELL_RIG_NODE": str(node)}
+        # Python ignores these, and a command would inherit that.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        return environment | (_become(user) if user else {})
+
+    # ---- down
+
+    def down(self) -> None:
+        """Ends what the rig has started, and nothing else; works whatever is left of it."""
+        state = self.state
+        if state is None:
+            return
+        if state.boot == boot_id():
+            own = set(state.processes.values())
+            processes.end([guest for guest in self._carriers(state) if guest not in own], 3)
+            self._unmount_all(state)
+            daemons = [state.processes[name] for name in ("chunkserver", "master") if name in state.processes]
+            processes.end(daemons, 20)
+            processes.end(state.processes.values(), 2)
+            processes.end(self._carriers(state), 1)
+        self.directory.clear()
+        self.state = None
+
+    def _carriers(self, state: State) -> list[Process]:
+        """Processes with the rig's token, and those in a namespace that one of its holders still keeps.
+
+        A namespace whose holder has gone may have gone too, and its number may be another's now.
+        """
+        held = [inode for name, inode in state.networks.items() if state.processes[name].alive()]
+        return list({*processes.with_token(state.token), *processes.in_network(held)})
+
+    def _unmount_all(self, state: State) -> None:
+        """Unmounts clients so that they end by themselves; those that do not are ended later."""
+        clients = []
+        for name, client in state.processes.items():
+            holder = state.processes.get("server" if name == "mount 0" else f"node {name.removeprefix('mount ')}")
+            if name.startswith("mount ") and client.alive() and holder is not None and holder.alive():
+                command = ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "umount", "--lazy", str(MOUNT_POINT)]
+                subprocess.run(command, capture_output=True)
+                clients.append(client)
+        processes.wait_until(lambda: not any(client.alive() for client in clients), 5)
+
+
+def _become(user: str) -> dict[str, str]:
+    """Drops to a user, by name or number, without further groups; returns the variables that go with it."""
+    try:
+        entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
+        uid, gid, name, home = entry.pw_uid, entry.pw_gid, entry.pw_name, entry.pw_dir
+    except KeyError:
+        if not user.isdigit():
+            raise RigError(f"there is no user `{user}`", "give a name or a number") from None
+        uid = gid = int(user)
+        name, home = user, "/"
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    return {"USER": name, "LOGNAME": name, "HOME": home}
+
+
+def status(rig: Rig) -> str:
+    """What is up, as one JSON object."""
+    state = rig.state
+    if state is None:
+        return json.dumps({"schema_version": 1, "up": False}, indent=1)
+    dead = rig.dead()
+    return json.dumps(
+        {
+            "schema_version": 1,
+            "up": not dead,
+            "dead": dead,
+            "nodes": state.nodes,
+            "latency_us": state.latency_us,
+            "policies": state.policies,
+            "mount_point": str(MOUNT_POINT),
+            "processes": {
+                name: {"pid": process.pid, "cpu_seconds": process.cpu_seconds()}
+                for name, process in state.processes.items()
+                if process.alive()
+            },
+            "wire": wire.status(rig.directory.socket) if "wire" in state.processes and not dead else None,
+        },
+        indent=1,
+    )
