@@ -52,10 +52,7 @@ impl Class {
     /// may have to answer it.
     pub fn is_metadata(self) -> bool {
         use Class::{Access, Change, Directory, Exec, List, Open, ReadLink, Stat, StatFs, Xattr};
-        matches!(
-            self,
-            Open | Stat | Access | ReadLink | List | Xattr | StatFs | Change | Exec | Directory
-        )
+        matches!(self, Open | Stat | Access | ReadLink | List | Xattr | StatFs | Change | Exec | Directory)
     }
 }
 

@@ -111,7 +111,9 @@ impl Event {
     pub fn bytes_moved(&self) -> Bytes {
         use crate::Class::{Read, Write};
         match (self.call.class(), self.outcome) {
-            (Read | Write, Outcome::Success(moved)) if self.call != Call::Readahead => Bytes(moved.max(0) as u64),
+            (Read | Write, Outcome::Success(moved)) if self.call != Call::Readahead => {
+                Bytes(moved.max(0) as u64)
+            }
             _ => Bytes(0),
         }
     }

@@ -5,8 +5,8 @@ use crate::resolve::{Links, Resolver};
 use crate::store::spool::{Note, Record, SpoolReader, SpoolWriter};
 use crate::store::{events::EventWriter, tables};
 use crate::{
-    Completeness, Context, ElfFile, Event, Execution, Exit, FileIdentity, Header, Mount, Nanos, PathId, PathTable,
-    Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
+    Completeness, Context, ElfFile, Event, Execution, Exit, FileIdentity, Header, Mount, Nanos, PathId,
+    PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,15 @@ impl Writer {
         };
         let spool = begin().inspect_err(|_| _ = std::fs::remove_dir_all(directory))?;
         let directory = directory.to_owned();
-        Ok(Self { directory, header, spool, paths: PathTable::default(), processes: 0, threads: 0, events: 0 })
+        Ok(Self {
+            directory,
+            header,
+            spool,
+            paths: PathTable::default(),
+            processes: 0,
+            threads: 0,
+            events: 0,
+        })
     }
 
     /// The number of a path as the program gave it.
@@ -112,7 +120,11 @@ impl Writer {
     }
 
     /// Appends a successful `execve` with the search variables the program was started with.
-    pub fn execution(&mut self, execution: Execution, variables: Vec<(String, String)>) -> Result<(), TraceError> {
+    pub fn execution(
+        &mut self,
+        execution: Execution,
+        variables: Vec<(String, String)>,
+    ) -> Result<(), TraceError> {
         self.spool.note(&Note::Execution(execution, variables))
     }
 
@@ -238,16 +250,14 @@ impl Files {
 pub(crate) struct Loaded {
     pub(crate) paths: PathTable,
     pub(crate) context: Context,
-    pub(crate) events: u64,
 }
 
 pub(crate) fn load_context(spool: &Path) -> Result<Loaded, TraceError> {
     let mut loaded = Loaded::default();
     let mut paths = PathTable::default();
     for_each(spool, &mut paths, |record| {
-        match record {
-            Record::Event(_) => loaded.events += 1,
-            Record::Note(note) => apply(note, &mut loaded.context),
+        if let Record::Note(note) = record {
+            apply(note, &mut loaded.context);
         }
         Ok(())
     })?;
@@ -280,7 +290,11 @@ fn apply(note: Note, context: &mut Context) {
             let number = context.executions.len() as u32;
             context.executions.push(execution);
             let variables = variables.into_iter();
-            context.variables.extend(variables.map(|(name, value)| crate::Variable { execution: number, name, value }));
+            context.variables.extend(variables.map(|(name, value)| crate::Variable {
+                execution: number,
+                name,
+                value,
+            }));
         }
         Note::Mounts(mounts) => context.mounts.extend(mounts),
         Note::Namespace(change) => context.namespaces.push(change),
@@ -296,7 +310,8 @@ fn write_header(directory: &Path, header: &Header) -> Result<(), TraceError> {
     let mut json = serde_json::to_string_pretty(header).map_err(|error| TraceError::damaged(&path, error))?;
     json.push('\n');
     let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        let mut file =
+            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
         std::io::Write::write_all(&mut file, json.as_bytes())?;
         std::fs::rename(&aside, &path)
     };

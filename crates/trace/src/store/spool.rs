@@ -12,8 +12,8 @@
 use super::TraceError;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
-    Bytes, Call, Errno, Event, Execution, Exit, Fd, Mount, Nanos, Outcome, PathId, PathTable, Process, ProcessId,
-    Thread, ThreadId,
+    Bytes, Call, Errno, Event, Execution, Exit, Fd, Mount, Nanos, Outcome, PathId, PathTable, Process,
+    ProcessId, Thread, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -39,14 +39,24 @@ const UNFINISHED: i64 = i64::MIN;
 pub(crate) enum Note {
     Process(Process),
     Thread(Thread),
-    Ended { process: ProcessId, at: Nanos, exit: Option<Exit> },
+    Ended {
+        process: ProcessId,
+        at: Nanos,
+        exit: Option<Exit>,
+    },
     Execution(Execution, Vec<(String, String)>),
     Mounts(Vec<Mount>),
     Namespace(NamespaceChange),
     WorkingDirectory(PathId),
     Inherited(InheritedFd),
     /// Of the event written last.
-    Identity { device: u64, inode: u64, mode: u32, size: u64, modified: i64 },
+    Identity {
+        device: u64,
+        inode: u64,
+        mode: u32,
+        size: u64,
+        modified: i64,
+    },
 }
 
 /// One record, read back.
@@ -69,7 +79,11 @@ const FLUSH_EVERY: Nanos = Nanos(200_000_000);
 
 impl SpoolWriter {
     pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
-        let file = File::options().write(true).create_new(true).open(path).map_err(TraceError::io("create", path))?;
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(TraceError::io("create", path))?;
         let mut spool =
             Self { file: BufWriter::with_capacity(1 << 18, file), path: path.to_owned(), flushed: Nanos(0) };
         spool.put(MAGIC)?;
@@ -147,12 +161,14 @@ impl SpoolReader {
                     if !self.fill(&mut bytes)? {
                         return Ok(None);
                     }
-                    let event = decode(&bytes).ok_or_else(|| TraceError::damaged(&self.path, "unknown call"))?;
+                    let event =
+                        decode(&bytes).ok_or_else(|| TraceError::damaged(&self.path, "unknown call"))?;
                     return Ok(Some(Record::Event(event)));
                 }
                 NOTE => {
                     let Some(bytes) = self.long()? else { return Ok(None) };
-                    let note = serde_json::from_slice(&bytes).map_err(|error| TraceError::damaged(&self.path, error))?;
+                    let note = serde_json::from_slice(&bytes)
+                        .map_err(|error| TraceError::damaged(&self.path, error))?;
                     return Ok(Some(Record::Note(note)));
                 }
                 other => return Err(TraceError::damaged(&self.path, format!("unknown record {other}"))),
@@ -245,7 +261,21 @@ fn decode(bytes: &[u8; EVENT_LENGTH]) -> Option<Event> {
     };
     let offset = (offset != NO_OFFSET).then_some(offset);
     let event = Event::new(call);
-    Some(Event { start, duration, process, thread, outcome, fd, fd2, path, path2, flags, size, offset, ..event })
+    Some(Event {
+        start,
+        duration,
+        process,
+        thread,
+        outcome,
+        fd,
+        fd2,
+        path,
+        path2,
+        flags,
+        size,
+        offset,
+        ..event
+    })
 }
 
 #[cfg(test)]

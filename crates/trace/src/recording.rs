@@ -1,0 +1,129 @@
+//! Reads recordings. One directory is a recording; those read together are a trace.
+
+use crate::header::{FORMAT, VERSION};
+use crate::resolve::{Answer, Links, Resolver};
+use crate::store::spool::Record;
+use crate::store::{events, tables};
+use crate::{Completeness, Context, Event, Header, PathTable, TraceError, writer};
+use std::path::{Path, PathBuf};
+
+/// One recording: its header, paths and context in memory, its events on disk.
+#[derive(Debug)]
+pub struct Recording {
+    /// Where it lies.
+    pub directory: PathBuf,
+    /// What was run and how it ended.
+    pub header: Header,
+    /// The paths that events name.
+    pub paths: PathTable,
+    /// Everything else about the run.
+    pub context: Context,
+    store: Store,
+}
+
+/// Where the events are.
+#[derive(Debug)]
+enum Store {
+    /// The recorder finished.
+    Parquet,
+    /// The recorder was killed: the events of the spool, resolved as far as it goes without asking anybody.
+    Spool(Vec<Event>),
+}
+
+impl Recording {
+    /// Reads header, paths and context of the recording in `directory`; of a partial one also its events.
+    ///
+    /// # Errors
+    /// [`TraceError::NotATrace`] and [`TraceError::Newer`] for what this quell cannot read,
+    /// [`TraceError::Damaged`] for a file that is truncated.
+    pub fn open(directory: &Path) -> Result<Self, TraceError> {
+        let mut header = read_header(directory)?;
+        let directory = directory.to_owned();
+        let spool = directory.join("spool");
+        if header.completeness == Completeness::Partial {
+            let (paths, context, events) = recover(&spool)?;
+            header.recorder.events = events.len() as u64;
+            return Ok(Self { directory, header, paths, context, store: Store::Spool(events) });
+        }
+        let (paths, context) = tables::read(&directory)?;
+        Ok(Self { directory, header, paths, context, store: Store::Parquet })
+    }
+
+    /// Calls `each` for every event, in the order in which calls ended.
+    pub fn for_each_event(&self, mut each: impl FnMut(&Event)) -> Result<(), TraceError> {
+        match &self.store {
+            Store::Parquet => events::for_each(&self.directory.join("events.parquet"), each),
+            Store::Spool(events) => {
+                events.iter().for_each(&mut each);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One or several recordings. Reading them together is merging: exact, and in any order.
+#[derive(Debug)]
+pub struct Trace {
+    /// Shape: at least one; sorted by rank, then by directory.
+    pub recordings: Vec<Recording>,
+}
+
+impl Trace {
+    /// Opens every directory given.
+    pub fn open<P: AsRef<Path>>(directories: &[P]) -> Result<Self, TraceError> {
+        let mut recordings = directories
+            .iter()
+            .map(|directory| Recording::open(directory.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        recordings.sort_by_key(|recording| (recording.header.rank, recording.directory.clone()));
+        Ok(Self { recordings })
+    }
+}
+
+fn read_header(directory: &Path) -> Result<Header, TraceError> {
+    let not_a_trace =
+        |reason: &str| TraceError::NotATrace { path: directory.to_owned(), reason: reason.to_owned() };
+    let path = directory.join("header.json");
+    let text = std::fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound if directory.exists() => not_a_trace("it holds no `header.json`"),
+        std::io::ErrorKind::NotADirectory => not_a_trace("it is no directory"),
+        std::io::ErrorKind::NotFound => TraceError::io("open", directory)(error),
+        _ => TraceError::io("read", &path)(error),
+    })?;
+    let json: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|error| TraceError::damaged(&path, error))?;
+    if json["format"] != FORMAT {
+        return Err(not_a_trace("its header is of something else"));
+    }
+    match json["version"].as_u64() {
+        Some(version) if version > u64::from(VERSION) => Err(TraceError::Newer {
+            path: directory.to_owned(),
+            version: u32::try_from(version).unwrap_or(u32::MAX),
+        }),
+        Some(_) => serde_json::from_value(json).map_err(|error| TraceError::damaged(&path, error)),
+        None => Err(TraceError::damaged(&path, "it has no version")),
+    }
+}
+
+/// What a killed recorder left, resolved without asking the file system: links are then not followed.
+fn recover(spool: &Path) -> Result<(PathTable, Context, Vec<Event>), TraceError> {
+    let writer::Loaded { mut paths, context, .. } = writer::load_context(spool)?;
+    let mut resolver = Resolver::new(&context);
+    let mut events = Vec::new();
+    writer::for_each(spool, &mut PathTable::default(), |record| {
+        if let Record::Event(mut event) = record {
+            resolver.resolve(&mut paths, &mut NobodyToAsk, &mut event);
+            events.push(event);
+        }
+        Ok(())
+    })?;
+    Ok((paths, context, events))
+}
+
+struct NobodyToAsk;
+
+impl Links for NobodyToAsk {
+    fn link(&mut self, _: &[u8]) -> Answer {
+        Answer::NoLink
+    }
+}

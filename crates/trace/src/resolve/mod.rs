@@ -1,0 +1,216 @@
+//! Makes absolute paths of what programs passed: replays descriptor tables, working directories and mount
+//! namespaces over the events of a recording, so that the recorder needs no `readlink` a call.
+//!
+//! Events come in the order in which calls ended. A descriptor is in its table from the end of its open to the
+//! begin of its close. What is unknown (a chroot, a descriptor received over a socket) stays unknown: the event
+//! then has no target, never a guessed one.
+
+mod descriptors;
+mod mounts;
+mod walk;
+
+pub use walk::{Answer, Links};
+
+use crate::{Call, Class, Context, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread};
+use descriptors::{Descriptor, Tables};
+use mounts::MountTable;
+use std::collections::HashMap;
+use walk::{Follow, Walker};
+
+/// Resolves the events of one recording, in their order.
+#[derive(Debug)]
+pub struct Resolver {
+    processes: Vec<Process>,
+    threads: Vec<Thread>,
+    born: usize,
+    tables: Tables,
+    mounts: MountTable,
+    walker: Walker,
+    resolved: HashMap<(PathId, PathId, Follow), Option<PathId>>,
+    start_directory: Option<PathId>,
+    inherited: Vec<(i32, Option<PathId>)>,
+}
+
+impl Resolver {
+    /// A resolver for a recording with this context. Links that the context holds are known from the start.
+    pub fn new(context: &Context) -> Self {
+        Self {
+            processes: context.processes.clone(),
+            threads: context.threads.clone(),
+            born: 0,
+            tables: Tables::default(),
+            mounts: MountTable::new(&context.mounts, &context.namespaces),
+            walker: Walker::default(),
+            resolved: HashMap::new(),
+            start_directory: context.working_directory,
+            inherited: context.inherited.iter().map(|fd| (fd.fd, fd.path)).collect(),
+        }
+    }
+
+    /// Fills the event's targets and file system, and follows its effect on descriptors and directories.
+    pub fn resolve(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
+        self.bear_threads(event);
+        self.find_targets(paths, links, event);
+        event.file_system = event
+            .target
+            .and_then(|target| self.mounts.serving(event.process, event.start, target, paths.bytes(target)));
+        self.follow(event);
+    }
+
+    /// The links that were met. Shape: sorted by path.
+    pub fn into_links(self, paths: &mut PathTable) -> Vec<SymbolicLink> {
+        self.walker.into_links(paths)
+    }
+
+    /// Threads come to be with their parent's tables as those were at that time.
+    fn bear_threads(&mut self, event: &Event) {
+        while let Some(thread) = self.threads.get(self.born) {
+            if thread.start > event.end() {
+                break;
+            }
+            match thread.parent {
+                Some(parent) => self.tables.inherit(parent, thread.shares_files, thread.shares_directory),
+                None => self.tables.begin(self.start_directory, &self.inherited),
+            }
+            let parent = self.processes.get(thread.process.0 as usize).and_then(|process| process.parent);
+            self.mounts.bear(thread.process, parent);
+            self.born += 1;
+        }
+    }
+
+    fn find_targets(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
+        if let Some(path) = event.path.filter(|_| !is_content(event.call, Place::First)) {
+            event.target = self.path_target(paths, links, event, event.fd, path, Place::First);
+        } else if event.path.is_none() && describes_fd(event) {
+            event.target = self.tables.descriptor(event.thread, event.fd).and_then(|known| known.path);
+        }
+        if let Some(path) = event.path2 {
+            event.target2 = self.path_target(paths, links, event, event.fd2, path, Place::Second);
+        } else if let Some(known) = self.tables.descriptor(event.thread, event.fd2) {
+            event.target2 = known.path;
+        }
+        // The one name that `symlink` makes is its second argument.
+        if is_content(event.call, Place::First) {
+            event.target = event.target2.take();
+        }
+    }
+
+    fn path_target(
+        &mut self,
+        paths: &mut PathTable,
+        links: &mut dyn Links,
+        event: &Event,
+        fd: Fd,
+        path: PathId,
+        place: Place,
+    ) -> Option<PathId> {
+        let bytes = paths.bytes(path);
+        let base = match (bytes.first(), fd.number()) {
+            (None, Some(_)) if event.flags & AT_EMPTY_PATH != 0 || event.call == Call::Readlinkat => {
+                return self.tables.descriptor(event.thread, fd)?.path;
+            }
+            (None, _) => return None,
+            (Some(b'/'), _) => paths.intern(b"/"),
+            (Some(_), Some(_)) => self.tables.descriptor(event.thread, fd)?.path?,
+            (Some(_), None) => self.tables.directory(event.thread)?,
+        };
+        let follow = match (follows_last(event, place), event.outcome) {
+            (false, _) => Follow::Directories,
+            (true, Outcome::Failure(errno)) if errno.is_absence() => Follow::Directories,
+            (true, _) => Follow::All,
+        };
+        if self.tables.is_lost(event.thread) {
+            return None;
+        }
+        if let Some(&known) = self.resolved.get(&(base, path, follow)) {
+            return known;
+        }
+        let absolute = self.walker.walk(links, paths.bytes(base), paths.bytes(path), follow);
+        let target = absolute.map(|absolute| paths.intern(&absolute));
+        self.resolved.insert((base, path, follow), target);
+        target
+    }
+
+    /// What a successful call does to descriptors, directories and namespaces.
+    fn follow(&mut self, event: &Event) {
+        let Outcome::Success(value) = event.outcome else { return };
+        let thread = event.thread;
+        match event.call {
+            Call::Close => self.tables.close(thread, event.fd, event.start),
+            Call::CloseRange => self.tables.close_range(thread, event),
+            Call::Dup | Call::Dup2 | Call::Dup3 => {
+                let closes = event.call == Call::Dup3 && event.flags & O_CLOEXEC != 0;
+                self.tables.duplicate(thread, event.fd, value as i32, event.end(), closes);
+            }
+            Call::Fcntl => self.tables.control(event, value),
+            Call::Chdir | Call::Fchdir => self.tables.change_directory(thread, event.target),
+            Call::Chroot | Call::PivotRoot => self.tables.lose(thread),
+            Call::Unshare => self.tables.unshare(thread, event.flags),
+            Call::Execve | Call::Execveat => self.tables.execute(thread),
+            call if call.class() == Class::Open => {
+                let descriptor = Descriptor {
+                    path: event.target,
+                    since: event.end(),
+                    closes_on_exec: call != Call::Creat && event.flags & O_CLOEXEC != 0,
+                };
+                self.tables.open(thread, value as i32, descriptor);
+            }
+            Call::MemfdCreate | Call::PidfdGetfd | Call::InotifyInit | Call::InotifyInit1 => {
+                let descriptor = Descriptor { path: None, since: event.end(), closes_on_exec: false };
+                self.tables.open(thread, value as i32, descriptor);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Which of a call's two path arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Second,
+}
+
+/// Whether this argument is a link's content rather than a name.
+fn is_content(call: Call, place: Place) -> bool {
+    place == Place::First && matches!(call, Call::Symlink | Call::Symlinkat)
+}
+
+/// Whether the descriptor argument alone says which file the call is about.
+fn describes_fd(event: &Event) -> bool {
+    let by_name_only =
+        matches!(event.call, Call::Open | Call::Creat | Call::Stat | Call::Lstat | Call::Access);
+    !by_name_only && event.fd.number().is_some()
+}
+
+/// Whether a call follows a link in the last component. Source: the calls' man pages.
+fn follows_last(event: &Event, place: Place) -> bool {
+    use Call::*;
+    match event.call {
+        Lstat | Readlink | Readlinkat | Lchown | Lgetxattr | Llistxattr | Lsetxattr | Lremovexattr => false,
+        Rename | Renameat | Renameat2 | Unlink | Unlinkat | Rmdir | Mkdir | Mkdirat | Mknod | Mknodat => {
+            false
+        }
+        Symlink | Symlinkat | Link => false,
+        Linkat => place == Place::First && event.flags & AT_SYMLINK_FOLLOW != 0,
+        Open | Openat => {
+            event.flags & O_NOFOLLOW == 0 && event.flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
+        }
+        Newfstatat | Statx | Faccessat2 | Fchmodat2 | Fchownat | Utimensat | Execveat | NameToHandleAt => {
+            event.flags & AT_SYMLINK_NOFOLLOW == 0
+        }
+        _ => true,
+    }
+}
+
+/// Flags as Linux has them on x86-64; the recorder translates other architectures' `open` flags to these.
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_NOFOLLOW: u64 = 0o400_000;
+const O_CLOEXEC: u64 = 0o2_000_000;
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const AT_EMPTY_PATH: u64 = 0x1000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+use super::*;
+use crate::ProcessId;
+use crate::context::{InheritedFd, NamespaceChange};
+use crate::{Bytes, Errno, Mount, MountId, Nanos, Pid, ThreadId};
+
+/// A file system of a few links; everything else exists and is none.
+struct FewLinks(&'static [(&'static str, &'static str)]);
+
+impl Links for FewLinks {
+    fn link(&mut self, path: &[u8]) -> Answer {
+        let known = self.0.iter().find(|(link, _)| link.as_bytes() == path);
+        known.map_or(Answer::NoLink, |(_, target)| Answer::Link(target.as_bytes().to_vec()))
+    }
+}
+
+struct Session {
+    paths: PathTable,
+    resolver: Resolver,
+    links: FewLinks,
+    clock: u64,
+}
+
+impl Session {
+    fn new(links: &'static [(&'static str, &'static str)]) -> Self {
+        let mut paths = PathTable::default();
+        let work = paths.intern(b"/work");
+        let mount = |point: &str, kind: &str| Mount {
+            namespace: 1,
+            mount_point: point.into(),
+            root: "/".into(),
+            kind: kind.into(),
+            source: String::new(),
+            device: 0,
+            options: String::new(),
+        };
+        let process = |parent| Process { pid: Pid(1), parent, start: Nanos(0), end: None, exit: None };
+        let thread = |process, parent, start, shares| Thread {
+            tid: Pid(1),
+            process: ProcessId(process),
+            parent,
+            start: Nanos(start),
+            shares_files: shares,
+            shares_directory: shares,
+        };
+        let first = Some(ThreadId(0));
+        let context = Context {
+            processes: vec![process(None), process(Some(ProcessId(0)))],
+            threads: vec![
+                thread(0, None, 0, false),
+                thread(0, first, 0, true),
+                thread(1, first, 5000, false),
+            ],
+            mounts: vec![mount("/", "ext4"), mount("/lustre", "lustre"), mount("/lustre/local", "tmpfs")],
+            namespaces: vec![NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace: 1 }],
+            working_directory: Some(work),
+            inherited: vec![InheritedFd { fd: 0, path: None }, InheritedFd { fd: 9, path: Some(work) }],
+            ..Context::default()
+        };
+        Self { resolver: Resolver::new(&context), paths, links: FewLinks(links), clock: 0 }
+    }
+
+    fn event(&mut self, call: Call, path: &str) -> Event {
+        self.clock += 100;
+        let path = (!path.is_empty()).then(|| self.paths.intern(path.as_bytes()));
+        Event { path, start: Nanos(self.clock), duration: Nanos(10), ..Event::new(call) }
+    }
+
+    fn see(&mut self, mut event: Event) -> (Option<String>, Option<MountId>) {
+        self.resolver.resolve(&mut self.paths, &mut self.links, &mut event);
+        (event.target.map(|target| self.paths.display(target)), event.file_system)
+    }
+
+    fn open(&mut self, path: &str, fd: i64) -> Option<String> {
+        let event = self.event(Call::Openat, path);
+        self.see(Event { fd: Fd::WORKING_DIRECTORY, outcome: Outcome::Success(fd), ..event }).0
+    }
+
+    fn read(&mut self, fd: i32, thread: u32) -> Option<String> {
+        let event = self.event(Call::Read, "");
+        self.see(Event { fd: Fd(fd), thread: ThreadId(thread), ..event }).0
+    }
+
+    fn call(&mut self, call: Call, change: impl FnOnce(Event) -> Event) {
+        let event = self.event(call, "");
+        self.see(change(event));
+    }
+}
+
+#[test]
+fn paths_are_joined_with_their_directory_and_links_are_followed() {
+    let mut session =
+        Session::new(&[("/home/u", "/lustre/users/u"), ("/work/lib64", "lib"), ("/work/loop", "loop")]);
+    for (path, expected) in [
+        ("a/./b//c", Some("/work/a/b/c")),
+        ("../x", Some("/x")),
+        ("../../..", Some("/")),
+        ("lib64/m.so", Some("/work/lib/m.so")),
+        ("/home/u/f", Some("/lustre/users/u/f")),
+        ("/home/u/../v", Some("/lustre/users/v")),
+        ("loop/x", None),
+    ] {
+        assert_eq!(session.open(path, 3).as_deref(), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_link_in_the_last_place_is_followed_only_by_calls_that_follow_it() {
+    let mut session = Session::new(&[("/work/link", "real")]);
+    let follow = session.event(Call::Stat, "link");
+    assert_eq!(session.see(follow).0.as_deref(), Some("/work/real"));
+    let keep = session.event(Call::Lstat, "link");
+    assert_eq!(session.see(keep).0.as_deref(), Some("/work/link"));
+    let absent = session.event(Call::Stat, "link");
+    let absent = Event { outcome: Outcome::Failure(Errno::ENOENT), ..absent };
+    assert_eq!(
+        session.see(absent).0.as_deref(),
+        Some("/work/link"),
+        "a miss is about the name that was asked"
+    );
+}
+
+#[test]
+fn the_mount_with_the_longest_prefix_serves_a_path() {
+    let mut session = Session::new(&[]);
+    for (path, expected) in
+        [("/lustre/a", 1), ("/lustre", 1), ("/lustrelike", 0), ("/lustre/local/x", 2), ("/", 0)]
+    {
+        let event = session.event(Call::Stat, path);
+        assert_eq!(session.see(event).1, Some(MountId(expected)), "{path}");
+    }
+}
+
+#[test]
+fn descriptors_lead_to_their_file_until_they_are_closed() {
+    let mut session = Session::new(&[]);
+    session.open("data", 3);
+    assert_eq!(session.read(3, 0).as_deref(), Some("/work/data"));
+    assert_eq!(session.read(3, 1).as_deref(), Some("/work/data"), "a thread shares the table");
+    session.call(Call::Dup, |event| Event { fd: Fd(3), outcome: Outcome::Success(5), ..event });
+    session.call(Call::Close, |event| Event { fd: Fd(3), ..event });
+    assert_eq!(session.read(3, 0), None);
+    assert_eq!(session.read(5, 0).as_deref(), Some("/work/data"));
+    let relative = session.event(Call::Openat, "below");
+    let relative = Event { fd: Fd(9), outcome: Outcome::Success(6), ..relative };
+    assert_eq!(session.see(relative).0.as_deref(), Some("/work/below"), "an inherited directory");
+}
+
+#[test]
+fn a_close_that_ends_late_does_not_hide_the_next_open_of_its_number() {
+    let mut session = Session::new(&[]);
+    session.open("old", 3);
+    let close = session.event(Call::Close, "");
+    session.open("new", 3);
+    session.see(Event { fd: Fd(3), duration: Nanos(1000), ..close });
+    assert_eq!(session.read(3, 0).as_deref(), Some("/work/new"));
+}
+
+#[test]
+fn a_child_has_a_copy_of_the_table_as_it_was_at_its_birth() {
+    let mut session = Session::new(&[]);
+    session.open("early", 3);
+    session.clock = 6000;
+    session.call(Call::Close, |event| Event { fd: Fd(3), ..event });
+    assert_eq!(session.read(3, 0), None);
+    assert_eq!(session.read(3, 2).as_deref(), Some("/work/early"));
+}
+
+#[test]
+fn exec_closes_what_it_was_told_to() {
+    let mut session = Session::new(&[]);
+    session.open("kept", 3);
+    let gone = session.event(Call::Openat, "gone");
+    session.see(Event { flags: O_CLOEXEC, outcome: Outcome::Success(4), ..gone });
+    session.call(Call::Fcntl, |e| Event { fd: Fd(9), flags: 2, size: Bytes(1), ..e });
+    session.call(Call::Execve, |event| event);
+    assert_eq!(session.read(3, 0).as_deref(), Some("/work/kept"));
+    assert_eq!((session.read(4, 0), session.read(9, 0)), (None, None));
+}
+
+#[test]
+fn a_changed_directory_moves_relative_paths_and_a_chroot_makes_them_unknown() {
+    let mut session = Session::new(&[]);
+    let change = session.event(Call::Chdir, "/lustre/job");
+    session.see(change);
+    assert_eq!(session.open("in", 3).as_deref(), Some("/lustre/job/in"));
+    let chroot = session.event(Call::Chroot, "/jail");
+    session.see(chroot);
+    assert_eq!(session.open("/etc/passwd", 4), None);
+}
+
+#[test]
+fn a_symbolic_link_that_is_made_is_about_its_new_name() {
+    let mut session = Session::new(&[]);
+    let path2 = session.paths.intern(b"name");
+    let event = session.event(Call::Symlink, "content");
+    assert_eq!(session.see(Event { path2: Some(path2), ..event }).0.as_deref(), Some("/work/name"));
+}

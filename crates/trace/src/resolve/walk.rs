@@ -1,0 +1,125 @@
+//! Walks a path as the kernel does: one component after the other, following links.
+
+use crate::{PathTable, SymbolicLink};
+use std::collections::HashMap;
+
+/// What a path is, as somebody who may ask the file system answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A symbolic link that holds this.
+    Link(Vec<u8>),
+    /// Something else.
+    NoLink,
+    /// Nothing; so there is nothing below it either.
+    Absent,
+}
+
+/// Answers which paths are symbolic links: the recorder asks the file system, a reader knows what the trace kept.
+pub trait Links {
+    /// What `path` is. It is absolute, and no directory on its way is a link.
+    fn link(&mut self, path: &[u8]) -> Answer;
+}
+
+/// Which components are followed when they are links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Follow {
+    /// All but the last.
+    Directories,
+    /// All.
+    All,
+}
+
+/// The kernel's limit on links in one walk. Source: `path_resolution(7)`.
+const MOST_LINKS: u32 = 40;
+
+/// Remembers each answer, so that a path is asked about once a recording.
+#[derive(Debug, Default)]
+pub(super) struct Walker {
+    answers: HashMap<Vec<u8>, Answer>,
+}
+
+impl Walker {
+    /// The absolute path that `path`, seen from `base`, leads to; `None` in a loop of links.
+    pub(super) fn walk(
+        &mut self,
+        links: &mut dyn Links,
+        base: &[u8],
+        path: &[u8],
+        follow: Follow,
+    ) -> Option<Vec<u8>> {
+        let mut at = if path.first() == Some(&b'/') { Vec::new() } else { trimmed(base).to_vec() };
+        let mut todo = components(path);
+        let mut met = 0;
+        let mut absent = false;
+        while let Some(name) = todo.pop() {
+            match name.as_slice() {
+                b"." => continue,
+                b".." => {
+                    at.truncate(at.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
+                    continue;
+                }
+                name => {
+                    at.push(b'/');
+                    at.extend_from_slice(name);
+                }
+            }
+            if absent || (todo.is_empty() && follow == Follow::Directories) {
+                continue;
+            }
+            match self.answer(links, &at) {
+                Answer::NoLink => {}
+                Answer::Absent => absent = true,
+                Answer::Link(target) => {
+                    met += 1;
+                    if met > MOST_LINKS {
+                        return None;
+                    }
+                    let parent = at.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                    at.truncate(if target.first() == Some(&b'/') { 0 } else { parent });
+                    todo.append(&mut components(&target));
+                }
+            }
+        }
+        if at.is_empty() {
+            at.push(b'/');
+        }
+        Some(at)
+    }
+
+    fn answer(&mut self, links: &mut dyn Links, path: &[u8]) -> Answer {
+        // What a magic link below /proc leads to depends on who asks: the name itself is the answer.
+        if path.starts_with(b"/proc/") {
+            return Answer::NoLink;
+        }
+        if let Some(known) = self.answers.get(path) {
+            return known.clone();
+        }
+        let answer = links.link(path);
+        self.answers.insert(path.to_vec(), answer.clone());
+        answer
+    }
+
+    pub(super) fn into_links(self, paths: &mut PathTable) -> Vec<SymbolicLink> {
+        let links = self.answers.into_iter().filter_map(|(path, answer)| match answer {
+            Answer::Link(target) => Some((path, target)),
+            Answer::NoLink | Answer::Absent => None,
+        });
+        let mut links: Vec<_> = links.collect();
+        links.sort();
+        let link = |(path, target): (Vec<u8>, Vec<u8>)| SymbolicLink {
+            path: paths.intern(&path),
+            target: crate::path::escape(&target),
+        };
+        links.into_iter().map(link).collect()
+    }
+}
+
+/// The components, last first.
+fn components(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+}
+
+/// `/` as the empty path, so that components can be appended.
+fn trimmed(base: &[u8]) -> &[u8] {
+    base.strip_suffix(b"/").unwrap_or(base)
+}

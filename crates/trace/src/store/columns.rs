@@ -1,0 +1,290 @@
+//! Parquet files as named columns of plain vectors.
+//!
+//! Every table of the trace goes through here, so that names, types and nullability are said once, beside the rows
+//! they come from.
+
+use super::TraceError;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The values of one column in one group of rows. Shape: one entry a row.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Values {
+    Long(Vec<i64>),
+    OptionalLong(Vec<Option<i64>>),
+    Word(Vec<i32>),
+    OptionalWord(Vec<Option<i32>>),
+    Text(Vec<ByteArray>),
+    OptionalText(Vec<Option<ByteArray>>),
+}
+
+/// A column's name and values.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) values: Values,
+}
+
+/// Shorthand for the tables: a name and its values.
+pub(crate) fn column(name: &'static str, values: Values) -> Column {
+    Column { name, values }
+}
+
+pub(crate) fn text(value: impl Into<Vec<u8>>) -> ByteArray {
+    ByteArray::from(value.into())
+}
+
+impl Values {
+    fn physical(&self) -> (Physical, Repetition, Option<LogicalType>) {
+        let text = Some(LogicalType::String);
+        match self {
+            Self::Long(_) => (Physical::INT64, Repetition::REQUIRED, None),
+            Self::OptionalLong(_) => (Physical::INT64, Repetition::OPTIONAL, None),
+            Self::Word(_) => (Physical::INT32, Repetition::REQUIRED, None),
+            Self::OptionalWord(_) => (Physical::INT32, Repetition::OPTIONAL, None),
+            Self::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED, text),
+            Self::OptionalText(_) => (Physical::BYTE_ARRAY, Repetition::OPTIONAL, text),
+        }
+    }
+}
+
+/// Writes one Parquet file, a group of rows at a time.
+pub(crate) struct TableWriter {
+    path: PathBuf,
+    writer: SerializedFileWriter<File>,
+}
+
+impl std::fmt::Debug for TableWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableWriter").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl TableWriter {
+    /// Creates the file (mode 0600). `like` gives names and types; its values are not written. Columns in `ascending` are
+    /// stored as differences.
+    pub(crate) fn create(
+        path: &Path,
+        like: &[Column],
+        ascending: &[&'static str],
+    ) -> Result<Self, TraceError> {
+        let damaged = |error| TraceError::damaged(path, error);
+        let field = |column: &Column| {
+            let (physical, repetition, logical) = column.values.physical();
+            let field = Type::primitive_type_builder(column.name, physical);
+            field.with_repetition(repetition).with_logical_type(logical).build().map(Arc::new)
+        };
+        let fields = like.iter().map(field).collect::<Result<_, _>>().map_err(damaged)?;
+        let schema = Type::group_type_builder("quell").with_fields(fields).build().map_err(damaged)?;
+        let level = ZstdLevel::try_new(3).map_err(damaged)?;
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .set_created_by("quell".into());
+        for name in ascending {
+            let column = ColumnPath::from(*name);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = file.map_err(TraceError::io("create", path))?;
+        let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()));
+        Ok(Self { path: path.to_owned(), writer: writer.map_err(|error| io(path, error))? })
+    }
+
+    /// Appends a group of rows. The columns are those of `create`, in its order.
+    pub(crate) fn write(&mut self, columns: &[Column]) -> Result<(), TraceError> {
+        self.write_group(columns).map_err(|error| io(&self.path, error))
+    }
+
+    fn write_group(&mut self, columns: &[Column]) -> parquet::errors::Result<()> {
+        let mut group = self.writer.next_row_group()?;
+        for column in columns {
+            let Some(mut writer) = group.next_column()? else { break };
+            put(writer.untyped(), &column.values)?;
+            writer.close()?;
+        }
+        group.close().map(drop)
+    }
+
+    /// Writes the footer: without it the file cannot be read.
+    pub(crate) fn finish(self) -> Result<(), TraceError> {
+        self.writer.close().map(drop).map_err(|error| io(&self.path, error))
+    }
+}
+
+fn put(writer: &mut ColumnWriter<'_>, values: &Values) -> parquet::errors::Result<()> {
+    match (writer, values) {
+        (ColumnWriter::Int64ColumnWriter(writer), Values::Long(values)) => {
+            writer.write_batch(values, None, None)?
+        }
+        (ColumnWriter::Int64ColumnWriter(writer), Values::OptionalLong(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)?
+        }
+        (ColumnWriter::Int32ColumnWriter(writer), Values::Word(values)) => {
+            writer.write_batch(values, None, None)?
+        }
+        (ColumnWriter::Int32ColumnWriter(writer), Values::OptionalWord(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)?
+        }
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text(values)) => {
+            writer.write_batch(values, None, None)?
+        }
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::OptionalText(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)?
+        }
+        (_, values) => {
+            return Err(parquet::errors::ParquetError::General(format!("a column changed to {values:?}")));
+        }
+    };
+    Ok(())
+}
+
+fn present<T: Clone>(values: &[Option<T>]) -> Vec<T> {
+    values.iter().flatten().cloned().collect()
+}
+
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|value| i16::from(value.is_some())).collect()
+}
+
+/// Reads a Parquet file, a group of rows at a time.
+pub(crate) struct TableReader {
+    path: PathBuf,
+    reader: SerializedFileReader<File>,
+}
+
+/// One group of rows, its columns found by name.
+pub(crate) struct Group<'a> {
+    path: &'a Path,
+    group: Box<dyn RowGroupReader + 'a>,
+}
+
+impl TableReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(TraceError::io("open", path))?;
+        let reader = SerializedFileReader::new(file).map_err(|error| TraceError::damaged(path, error))?;
+        Ok(Self { path: path.to_owned(), reader })
+    }
+
+    /// Shape: in file order.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<Group<'_>, TraceError>> {
+        (0..self.reader.num_row_groups()).map(|index| {
+            let group =
+                self.reader.get_row_group(index).map_err(|error| TraceError::damaged(&self.path, error))?;
+            Ok(Group { path: &self.path, group })
+        })
+    }
+
+    /// All rows at once; for the small tables.
+    pub(crate) fn for_each_group(
+        &self,
+        mut each: impl FnMut(Group<'_>) -> Result<(), TraceError>,
+    ) -> Result<(), TraceError> {
+        self.groups().try_for_each(|group| each(group?))
+    }
+}
+
+macro_rules! read {
+    ($(#[$doc:meta])* $name:ident, $optional:ident, $variant:ident, $type:ty) => {
+        $(#[$doc])*
+        pub(crate) fn $name(&self, name: &str) -> Result<Vec<$type>, TraceError> {
+            let values = self.$optional(name)?;
+            let whole: Option<Vec<_>> = values.into_iter().collect();
+            whole.ok_or_else(|| TraceError::damaged(self.path, format!("column `{name}` has gaps")))
+        }
+
+        /// The same with rows that may have no value.
+        pub(crate) fn $optional(&self, name: &str) -> Result<Vec<Option<$type>>, TraceError> {
+            let (reader, rows) = self.column(name)?;
+            let ColumnReader::$variant(mut reader) = reader else {
+                return Err(TraceError::damaged(self.path, format!("column `{name}` has another type")));
+            };
+            // A row costs at least a level or a value in the file, but a damaged count must not allocate.
+            let (mut values, mut levels) = (Vec::new(), Vec::new());
+            let mut read = 0;
+            while read < rows {
+                let (records, _, _) = reader
+                    .read_records((rows - read).min(BATCH), Some(&mut levels), None, &mut values)
+                    .map_err(|error| TraceError::damaged(self.path, error))?;
+                if records == 0 {
+                    return Err(TraceError::damaged(self.path, format!("column `{name}` ends early")));
+                }
+                read += records;
+            }
+            Ok(spread(values, &levels, rows))
+        }
+    };
+}
+
+/// Rows read at once.
+const BATCH: usize = 1 << 16;
+
+impl Group<'_> {
+    read!(
+        /// A column of 64-bit numbers.
+        long, optional_long, Int64ColumnReader, i64
+    );
+    read!(
+        /// A column of 32-bit numbers.
+        word, optional_word, Int32ColumnReader, i32
+    );
+    read!(
+        /// A column of text.
+        text, optional_text, ByteArrayColumnReader, ByteArray
+    );
+
+    pub(crate) fn strings(&self, name: &str) -> Result<Vec<String>, TraceError> {
+        Ok(self.text(name)?.iter().map(string).collect())
+    }
+
+    pub(crate) fn optional_strings(&self, name: &str) -> Result<Vec<Option<String>>, TraceError> {
+        Ok(self.optional_text(name)?.iter().map(|value| value.as_ref().map(string)).collect())
+    }
+
+    fn column(&self, name: &str) -> Result<(ColumnReader, usize), TraceError> {
+        let metadata = self.group.metadata();
+        let index = metadata.columns().iter().position(|column| column.column_path().string() == name);
+        let index =
+            index.ok_or_else(|| TraceError::damaged(self.path, format!("column `{name}` is missing")))?;
+        let reader =
+            self.group.get_column_reader(index).map_err(|error| TraceError::damaged(self.path, error))?;
+        Ok((reader, metadata.num_rows().max(0) as usize))
+    }
+}
+
+fn string(bytes: &ByteArray) -> String {
+    String::from_utf8_lossy(bytes.data()).into_owned()
+}
+
+/// Values at their rows. A required column has no levels: then each row has one.
+fn spread<T>(values: Vec<T>, levels: &[i16], rows: usize) -> Vec<Option<T>> {
+    let mut values = values.into_iter();
+    if levels.is_empty() {
+        return values.by_ref().map(Some).take(rows).collect();
+    }
+    levels.iter().map(|&level| (level > 0).then(|| values.next()).flatten()).collect()
+}
+
+/// An error of the Parquet writer is one of the file below it, most often a full disk.
+fn io(path: &Path, error: parquet::errors::ParquetError) -> TraceError {
+    let source = match error {
+        parquet::errors::ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => *io,
+            Err(other) => std::io::Error::other(other),
+        },
+        other => std::io::Error::other(other),
+    };
+    TraceError::io("write", path)(source)
+}

@@ -1,0 +1,375 @@
+//! The small tables: paths, processes and the context of a recording. Each is written and read side by side here, so
+//! that the two cannot drift apart.
+
+use super::TraceError;
+use super::columns::{Column, Group, TableReader, TableWriter, Values, column, text};
+use crate::context::{InheritedFd, NamespaceChange};
+use crate::{
+    Context, ElfFile, Execution, Exit, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
+    ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Variable,
+};
+use std::path::Path;
+
+/// Writes every table but the events.
+pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
+    let put = |name: &str, columns: Vec<Column>| {
+        let mut table = TableWriter::create(&directory.join(name), &columns, &[])?;
+        table.write(&columns)?;
+        table.finish()
+    };
+    put("paths.parquet", path_columns(paths))?;
+    put("processes.parquet", process_columns(&context.processes))?;
+    put("threads.parquet", thread_columns(&context.threads))?;
+    put("executions.parquet", execution_columns(&context.executions))?;
+    put("variables.parquet", variable_columns(&context.variables))?;
+    put("mounts.parquet", mount_columns(&context.mounts))?;
+    put("namespaces.parquet", namespace_columns(&context.namespaces))?;
+    put("descriptors.parquet", descriptor_columns(context))?;
+    put("links.parquet", link_columns(&context.links))?;
+    put("files.parquet", file_columns(&context.files))?;
+    put("elf.parquet", elf_columns(&context.elf_files))?;
+    put("stripes.parquet", stripe_columns(&context.stripes))
+}
+
+/// Reads every table but the events.
+pub(crate) fn read(directory: &Path) -> Result<(PathTable, Context), TraceError> {
+    let mut paths = PathTable::default();
+    let mut context = Context::default();
+    let get = |name: &str, each: &mut dyn FnMut(Group<'_>) -> Result<(), TraceError>| {
+        TableReader::open(&directory.join(name))?.for_each_group(each)
+    };
+    get("paths.parquet", &mut |group| read_paths(&group, &mut paths))?;
+    get("processes.parquet", &mut |group| read_processes(&group, &mut context.processes))?;
+    get("threads.parquet", &mut |group| read_threads(&group, &mut context.threads))?;
+    get("executions.parquet", &mut |group| read_executions(&group, &mut context.executions))?;
+    get("variables.parquet", &mut |group| read_variables(&group, &mut context.variables))?;
+    get("mounts.parquet", &mut |group| read_mounts(&group, &mut context.mounts))?;
+    get("namespaces.parquet", &mut |group| read_namespaces(&group, &mut context.namespaces))?;
+    get("descriptors.parquet", &mut |group| read_descriptors(&group, &mut context))?;
+    get("links.parquet", &mut |group| read_links(&group, &mut context.links))?;
+    get("files.parquet", &mut |group| read_files(&group, &mut context.files))?;
+    get("elf.parquet", &mut |group| read_elf(&group, &mut context.elf_files))?;
+    get("stripes.parquet", &mut |group| read_stripes(&group, &mut context.stripes))?;
+    Ok((paths, context))
+}
+
+fn longs<T>(rows: &[T], field: impl Fn(&T) -> i64) -> Values {
+    Values::Long(rows.iter().map(field).collect())
+}
+
+fn words<T>(rows: &[T], field: impl Fn(&T) -> i32) -> Values {
+    Values::Word(rows.iter().map(field).collect())
+}
+
+fn optional_words<T>(rows: &[T], field: impl Fn(&T) -> Option<i32>) -> Values {
+    Values::OptionalWord(rows.iter().map(field).collect())
+}
+
+fn texts<T>(rows: &[T], field: impl Fn(&T) -> String) -> Values {
+    Values::Text(rows.iter().map(|row| text(field(row))).collect())
+}
+
+fn optional_texts<T>(rows: &[T], field: impl Fn(&T) -> Option<String>) -> Values {
+    Values::OptionalText(rows.iter().map(|row| field(row).map(text)).collect())
+}
+
+/// Several strings in one column: a JSON array, which every reader of Parquet can take apart.
+fn list(strings: &[String]) -> String {
+    serde_json::Value::from(strings).to_string()
+}
+
+fn unlist(json: &str) -> Vec<String> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+fn path_columns(paths: &PathTable) -> Vec<Column> {
+    let rows: Vec<_> = paths.iter().collect();
+    // The raw bytes only where the text is not the same.
+    let raw =
+        rows.iter().map(|(id, bytes)| (paths.display(*id).as_bytes() != *bytes).then(|| text(hex(bytes))));
+    vec![
+        column("id", words(&rows, |(id, _)| id.0 as i32)),
+        column("path", texts(&rows, |(id, _)| paths.display(*id))),
+        column("bytes", Values::OptionalText(raw.collect())),
+    ]
+}
+
+fn read_paths(group: &Group<'_>, paths: &mut PathTable) -> Result<(), TraceError> {
+    let raw = group.optional_text("bytes")?;
+    for (text, raw) in group.text("path")?.iter().zip(raw) {
+        match raw.as_ref().and_then(|raw| unhex(raw.data())) {
+            Some(bytes) => paths.intern(&bytes),
+            None => paths.intern(text.data()),
+        };
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    text.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+fn process_columns(rows: &[Process]) -> Vec<Column> {
+    let status = |exit: Option<Exit>| match exit? {
+        Exit::Status(status) => Some(status),
+        Exit::Signal(_) => None,
+    };
+    let signal = |exit: Option<Exit>| match exit? {
+        Exit::Signal(signal) => Some(signal),
+        Exit::Status(_) => None,
+    };
+    let end = rows.iter().map(|row| row.end.map(|end| end.0 as i64)).collect();
+    vec![
+        column("pid", words(rows, |row| row.pid.0)),
+        column("parent", optional_words(rows, |row| row.parent.map(|parent| parent.0 as i32))),
+        column("start", longs(rows, |row| row.start.0 as i64)),
+        column("end", Values::OptionalLong(end)),
+        column("exit_status", optional_words(rows, |row| status(row.exit))),
+        column("exit_signal", optional_words(rows, |row| signal(row.exit))),
+    ]
+}
+
+fn read_processes(group: &Group<'_>, rows: &mut Vec<Process>) -> Result<(), TraceError> {
+    let (parent, start, end) =
+        (group.optional_word("parent")?, group.long("start")?, group.optional_long("end")?);
+    let (status, signal) = (group.optional_word("exit_status")?, group.optional_word("exit_signal")?);
+    for (row, pid) in group.word("pid")?.into_iter().enumerate() {
+        rows.push(Process {
+            pid: Pid(pid),
+            parent: parent[row].map(|parent| ProcessId(parent as u32)),
+            start: Nanos(start[row] as u64),
+            end: end[row].map(|end| Nanos(end as u64)),
+            exit: status[row].map(Exit::Status).or(signal[row].map(Exit::Signal)),
+        });
+    }
+    Ok(())
+}
+
+fn thread_columns(rows: &[Thread]) -> Vec<Column> {
+    vec![
+        column("tid", words(rows, |row| row.tid.0)),
+        column("process", words(rows, |row| row.process.0 as i32)),
+        column("parent", optional_words(rows, |row| row.parent.map(|parent| parent.0 as i32))),
+        column("start", longs(rows, |row| row.start.0 as i64)),
+        column("shares_files", words(rows, |row| row.shares_files.into())),
+        column("shares_directory", words(rows, |row| row.shares_directory.into())),
+    ]
+}
+
+fn read_threads(group: &Group<'_>, rows: &mut Vec<Thread>) -> Result<(), TraceError> {
+    let (process, parent, start) =
+        (group.word("process")?, group.optional_word("parent")?, group.long("start")?);
+    let (files, directory) = (group.word("shares_files")?, group.word("shares_directory")?);
+    for (row, tid) in group.word("tid")?.into_iter().enumerate() {
+        rows.push(Thread {
+            tid: Pid(tid),
+            process: ProcessId(process[row] as u32),
+            parent: parent[row].map(|parent| ThreadId(parent as u32)),
+            start: Nanos(start[row] as u64),
+            shares_files: files[row] != 0,
+            shares_directory: directory[row] != 0,
+        });
+    }
+    Ok(())
+}
+
+fn execution_columns(rows: &[Execution]) -> Vec<Column> {
+    vec![
+        column("process", words(rows, |row| row.process.0 as i32)),
+        column("thread", words(rows, |row| row.thread.0 as i32)),
+        column("at", longs(rows, |row| row.at.0 as i64)),
+        column("program", optional_words(rows, |row| row.program.map(|path| path.0 as i32))),
+        column("arguments", texts(rows, |row| list(&row.arguments))),
+    ]
+}
+
+fn read_executions(group: &Group<'_>, rows: &mut Vec<Execution>) -> Result<(), TraceError> {
+    let (process, thread, at) = (group.word("process")?, group.word("thread")?, group.long("at")?);
+    let program = group.optional_word("program")?;
+    for (row, arguments) in group.strings("arguments")?.into_iter().enumerate() {
+        rows.push(Execution {
+            process: ProcessId(process[row] as u32),
+            thread: ThreadId(thread[row] as u32),
+            at: Nanos(at[row] as u64),
+            program: program[row].map(|path| PathId(path as u32)),
+            arguments: unlist(&arguments),
+        });
+    }
+    Ok(())
+}
+
+fn variable_columns(rows: &[Variable]) -> Vec<Column> {
+    vec![
+        column("execution", words(rows, |row| row.execution as i32)),
+        column("name", texts(rows, |row| row.name.clone())),
+        column("value", texts(rows, |row| row.value.clone())),
+    ]
+}
+
+fn read_variables(group: &Group<'_>, rows: &mut Vec<Variable>) -> Result<(), TraceError> {
+    let columns =
+        group.word("execution")?.into_iter().zip(group.strings("name")?).zip(group.strings("value")?);
+    rows.extend(columns.map(|((execution, name), value)| Variable {
+        execution: execution as u32,
+        name,
+        value,
+    }));
+    Ok(())
+}
+
+fn mount_columns(rows: &[Mount]) -> Vec<Column> {
+    vec![
+        column("namespace", longs(rows, |row| row.namespace as i64)),
+        column("mount_point", texts(rows, |row| row.mount_point.clone())),
+        column("root", texts(rows, |row| row.root.clone())),
+        column("type", texts(rows, |row| row.kind.clone())),
+        column("served_by", texts(rows, |row| row.served_by().name().to_owned())),
+        column("source", texts(rows, |row| row.source.clone())),
+        column("device", longs(rows, |row| row.device as i64)),
+        column("options", texts(rows, |row| row.options.clone())),
+    ]
+}
+
+fn read_mounts(group: &Group<'_>, rows: &mut Vec<Mount>) -> Result<(), TraceError> {
+    let (namespace, device) = (group.long("namespace")?, group.long("device")?);
+    let mut columns =
+        [group.strings("root")?, group.strings("type")?, group.strings("source")?, group.strings("options")?]
+            .map(Vec::into_iter);
+    for (row, mount_point) in group.strings("mount_point")?.into_iter().enumerate() {
+        let [root, kind, source, options] =
+            columns.each_mut().map(|column| column.next().unwrap_or_default());
+        let (namespace, device) = (namespace[row] as u64, device[row] as u64);
+        rows.push(Mount { namespace, mount_point, root, kind, source, device, options });
+    }
+    Ok(())
+}
+
+fn namespace_columns(rows: &[NamespaceChange]) -> Vec<Column> {
+    vec![
+        column("process", words(rows, |row| row.process.0 as i32)),
+        column("at", longs(rows, |row| row.at.0 as i64)),
+        column("namespace", longs(rows, |row| row.namespace as i64)),
+    ]
+}
+
+fn read_namespaces(group: &Group<'_>, rows: &mut Vec<NamespaceChange>) -> Result<(), TraceError> {
+    let columns = group.word("process")?.into_iter().zip(group.long("at")?).zip(group.long("namespace")?);
+    rows.extend(columns.map(|((process, at), namespace)| NamespaceChange {
+        process: ProcessId(process as u32),
+        at: Nanos(at as u64),
+        namespace: namespace as u64,
+    }));
+    Ok(())
+}
+
+/// The working directory has the number that `openat` uses for it.
+fn descriptor_columns(context: &Context) -> Vec<Column> {
+    let working = InheritedFd { fd: crate::Fd::WORKING_DIRECTORY.0, path: context.working_directory };
+    let rows: Vec<_> = std::iter::once(&working).chain(&context.inherited).collect();
+    vec![
+        column("fd", words(&rows, |row| row.fd)),
+        column("path", optional_words(&rows, |row| row.path.map(|path| path.0 as i32))),
+    ]
+}
+
+fn read_descriptors(group: &Group<'_>, context: &mut Context) -> Result<(), TraceError> {
+    for (fd, path) in group.word("fd")?.into_iter().zip(group.optional_word("path")?) {
+        let path = path.map(|path| PathId(path as u32));
+        match fd == crate::Fd::WORKING_DIRECTORY.0 {
+            true => context.working_directory = path,
+            false => context.inherited.push(InheritedFd { fd, path }),
+        }
+    }
+    Ok(())
+}
+
+fn link_columns(rows: &[SymbolicLink]) -> Vec<Column> {
+    vec![
+        column("path", words(rows, |row| row.path.0 as i32)),
+        column("target", texts(rows, |row| row.target.clone())),
+    ]
+}
+
+fn read_links(group: &Group<'_>, rows: &mut Vec<SymbolicLink>) -> Result<(), TraceError> {
+    let columns = group.word("path")?.into_iter().zip(group.strings("target")?);
+    rows.extend(columns.map(|(path, target)| SymbolicLink { path: PathId(path as u32), target }));
+    Ok(())
+}
+
+fn file_columns(rows: &[FileIdentity]) -> Vec<Column> {
+    vec![
+        column("path", words(rows, |row| row.path.0 as i32)),
+        column("device", longs(rows, |row| row.device as i64)),
+        column("inode", longs(rows, |row| row.inode as i64)),
+        column("mode", words(rows, |row| row.mode as i32)),
+        column("size", longs(rows, |row| row.size as i64)),
+        column("modified", longs(rows, |row| row.modified)),
+    ]
+}
+
+fn read_files(group: &Group<'_>, rows: &mut Vec<FileIdentity>) -> Result<(), TraceError> {
+    let (device, inode, mode) = (group.long("device")?, group.long("inode")?, group.word("mode")?);
+    let (size, modified) = (group.long("size")?, group.long("modified")?);
+    for (row, path) in group.word("path")?.into_iter().enumerate() {
+        rows.push(FileIdentity {
+            path: PathId(path as u32),
+            device: device[row] as u64,
+            inode: inode[row] as u64,
+            mode: mode[row] as u32,
+            size: size[row] as u64,
+            modified: modified[row],
+        });
+    }
+    Ok(())
+}
+
+fn elf_columns(rows: &[ElfFile]) -> Vec<Column> {
+    vec![
+        column("path", words(rows, |row| row.path.0 as i32)),
+        column("interpreter", optional_texts(rows, |row| row.interpreter.clone())),
+        column("soname", optional_texts(rows, |row| row.soname.clone())),
+        column("needed", texts(rows, |row| list(&row.needed))),
+        column("rpath", optional_texts(rows, |row| row.rpath.clone())),
+        column("runpath", optional_texts(rows, |row| row.runpath.clone())),
+    ]
+}
+
+fn read_elf(group: &Group<'_>, rows: &mut Vec<ElfFile>) -> Result<(), TraceError> {
+    let needed = group.strings("needed")?;
+    let mut columns = [
+        group.optional_strings("interpreter")?,
+        group.optional_strings("soname")?,
+        group.optional_strings("rpath")?,
+        group.optional_strings("runpath")?,
+    ]
+    .map(Vec::into_iter);
+    for (path, needed) in group.word("path")?.into_iter().zip(needed) {
+        let [interpreter, soname, rpath, runpath] = columns.each_mut().map(|column| column.next().flatten());
+        let (path, needed) = (PathId(path as u32), unlist(&needed));
+        rows.push(ElfFile { path, interpreter, soname, needed, rpath, runpath });
+    }
+    Ok(())
+}
+
+fn stripe_columns(rows: &[Stripe]) -> Vec<Column> {
+    vec![
+        column("path", words(rows, |row| row.path.0 as i32)),
+        column("count", words(rows, |row| row.count as i32)),
+        column("size", longs(rows, |row| row.size as i64)),
+    ]
+}
+
+fn read_stripes(group: &Group<'_>, rows: &mut Vec<Stripe>) -> Result<(), TraceError> {
+    let columns = group.word("path")?.into_iter().zip(group.word("count")?).zip(group.long("size")?);
+    rows.extend(columns.map(|((path, count), size)| Stripe {
+        path: PathId(path as u32),
+        count: count as u32,
+        size: size as u64,
+    }));
+    Ok(())
+}

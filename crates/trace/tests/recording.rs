@@ -1,0 +1,217 @@
+//! A recording that was written reads back the same; one that was cut, damaged or foreign is refused or marked.
+
+use proptest::prelude::*;
+use quell_trace::context::{InheritedFd, NamespaceChange};
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::resolve::{Answer, Links};
+use quell_trace::writer::{Ending, Finish, OpenedFile};
+use quell_trace::*;
+use std::path::Path;
+
+fn header() -> Header {
+    Header {
+        format: FORMAT.into(),
+        version: VERSION,
+        completeness: Completeness::Partial,
+        command: vec!["python3".into(), "app.py".into()],
+        working_directory: "/work".into(),
+        exit: None,
+        began: 1.5e9,
+        seconds: None,
+        recorder: RecorderFacts {
+            engine: "ptrace".into(),
+            version: "0".into(),
+            events: 0,
+            lost: 0,
+            notes: vec![],
+        },
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 1000,
+        rank: Some(RankId(3)),
+        ranks: Some(8),
+        node: None,
+        job: Some("7.0".into()),
+    }
+}
+
+/// A world in which `/work/link` is a link and everything ELF needs `libm.so`.
+struct World;
+
+impl Links for World {
+    fn link(&mut self, path: &[u8]) -> Answer {
+        match path {
+            b"/work/link" => Answer::Link(b"target".to_vec()),
+            _ => Answer::NoLink,
+        }
+    }
+}
+
+impl Finish for World {
+    fn elf(&mut self, path: PathId, _: &[u8]) -> Option<ElfFile> {
+        let needed = vec!["libm.so".into(), "libc.so".into()];
+        Some(ElfFile {
+            path,
+            interpreter: None,
+            soname: None,
+            needed,
+            rpath: None,
+            runpath: Some("$ORIGIN".into()),
+        })
+    }
+
+    fn stripe(&mut self, path: PathId, _: &[u8]) -> Option<Stripe> {
+        Some(Stripe { path, count: 4, size: 1 << 20 })
+    }
+}
+
+fn begin(directory: &Path) -> Writer {
+    let mut writer = Writer::create(directory, header()).expect("a fresh directory");
+    let work = writer.path(b"/work").unwrap();
+    writer.working_directory(work).unwrap();
+    writer.inherited(InheritedFd { fd: 0, path: None }).unwrap();
+    let process = Process { pid: Pid(10), parent: None, start: Nanos(0), end: None, exit: None };
+    let process = writer.process(process).unwrap();
+    let thread = Thread {
+        tid: Pid(10),
+        process,
+        parent: None,
+        start: Nanos(0),
+        shares_files: false,
+        shares_directory: false,
+    };
+    let thread = writer.thread(thread).unwrap();
+    let mount = Mount {
+        namespace: 5,
+        mount_point: "/".into(),
+        root: "/".into(),
+        kind: "lustre".into(),
+        source: "mds:/fs".into(),
+        device: 77,
+        options: "rw".into(),
+    };
+    writer.mounts(vec![mount]).unwrap();
+    writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 5 }).unwrap();
+    let program = Some(writer.path(b"/usr/bin/python3").unwrap());
+    let arguments = vec!["python3".into(), "app.py".into()];
+    let execution = Execution { process, thread, at: Nanos(1), program, arguments };
+    writer.execution(execution, vec![("PATH".into(), "/bin:/usr/bin".into())]).unwrap();
+    writer
+}
+
+fn events(recording: &Recording) -> Vec<Event> {
+    let mut events = Vec::new();
+    recording.for_each_event(|event| events.push(*event)).unwrap();
+    events
+}
+
+fn open_link(writer: &mut Writer) {
+    let path = Some(writer.path(b"link/\xff\n").unwrap());
+    let event =
+        Event { path, fd: Fd::WORKING_DIRECTORY, outcome: Outcome::Success(3), ..Event::new(Call::Openat) };
+    writer.event(&event).unwrap();
+    writer
+        .identity(&OpenedFile { device: 77, inode: u64::MAX, mode: 0o100644, size: 9, modified: -1 })
+        .unwrap();
+}
+
+const ENDING: Ending =
+    Ending { exit: Exit::Status(3), took: Nanos(2_000_000_000), lost: 1, notes: Vec::new() };
+
+#[test]
+fn a_finished_recording_reads_back_with_resolved_paths_and_its_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    let mut writer = begin(&directory);
+    open_link(&mut writer);
+    writer.event(&Event { fd: Fd(3), flags: 5 << 32, ..Event::new(Call::Mmap) }).unwrap();
+    writer.ended(ProcessId(0), Nanos(9), Some(Exit::Status(3))).unwrap();
+    writer.finish(ENDING, &mut World).unwrap();
+
+    let recording = Recording::open(&directory).unwrap();
+    assert_eq!(recording.header.completeness, Completeness::Complete);
+    assert_eq!((recording.header.recorder.events, recording.header.recorder.lost), (2, 1));
+    let seen = events(&recording);
+    let target = seen[0].target.expect("a resolved path");
+    assert_eq!(recording.paths.bytes(target), b"/work/target/\xff\n");
+    assert_eq!((seen[1].target, seen[1].file_system), (Some(target), Some(MountId(0))));
+    let context = &recording.context;
+    assert_eq!(context.processes[0].exit, Some(Exit::Status(3)));
+    assert_eq!(context.files[0].inode, u64::MAX);
+    assert_eq!(context.elf_files[0].needed, ["libm.so", "libc.so"]);
+    assert_eq!((context.links[0].target.as_str(), context.stripes[0].count), ("target", 4));
+    assert_eq!(context.variables[0].value, "/bin:/usr/bin");
+    assert!(!directory.join("spool").exists());
+}
+
+#[test]
+fn a_recording_that_was_killed_is_read_from_its_spool_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    let mut writer = begin(&directory);
+    open_link(&mut writer);
+    writer.ended(ProcessId(0), Nanos(9), None).unwrap();
+    drop(writer);
+    let recording = Recording::open(&directory).unwrap();
+    assert_eq!(recording.header.completeness, Completeness::Partial);
+    assert_eq!(recording.paths.bytes(events(&recording)[0].target.unwrap()), b"/work/link/\xff\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refuse = |name: &str| Recording::open(&folder.path().join(name)).expect_err(name).to_string();
+    std::fs::write(folder.path().join("file"), "x").unwrap();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    assert!(refuse("file").contains("is not a trace: it is no directory"));
+    assert!(refuse("empty").contains("is not a trace: it holds no `header.json`"));
+    assert!(refuse("absent").starts_with("cannot open"));
+    let directory = folder.path().join("app.qtrace");
+    begin(&directory).finish(ENDING, &mut World).unwrap();
+    let events = directory.join("events.parquet");
+    let bytes = std::fs::read(&events).unwrap();
+    std::fs::write(&events, &bytes[..bytes.len() / 2]).unwrap();
+    let error = Recording::open(&directory).unwrap().for_each_event(|_| {}).expect_err("half a file");
+    assert!(error.to_string().contains("is damaged"), "{error}");
+    let header = std::fs::read_to_string(directory.join("header.json")).unwrap();
+    std::fs::write(directory.join("header.json"), header.replace("\"version\": 1", "\"version\": 9"))
+        .unwrap();
+    assert!(refuse("app.qtrace").contains("has trace version 9"));
+}
+
+#[test]
+fn a_trace_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(Writer::create(folder.path(), header()), Err(TraceError::Exists { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn events_read_back_as_written(
+        rows in proptest::collection::vec((0..Call::ALL.len(), -200i64..1 << 33, any::<(u64, u32, i16)>()), 0..300)
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("app.qtrace");
+        let mut writer = begin(&directory);
+        let mut written = Vec::new();
+        for (index, (call, result, (flags, size, fd))) in rows.into_iter().enumerate() {
+            let event = Event {
+                start: Nanos(index as u64 * 7), duration: Nanos(size.into()), flags, size: Bytes(size.into()),
+                outcome: Outcome::from_return_value(result), fd: Fd(fd.into()),
+                offset: (size % 2 == 0).then_some(flags as i64),
+                ..Event::new(Call::ALL[call])
+            };
+            writer.event(&event).unwrap();
+            written.push(event);
+        }
+        writer.finish(ENDING, &mut World).unwrap();
+        let mut read = events(&Recording::open(&directory).unwrap());
+        for event in &mut read {
+            (event.target, event.target2, event.file_system) = (None, None, None);
+        }
+        prop_assert_eq!(read, written);
+    }
+}
