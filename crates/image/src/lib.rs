@@ -5,17 +5,22 @@
 //! ancestors are directories with the original's attributes, and `/.quell/index` lies beside them. So the
 //! kernel, `erofsfuse` and containers can mount it when quell is not there, and `fsck.erofs` checks it.
 //!
+//! - [`Tree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
+//! - [`check`](check::check) looks at every byte of an image.
 //! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
 //!
 //! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod check;
 pub mod erofs;
 mod error;
 mod image;
 pub mod index;
 mod model;
+mod tree;
+pub mod write;
 
 pub use erofs::xattr::{Xattr, Xattrs, is_expressible};
 pub use error::{Corrupt, Fault, OpenError};
@@ -23,3 +28,4 @@ pub use image::{Content, Entries, Entry, Image, Lookup};
 pub use index::Identity;
 pub use index::read::{Absences, Index, Place, Totals};
 pub use model::{Attributes, Coverage, Device, Kind, Nid, Timestamp, Use};
+pub use tree::{NodeId, Source, Tree, TreeError};

@@ -23,6 +23,7 @@
 
 pub(crate) mod read;
 pub(crate) mod row;
+pub(crate) mod write;
 
 use std::fmt;
 

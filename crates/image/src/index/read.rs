@@ -1,5 +1,7 @@
 //! Reading the index: the header once, everything else in place.
 
+use std::fmt;
+
 use crate::bytes::{array, span, u32_at, u64_at};
 use crate::error::OpenError;
 use crate::index::row::{ROW, Row};
@@ -106,10 +108,16 @@ fn section(index: &[u8], number: usize, size: usize) -> Option<Section> {
 }
 
 /// What an image knows besides its tree.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Index<'a> {
     bytes: &'a [u8],
     sections: &'a Sections,
+}
+
+impl fmt::Debug for Index<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Index").field("sections", self.sections).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Index<'a> {

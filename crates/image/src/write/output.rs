@@ -1,0 +1,131 @@
+//! The file that an image is written to: complete under its name, or not there at all.
+//!
+//! It has no name while it grows (`O_TMPFILE`), so that nothing is left behind however the writer ends. Where
+//! the file system cannot do that it has a hidden temporary name, removed on error.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::write::{Audience, WriteError};
+
+/// An image in the making.
+#[derive(Debug)]
+pub(crate) struct Output {
+    target: PathBuf,
+    file: File,
+    /// The hidden name, while there is one to be removed.
+    temporary: Option<PathBuf>,
+}
+
+impl Output {
+    /// Creates the file beside `target` with room for `bytes`.
+    pub(crate) fn create(target: &Path, audience: Audience, bytes: u64) -> Result<Self, WriteError> {
+        let (file, temporary) = open(target).map_err(|errno| io_error("create", target, errno.into()))?;
+        let output = Self { target: target.to_path_buf(), file, temporary };
+        let mode = Mode::from_raw_mode(audience.mode());
+        rustix::fs::fchmod(&output.file, mode)
+            .map_err(|errno| output.error("set the mode of", errno.into()))?;
+        match rustix::fs::fallocate(&output.file, FallocateFlags::empty(), 0, bytes) {
+            // Not every file system can reserve; then a full one shows when it is written to.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(output),
+            Err(errno) => Err(output.full(errno.into(), bytes)),
+        }
+    }
+
+    /// Appends `bytes`.
+    pub(crate) fn append(&mut self, bytes: &[u8], total: u64) -> Result<(), WriteError> {
+        self.file.write_all(bytes).map_err(|source| self.full(source, total))
+    }
+
+    /// Overwrites what is already written.
+    pub(crate) fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        self.file.write_all_at(bytes, at).map_err(|source| self.error("write", source))
+    }
+
+    /// Reads back what is already written.
+    pub(crate) fn reread(&self, at: u64, into: &mut [u8]) -> Result<(), WriteError> {
+        self.file.read_exact_at(into, at).map_err(|source| self.error("read back", source))
+    }
+
+    /// Makes the file durable and gives it its name, replacing what was there.
+    pub(crate) fn publish(mut self) -> Result<(), WriteError> {
+        self.file.sync_all().map_err(|source| self.error("write", source))?;
+        if self.temporary.is_none() {
+            let name = hidden_name(&self.target);
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            // A hidden name of this process can only be left from one before it with the same number.
+            let _stale = rustix::fs::unlink(&name);
+            rustix::fs::linkat(CWD, own, CWD, &name, AtFlags::SYMLINK_FOLLOW)
+                .map_err(|errno| self.error("name", errno.into()))?;
+            self.temporary = Some(name);
+        }
+        let Some(name) = &self.temporary else { return Ok(()) };
+        std::fs::rename(name, &self.target).map_err(|source| self.error("name", source))?;
+        self.temporary = None;
+        let directory = File::open(directory_of(&self.target));
+        directory.and_then(|file| file.sync_all()).map_err(|source| self.error("make durable", source))
+    }
+
+    fn error(&self, action: &'static str, source: io::Error) -> WriteError {
+        io_error(action, &self.target, source)
+    }
+
+    /// The error of a write, which may mean that there is no room for `needed` bytes.
+    fn full(&self, source: io::Error, needed: u64) -> WriteError {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                WriteError::NoSpace { path: self.target.clone(), needed, source }
+            }
+            _ => self.error("write", source),
+        }
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(name) = &self.temporary {
+            // The writer's error is on its way to the caller and says more than this one would.
+            let _unremoved = std::fs::remove_file(name);
+        }
+    }
+}
+
+fn open(target: &Path) -> Result<(File, Option<PathBuf>), Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let private = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(directory_of(target), flags | OFlags::TMPFILE, private) {
+        Ok(file) => Ok((file.into(), None)),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            let name = hidden_name(target);
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, private)?;
+            Ok((file.into(), Some(name)))
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A name beside `target` that no other process uses at the same time on this node.
+fn hidden_name(target: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    directory_of(target).join(name)
+}
+
+fn directory_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> WriteError {
+    WriteError::Output { action, path: path.to_path_buf(), source }
+}
