@@ -1,2 +1,98 @@
-//! placeholder
-fn main() {}
+//! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas.
+//!
+//! `cargo xtask` writes them; `cargo xtask --check` says which are out of date and fails.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A file and what it must hold. Paths are relative to the repository.
+type Generated = Vec<(PathBuf, Vec<u8>)>;
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
+    let generated = generate();
+    let check = std::env::args().any(|argument| argument == "--check");
+    let stale: Vec<_> =
+        generated.iter().filter(|(path, text)| std::fs::read(root.join(path)).ok().as_ref() != Some(text)).collect();
+    for (path, text) in &stale {
+        if check {
+            eprintln!("{} is out of date; run `cargo xtask`", path.display());
+        } else if let Err(error) = write(&root.join(path), text) {
+            eprintln!("cannot write {}: {error}", path.display());
+            return ExitCode::FAILURE;
+        } else {
+            println!("{}", path.display());
+        }
+    }
+    if check && !stale.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(path.parent().expect("a generated file lies in a folder"))?;
+    std::fs::write(path, text)
+}
+
+fn generate() -> Generated {
+    let command = quell_cli::flags::Arguments::command();
+    let mut generated = man_pages(command.clone());
+    generated.extend(completions(&command));
+    generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
+    generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
+    generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
+    generated
+}
+
+fn man_pages(mut command: Command) -> Generated {
+    command.build();
+    let subcommands = command.get_subcommands().cloned();
+    let pages = std::iter::once(command.clone()).chain(subcommands).map(|page| {
+        let name = page.get_display_name().unwrap_or(page.get_name()).replace(' ', "-");
+        let mut text = Vec::new();
+        let page = page.version(env!("CARGO_PKG_VERSION")).name(name.clone());
+        clap_mangen::Man::new(page).date("").render(&mut text).expect("writing to memory");
+        (PathBuf::from(format!("docs/man/{name}.1")), text)
+    });
+    pages.collect()
+}
+
+fn completions(command: &Command) -> Generated {
+    let shells = [(Shell::Bash, "quell.bash"), (Shell::Zsh, "_quell"), (Shell::Fish, "quell.fish")];
+    let completion = |(shell, name): (Shell, &str)| {
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut command.clone(), "quell", &mut text);
+        (Path::new("docs/completions").join(name), text)
+    };
+    shells.map(completion).into()
+}
+
+/// One row a variable: its name, the flags that it twins, what it means.
+fn variables(command: &Command) -> String {
+    let mut rows = std::collections::BTreeMap::<String, (Vec<String>, String)>::new();
+    let subcommands = command.get_subcommands().map(|sub| (format!("{} ", sub.get_name()), sub));
+    for (prefix, command) in std::iter::once((String::new(), command)).chain(subcommands) {
+        for flag in command.get_arguments() {
+            let (Some(variable), Some(long)) = (flag.get_env(), flag.get_long()) else { continue };
+            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+            let row = rows.entry(variable.to_string_lossy().into_owned()).or_insert((Vec::new(), help));
+            row.0.push(format!("`{prefix}--{long}`"));
+        }
+    }
+    let mut page = String::from(
+        "# Variables\n\nMade from the flag definitions by `cargo xtask`. A flag on the command line goes before its variable.\n\n\
+         | variable | flag | meaning |\n|---|---|---|\n",
+    );
+    for (name, (flags, help)) in rows {
+        page.push_str(&format!("| `{name}` | {} | {help} |\n", flags.join(", ")));
+    }
+    page
+}
+
+fn schema(schema: &serde_json::Value) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(schema).expect("a schema is JSON");
+    text.push(b'\n');
+    text
+}

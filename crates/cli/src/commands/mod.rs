@@ -1,0 +1,10 @@
+//! One file a command: what the flags mean, the work handed to the crates, and what is said about it.
+
+pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod pack;
+pub(crate) mod plain;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod traces;

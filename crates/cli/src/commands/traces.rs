@@ -1,0 +1,34 @@
+//! Opening traces, with the hints that each failure deserves.
+
+use crate::failure::Failure;
+use quell_analyse::Summary;
+use quell_trace::{Trace, TraceError};
+use std::path::PathBuf;
+
+/// Opens recordings as one trace.
+pub(crate) fn open(directories: &[PathBuf]) -> Result<Trace, Failure> {
+    Trace::open(directories).map_err(explain)
+}
+
+/// Opens recordings and reads all their events.
+pub(crate) fn summarise(directories: &[PathBuf]) -> Result<Summary, Failure> {
+    quell_analyse::summarise(&open(directories)?).map_err(explain)
+}
+
+pub(crate) fn explain(error: TraceError) -> Failure {
+    let hint = match &error {
+        TraceError::NotATrace { .. } => Some("`quell record -- CMD` makes a trace, named after the program"),
+        TraceError::Newer { .. } => Some("read it with the quell that wrote it, or a later one"),
+        TraceError::Damaged { .. } => Some("record again; a copy of a trace needs all its files"),
+        TraceError::Exists { .. } => Some("`--force` replaces it, `-o DIR` writes elsewhere"),
+        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Some("`quell record -- CMD` makes a trace, named after the program")
+        }
+        TraceError::Io { .. } => None,
+    };
+    let failure = Failure::new(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

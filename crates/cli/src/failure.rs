@@ -1,0 +1,49 @@
+//! A failure as the user meets it: what was attempted and why it failed in one line, hints, and the exit status.
+
+use std::fmt::Display;
+
+/// Exit status of every command but `record` and `run`: it could not do its work.
+pub(crate) const ERROR: u8 = 2;
+/// Exit status of `record` and `run`: quell itself failed. Source: `timeout(1)`, `env(1)`.
+pub(crate) const OURS: u8 = 125;
+/// Exit status of `record` and `run`: the command was found but cannot be executed.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// Exit status of `record` and `run`: the command was not found.
+pub(crate) const NOT_FOUND: u8 = 127;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: anyhow::Error,
+    pub(crate) hints: Vec<String>,
+    pub(crate) status: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), hints: Vec::new(), status: ERROR }
+    }
+
+    pub(crate) fn message(message: impl Display) -> Self {
+        Self::new(anyhow::anyhow!("{message}"))
+    }
+
+    pub(crate) fn context(self, attempted: impl Display + Send + Sync + 'static) -> Self {
+        Self { error: self.error.context(attempted), ..self }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+        self.hints.push(hint.to_string());
+        self
+    }
+
+    pub(crate) fn status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}

@@ -1,0 +1,230 @@
+//! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
+//! made from these definitions.
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Measures and removes the file-system metadata storm that programs raise when they start on many nodes.
+#[derive(Debug, Parser)]
+#[command(name = "quell", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "First steps:\n  \
+    quell demo                                 see it all at once, on a program of this node\n  \
+    quell record -- python3 app.py             one trial run\n  \
+    quell report app.qtrace                    what the storm is\n  \
+    quell pack app.qtrace -o app.qimg          the working set and the absences, one file\n  \
+    srun -N 64 quell run app.qimg -- python3 app.py")]
+pub struct Arguments {
+    /// When to use colour.
+    #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
+    pub colour: Colour,
+    /// Say nothing but warnings and errors.
+    #[arg(short, long, global = true, env = "QUELL_QUIET", value_parser = FalseyValueParser::new())]
+    pub quiet: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to use colour. `auto` obeys NO_COLOR and whether a terminal listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// How much talk there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Warnings and errors.
+    Quiet,
+    /// Progress and results too.
+    Normal,
+}
+
+impl Arguments {
+    /// How much talk was asked for.
+    pub fn verbosity(&self) -> Verbosity {
+        if self.quiet { Verbosity::Quiet } else { Verbosity::Normal }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command and record its file-system calls.
+    Record(Record),
+    /// Show what a recording holds.
+    Report(Report),
+    /// Compare two recordings: who served what, before and after.
+    Diff(Diff),
+    /// Make an image of a recording: the working set and the absences, one file.
+    Pack(Pack),
+    /// Run a command with an image in place of the files that it holds.
+    Run(Run),
+    /// Show the whole way on a program of this node: record, report, pack, run, compare.
+    Demo(Demo),
+}
+
+/// Run a command and record every file-system call of it, its children and threads, with its result.
+///
+/// The command behaves as without quell: its exit status, signals, terminal and streams are its own. The trace is a
+/// directory of Parquet files that `quell report`, DuckDB, pandas and polars read. Under a launcher (srun, mpirun) only
+/// rank 0 and the first rank of the last node record; the others run the command plain.
+///
+/// Exit status: the command's own; 128+N when signal N ended it; 125 when quell failed, 126 when the command cannot be
+/// executed, 127 when it is not found.
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Where the trace goes [default: named after the program, such as app.qtrace].
+    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// Replace an earlier trace of the same name.
+    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    pub force: bool,
+    /// Record these ranks instead, such as 0,17,31.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_RANKS")]
+    pub ranks: Option<Vec<u32>>,
+    /// Run the command plain: the switch to leave in a script.
+    #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
+    pub disable: bool,
+    /// The command and its arguments.
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Show what a recording holds: the storm in five lines, calls and errors, what was needed, repeated and missed, which
+/// file system served it, and the paths asked for most.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Recordings; several are read as one trace.
+    #[arg(value_name = "T", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// Compare two recordings: which operations the network, quell and the node itself served, and the calls side by side.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The recording before.
+    #[arg(value_name = "A")]
+    pub before: PathBuf,
+    /// The recording after.
+    #[arg(value_name = "B")]
+    pub after: PathBuf,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// Make an image of a recording: one file with each directory that the program looked into, complete, so that the image
+/// knows what is absent too, and the content of each file that it read.
+///
+/// Only directories on a network file system below which the recording wrote nothing are packed; `--root` says otherwise.
+/// The image is a standard EROFS file system. Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// Recordings of the program.
+    #[arg(value_name = "T", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Where the image goes [default: named after the first recording, such as app.qimg].
+    #[arg(short, long, value_name = "IMG", env = "QUELL_IMAGE")]
+    pub output: Option<PathBuf>,
+    /// Pack below this directory, whatever its file system. May be given several times.
+    #[arg(long = "root", value_name = "DIR", value_delimiter = ':', env = "QUELL_ROOT")]
+    pub roots: Vec<PathBuf>,
+    /// Make an image that every user may use, of world-readable sources only.
+    #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
+    pub public: bool,
+    /// Replace an earlier image of the same name.
+    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    pub force: bool,
+}
+
+/// Run a command with an image mounted in place of the directories that it was made from, in a namespace of its own: no
+/// root, no change to the program.
+///
+/// What the image does not hold is read from the original; writes reach the original. The first rank on a node makes
+/// the namespace, later ranks join it. Where a node allows no mount, the command runs plain and quell says why.
+///
+/// Exit status: the command's own; 1 when the check found that originals have changed; 125 when quell failed, 126 when
+/// the command cannot be executed, 127 when it is not found.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Who compares the image with its originals before the command starts.
+    #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
+    pub check: Check,
+    /// Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended.
+    #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
+    pub stats: Option<PathBuf>,
+    /// Fail, rather than run the command plain, where the image cannot be mounted.
+    #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
+    pub require: bool,
+    /// Use an image that neither you nor root own.
+    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
+    pub trust: bool,
+    /// Run the command plain: the switch to leave in a script.
+    #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
+    pub disable: bool,
+    /// The command and its arguments.
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Who checks that the originals are as they were when the image was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Check {
+    /// The first rank of the job.
+    #[default]
+    First,
+    /// Nobody.
+    None,
+}
+
+/// Show the whole way on a program that this node has: record it, say what the storm is, pack it, run it from the image,
+/// compare. Needs no network, no root and no shared file system; writes only to a temporary directory.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Keep the traces and the image in this new directory.
+    #[arg(long, value_name = "DIR", env = "QUELL_KEEP")]
+    pub keep: Option<PathBuf>,
+    /// The program to show [default: python3 importing part of its library, else perl, git or ls].
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_a_variable_of_its_own_name() {
+        for command in Arguments::command().get_subcommands() {
+            for flag in command.get_arguments().filter(|flag| flag.get_long().is_some()) {
+                let name = flag.get_id().as_str();
+                assert!(flag.get_env().is_some() || name == "help", "{} --{name}", command.get_name());
+            }
+        }
+    }
+}

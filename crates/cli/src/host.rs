@@ -1,0 +1,24 @@
+//! What only the binary may ask: the node, the user, the wall clock, the launcher.
+
+use quell_trace::Launcher;
+
+/// The node's name; empty when it has none.
+pub(crate) fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The kernel's release.
+pub(crate) fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Now. Unit: seconds since 1970.
+pub(crate) fn now() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |elapsed| elapsed.as_secs_f64())
+}
+
+/// The launcher that started us, if one did.
+pub(crate) fn launcher() -> Option<Launcher> {
+    Launcher::detect(|name| std::env::var(name).ok())
+}

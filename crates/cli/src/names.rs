@@ -1,0 +1,61 @@
+//! Names that quell chooses: of a trace after its program, of an image after its trace.
+
+use quell_trace::RankId;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// Programs whose first plain argument is what runs.
+const INTERPRETERS: &[&str] = &["python", "perl", "ruby", "julia", "Rscript", "node", "bash", "sh", "tclsh", "lua", "java"];
+
+/// The trace of a command: after the script when an interpreter runs one, else after the program.
+pub(crate) fn trace(command: &[OsString]) -> PathBuf {
+    let program = command.first().map(OsString::as_os_str).unwrap_or(OsStr::new("trace"));
+    let interpreter = stem(program);
+    let plain = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let script = INTERPRETERS.contains(&plain).then(|| command.get(1)).flatten();
+    let named = script.filter(|script| !script.as_encoded_bytes().starts_with(b"-")).map(|script| stem(script));
+    PathBuf::from(format!("{}.qtrace", named.unwrap_or(interpreter)))
+}
+
+/// The trace of a rank: rank 0 has the name itself.
+pub(crate) fn of_rank(trace: &Path, rank: Option<RankId>) -> PathBuf {
+    match rank {
+        None | Some(RankId(0)) => trace.to_owned(),
+        Some(rank) => trace.with_extension(format!("rank{rank}.qtrace")),
+    }
+}
+
+/// The image of a trace.
+pub(crate) fn image(trace: &Path) -> PathBuf {
+    PathBuf::from(trace.file_name().unwrap_or(OsStr::new("quell"))).with_extension("qimg")
+}
+
+fn stem(path: &OsStr) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or(OsStr::new("trace"));
+    stem.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_named_after_what_runs() {
+        for (command, expected) in [
+            (&["python3", "dir/app.py", "-v"][..], "app.qtrace"),
+            (&["/usr/bin/python3.11", "-c", "pass"], "python3.qtrace"),
+            (&["./simulate", "in.dat"], "simulate.qtrace"),
+            (&["bash", "run.sh"], "run.qtrace"),
+        ] {
+            let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+            assert_eq!(trace(&command), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn ranks_have_names_of_their_own_beside_rank_0() {
+        assert_eq!(of_rank(Path::new("d/app.qtrace"), Some(RankId(0))), Path::new("d/app.qtrace"));
+        assert_eq!(of_rank(Path::new("d/app.qtrace"), Some(RankId(7))), Path::new("d/app.rank7.qtrace"));
+        assert_eq!(image(Path::new("d/app.qtrace")), Path::new("app.qimg"));
+    }
+}

@@ -1,0 +1,101 @@
+//! The only place that prints: data to standard output, talk to standard error.
+//!
+//! A reader that closes its end (`quell report T | head`) ends us quietly.
+
+use crate::failure::Failure;
+use crate::flags::{Arguments, Colour, Verbosity};
+use anstyle::{AnsiColor, Style};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Prints for one command.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    colour: Colour,
+    verbosity: Verbosity,
+}
+
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const FAILURE: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+impl Printer {
+    pub(crate) fn new(arguments: &Arguments) -> Self {
+        Self { colour: arguments.colour, verbosity: arguments.verbosity() }
+    }
+
+    /// Prints data; ends the process quietly when nobody reads it any more.
+    pub(crate) fn data(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+            outcome => outcome.map_err(|error| Failure::new(error).context("cannot write to standard output")),
+        }
+    }
+
+    /// One line of talk.
+    pub(crate) fn talk(&self, line: &str) {
+        if self.verbosity == Verbosity::Normal {
+            self.line(&format!("quell: {line}"));
+        }
+    }
+
+    /// Something the user should know although the command goes on. Never silenced.
+    pub(crate) fn warn(&self, line: &str) {
+        self.line(&format!("quell: {WARNING}warning:{WARNING:#} {line}"));
+    }
+
+    /// A command to try.
+    pub(crate) fn hint(&self, line: &str) {
+        self.line(&format!("{HINT}hint:{HINT:#} {line}"));
+    }
+
+    /// Says why the command failed, once, and returns its status.
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
+        self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {:#}", failure.error));
+        failure.hints.iter().for_each(|hint| self.hint(hint));
+        ExitCode::from(failure.status)
+    }
+
+    /// Whether progress may be drawn: a person watches and did not ask for quiet.
+    pub(crate) fn draws_progress(&self) -> bool {
+        self.verbosity == Verbosity::Normal && std::io::stderr().is_terminal()
+    }
+
+    /// How standard output wants its text.
+    pub(crate) fn style(&self) -> quell_report::Style {
+        let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let width = width.or_else(terminal_width).unwrap_or(NARROW);
+        let colour = match self.colour.choice(&std::io::stdout()) {
+            anstream::ColorChoice::Never => quell_report::Colour::Off,
+            _ => quell_report::Colour::On,
+        };
+        quell_report::Style { width, colour }
+    }
+
+    fn line(&self, text: &str) {
+        let stderr = std::io::stderr();
+        let choice = self.colour.choice(&stderr);
+        let mut stream = anstream::AutoStream::new(stderr, choice);
+        // Where talk cannot be heard there is nobody to tell.
+        _ = writeln!(stream, "{text}");
+    }
+}
+
+/// Columns of a terminal that does not tell, and of a file.
+const NARROW: usize = 80;
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+impl Colour {
+    fn choice(self, stream: &impl anstream::stream::RawStream) -> anstream::ColorChoice {
+        match self {
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+            Self::Auto => anstream::AutoStream::choice(stream),
+        }
+    }
+}
