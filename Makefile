@@ -32,11 +32,11 @@ privileged: ## all tests of the crates and of the binary; those that cannot run 
 	cargo test --locked --workspace
 
 rig-tests: build ## what a real metadata server counts
-	QUELL=$(QUELL) rig/test
+	QUELL=$(QUELL) tests/shared_fs/run
 
 soak: deps build ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 cargo test --locked --workspace --release
-	QUELL=$(QUELL) QUELL_SOAK=1 rig/test
+	QUELL=$(QUELL) QUELL_SOAK=1 tests/shared_fs/run
 
 bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/record.sh
