@@ -261,7 +261,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         let held = inode.layout != DataLayout::Chunks;
         let agrees = held == (row.content == ContentState::Held)
             && (inode.kind == Kind::Directory) == row.coverage.is_some()
-            && (inode.kind == Kind::Directory || inode.size == row.size);
+            && (!matches!(inode.kind, Kind::Regular | Kind::Symlink) || inode.size == row.size);
         agrees.then_some(row).ok_or(Fault::Row.at(nid))
     }
 }

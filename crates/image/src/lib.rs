@@ -19,6 +19,7 @@ mod error;
 mod image;
 pub mod index;
 mod model;
+pub mod original;
 mod tree;
 pub mod write;
 
@@ -27,5 +28,5 @@ pub use error::{Corrupt, Fault, OpenError};
 pub use image::{Content, Entries, Entry, Image, Lookup};
 pub use index::Identity;
 pub use index::read::{Absences, Index, Place, Totals};
-pub use model::{Attributes, Coverage, Device, Kind, Nid, Timestamp, Use};
+pub use model::{Attributes, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};
 pub use tree::{NodeId, Source, Tree, TreeError};

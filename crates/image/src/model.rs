@@ -109,6 +109,9 @@ pub struct Device {
     pub minor: u32,
 }
 
+/// Extended attributes: pairs of whole name and value.
+pub type NamedValues = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// How much an image knows of a directory's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coverage {

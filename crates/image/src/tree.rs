@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::erofs::{BLOCK, NAME_MAX, xattr};
 use crate::image::INDEX_PATH;
-use crate::model::{Attributes, Coverage, Device, Kind, Timestamp, Use};
+use crate::model::{Attributes, Coverage, Device, Kind, NamedValues, Timestamp, Use};
 
 /// A node of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +41,7 @@ pub(crate) struct Node {
     pub(crate) attributes: Attributes,
     pub(crate) usage: Use,
     /// Pairs of name and value, sorted by name.
-    pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) xattrs: NamedValues,
     pub(crate) body: Body,
 }
 
@@ -245,7 +245,7 @@ impl Tree {
     }
 
     /// Sets the extended attributes, pairs of name and value.
-    pub fn set_xattrs(&mut self, node: NodeId, mut xattrs: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), TreeError> {
+    pub fn set_xattrs(&mut self, node: NodeId, mut xattrs: NamedValues) -> Result<(), TreeError> {
         xattrs.sort();
         xattr::encode(&xattrs).ok_or(TreeError::Xattrs)?;
         self.node_mut(node).xattrs = xattrs;
