@@ -1,2 +1,49 @@
-//! placeholder
+//! Trace in, facts out: what a program asked of its file systems, and what changed between two runs.
+//!
+//! ```text
+//! Header, PathTable, Context, Events -> Tally -> Summary -.-> views: calls, file systems, rankings, start-up
+//!                                        merge: any order |-> doubts: what a reader must know beside the numbers
+//!                                          two summaries -'-> Comparison
+//! ```
+//!
+//! Pure: no input or output, no clock, no environment. Events are fed in; the only function that reads is
+//! [`summarise`], through [`quell_trace::Trace`]. Every number here is a count of what was recorded; predictions
+//! have types of their own and live elsewhere.
 #![forbid(unsafe_code)]
+
+pub mod command;
+pub mod comparison;
+pub mod counts;
+pub mod doubt;
+pub mod facts;
+pub mod ranking;
+pub mod scale;
+pub mod summary;
+pub mod tally;
+pub mod timeline;
+
+pub use comparison::{Comparison, Side, compare};
+pub use counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Served, Totals};
+pub use doubt::Doubt;
+pub use facts::RecordingFacts;
+pub use ranking::Scope;
+pub use scale::{OpsPerSecond, Scaled, StartUp};
+pub use summary::{FileSystem, Summary};
+pub use tally::Tally;
+
+use quell_trace::{Trace, TraceError};
+
+/// Counts every event of every recording of a trace.
+///
+/// # Errors
+/// What [`quell_trace::Recording::for_each_event`] meets: a file of the trace that is damaged or cannot be read.
+pub fn summarise(trace: &Trace) -> Result<Summary, TraceError> {
+    let mut summary = Summary::default();
+    for recording in &trace.recordings {
+        let name = quell_trace::path::escape(recording.directory.as_os_str().as_encoded_bytes());
+        let mut tally = Tally::new(&name, &recording.header, &recording.paths, &recording.context);
+        recording.for_each_event(|event| tally.add(event))?;
+        summary.merge(tally.finish());
+    }
+    Ok(summary)
+}

@@ -1,0 +1,180 @@
+//! What a reader must know beside the numbers, as types, with advice.
+
+use crate::{Summary, facts::ending};
+use quell_trace::{Completeness, Exit, RankId};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A reason to read the numbers with care.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// There are no events.
+    Empty,
+    /// Recorders that were ended early: the last events may be missing.
+    Partial {
+        /// So many of the recordings.
+        recordings: usize,
+    },
+    /// Events that happened and were not recorded.
+    Lost {
+        /// How many.
+        events: u64,
+    },
+    /// The command failed, so that its start may not be whole.
+    CommandFailed {
+        /// How it ended.
+        exit: Exit,
+    },
+    /// Rings for asynchronous input and output: what is asked through them is no system call and is not seen.
+    Rings {
+        /// How many.
+        rings: u64,
+    },
+    /// More than [`UNPLACED_SHARE`] of the metadata operations are on no known file system.
+    Unplaced {
+        /// How many.
+        operations: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// The same run is in the summary more than once.
+    CountedTwice {
+        /// The name of the second recording of it.
+        name: String,
+    },
+    /// Recordings of different commands are added up.
+    CommandsDiffer,
+    /// Not every rank of the job recorded, so that totals are not those of the job.
+    RanksMissing {
+        /// Ranks in the summary.
+        recorded: usize,
+        /// Ranks of the job.
+        ranks: u32,
+    },
+    /// What the recorder had to say.
+    Note {
+        /// One sentence.
+        text: String,
+    },
+}
+
+/// Below it, operations without a file system are the pipes and sockets of any program.
+pub const UNPLACED_SHARE: f64 = 0.05;
+
+impl Doubt {
+    /// The stable name in JSON.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Partial { .. } => "partial",
+            Self::Lost { .. } => "lost-events",
+            Self::CommandFailed { .. } => "command-failed",
+            Self::CountedTwice { .. } => "counted-twice",
+            Self::CommandsDiffer => "commands-differ",
+            Self::RanksMissing { .. } => "ranks-missing",
+            Self::Rings { .. } => "asynchronous",
+            Self::Unplaced { .. } => "unknown-file-system",
+            Self::Note { .. } => "note",
+        }
+    }
+
+    /// What to do about it; empty where the text says all.
+    pub const fn advice(&self) -> &'static str {
+        match self {
+            Self::Empty => "record again, and check that the command ran",
+            Self::Partial { .. } => "record again and let the command end; what is counted did happen",
+            Self::Lost { .. } => "read the counts as lower bounds, or record again",
+            Self::CommandFailed { .. } => "record a run that succeeds before packing",
+            Self::CountedTwice { .. } => "name each recording once",
+            Self::CommandsDiffer => "report each command by itself",
+            Self::RanksMissing { .. } => "read the totals as those of the ranks that recorded",
+            Self::Rings { .. } => "read the counts as lower bounds",
+            Self::Unplaced { .. } => "look for chroot, containers or descriptors passed over sockets",
+            Self::Note { .. } => "",
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "there are no events"),
+            Self::Partial { recordings: 1 } => {
+                write!(f, "a recording is partial: its last events may be missing")
+            }
+            Self::Partial { recordings } => {
+                write!(f, "{recordings} recordings are partial: their last events may be missing")
+            }
+            Self::Lost { events: 1 } => write!(f, "1 event was lost"),
+            Self::Lost { events } => write!(f, "{events} events were lost"),
+            Self::CommandFailed { exit } => {
+                write!(f, "the command ended with {}: its start may not be whole", ending(*exit))
+            }
+            Self::CountedTwice { name } => {
+                write!(f, "`{name}` is the same run as another recording and is counted twice")
+            }
+            Self::CommandsDiffer => write!(f, "recordings of different commands are added up"),
+            Self::RanksMissing { recorded, ranks } => write!(f, "{recorded} of {ranks} ranks recorded"),
+            Self::Rings { rings: 1 } => {
+                write!(f, "1 io_uring was set up: operations through it are not seen")
+            }
+            Self::Rings { rings } => {
+                write!(f, "{rings} io_urings were set up: operations through them are not seen")
+            }
+            Self::Unplaced { operations, of } => {
+                write!(f, "{operations} of {of} metadata operations are on no known file system")
+            }
+            Self::Note { text } => f.write_str(text),
+        }
+    }
+}
+
+impl Summary {
+    /// Every reason to read this summary with care. Shape: distinct, in the order of [`Doubt`].
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts = self.doubts_about_events();
+        doubts.extend(self.doubts_about_recordings());
+        let notes: BTreeSet<&String> = self.recordings.iter().flat_map(|facts| &facts.notes).collect();
+        doubts.extend(notes.into_iter().map(|text| Doubt::Note { text: text.clone() }));
+        doubts
+    }
+
+    fn doubts_about_events(&self) -> Vec<Doubt> {
+        let partial = self.recordings.iter().filter(|facts| facts.completeness == Completeness::Partial);
+        let (recordings, lost) = (partial.count(), self.lost());
+        let (operations, of) = (self.served.unknown, self.totals().metadata_operations);
+        let failed = self.exit().filter(|exit| *exit != Exit::Status(0));
+        let mut doubts = Vec::new();
+        let mut doubt = |applies, doubt| doubts.extend(Some(doubt).filter(|_| applies));
+        doubt(self.events() == 0, Doubt::Empty);
+        doubt(recordings > 0, Doubt::Partial { recordings });
+        doubt(lost > 0, Doubt::Lost { events: lost });
+        if let Some(exit) = failed {
+            doubt(true, Doubt::CommandFailed { exit });
+        }
+        doubt(self.rings > 0, Doubt::Rings { rings: self.rings });
+        doubt(operations as f64 > of as f64 * UNPLACED_SHARE, Doubt::Unplaced { operations, of });
+        doubts
+    }
+
+    fn doubts_about_recordings(&self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        for (index, facts) in self.recordings.iter().enumerate() {
+            // Recordings of one rank are neighbours.
+            let mut earlier =
+                self.recordings[..index].iter().rev().take_while(|other| other.rank == facts.rank);
+            if earlier.any(|other| facts.is_same_run(other)) {
+                doubts.push(Doubt::CountedTwice { name: facts.name.clone() });
+            }
+        }
+        if self.recordings.iter().any(|facts| facts.command != self.command()) {
+            doubts.push(Doubt::CommandsDiffer);
+        }
+        let recorded: BTreeSet<RankId> = self.recordings.iter().filter_map(|facts| facts.rank).collect();
+        let ranks = self.recordings.iter().filter_map(|facts| facts.ranks).max();
+        if let Some(ranks) = ranks.filter(|ranks| recorded.len() < *ranks as usize) {
+            doubts.push(Doubt::RanksMissing { recorded: recorded.len(), ranks });
+        }
+        doubts
+    }
+}

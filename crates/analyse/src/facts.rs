@@ -1,0 +1,85 @@
+//! What a summary keeps of each recording: who recorded what, how it ended, and whether it is whole.
+
+use quell_trace::{Completeness, Exit, Header, NodeId, RankId};
+use std::cmp::Ordering;
+
+/// One recording of a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordingFacts {
+    /// The rank, under a launcher.
+    pub rank: Option<RankId>,
+    /// The name under which it was opened; escaped.
+    pub name: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// How it ended; `None` when the recording ended first.
+    pub exit: Option<Exit>,
+    /// How long it took. Unit: seconds.
+    pub seconds: Option<f64>,
+    /// When it began. Unit: seconds since 1970.
+    pub began: f64,
+    /// The node's name.
+    pub host: String,
+    /// The node's number in the job.
+    pub node: Option<NodeId>,
+    /// How many ranks the job had.
+    pub ranks: Option<u32>,
+    /// Job and step.
+    pub job: Option<String>,
+    /// The engine that recorded it.
+    pub engine: String,
+    /// Events in it, counted while reading.
+    pub events: u64,
+    /// Events that happened and are not in it.
+    pub lost: u64,
+    /// What the recorder had to say, one sentence each.
+    pub notes: Vec<String>,
+    /// Whether it is whole.
+    pub completeness: Completeness,
+}
+
+impl RecordingFacts {
+    /// The facts of a header; events are counted while they are read.
+    pub fn new(name: &str, header: &Header) -> Self {
+        Self {
+            rank: header.rank,
+            name: name.to_owned(),
+            command: header.command.clone(),
+            exit: header.exit,
+            seconds: header.seconds,
+            began: header.began,
+            host: header.host.clone(),
+            node: header.node,
+            ranks: header.ranks,
+            job: header.job.clone(),
+            engine: header.recorder.engine.clone(),
+            events: 0,
+            lost: header.recorder.lost,
+            notes: header.recorder.notes.clone(),
+            completeness: header.completeness,
+        }
+    }
+
+    /// The order of recordings in a summary: by rank, name, node and begin, so that the order of merging does not
+    /// show.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        (self.rank, &self.name, &self.host)
+            .cmp(&(other.rank, &other.name, &other.host))
+            .then(self.began.total_cmp(&other.began))
+            .then_with(|| (&self.command, self.events).cmp(&(&other.command, other.events)))
+    }
+
+    /// Whether both are the same run of the same rank, whatever the directory is called.
+    pub(crate) fn is_same_run(&self, other: &Self) -> bool {
+        (self.rank, self.began.to_bits(), &self.host, &self.command, self.events)
+            == (other.rank, other.began.to_bits(), &other.host, &other.command, other.events)
+    }
+}
+
+/// How a command ended, in words: `status 3`, `signal 11`.
+pub fn ending(exit: Exit) -> String {
+    match exit {
+        Exit::Status(status) => format!("status {status}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+    }
+}

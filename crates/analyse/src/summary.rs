@@ -1,0 +1,165 @@
+//! What one recording, or several together, asked of their file systems.
+//!
+//! A summary keeps whole tables, not the best few rows: only so merging is exact, associative and free of order.
+//! The views in [`crate::ranking`] and [`crate::scale`] choose from them when they are asked.
+
+use crate::counts::{
+    CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
+};
+use crate::{RecordingFacts, scale::Span, timeline::Timeline};
+use quell_trace::{Call, Exit, ServedBy};
+use std::collections::{BTreeMap, HashMap};
+
+/// A file system as a reader names it: the same mount point and type on every node are one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileSystem {
+    /// Where it is mounted; escaped if not text.
+    pub mount_point: String,
+    /// Its type as mountinfo has it.
+    pub kind: String,
+}
+
+impl FileSystem {
+    /// Who answers for it.
+    pub fn served_by(&self) -> ServedBy {
+        ServedBy::of_type(&self.kind)
+    }
+}
+
+/// The counts of one or several recordings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Shape: sorted by rank, then name.
+    pub recordings: Vec<RecordingFacts>,
+    /// Metadata operations by who served them.
+    pub served: Served,
+    /// Metadata operations that failed for another reason than absence.
+    pub failures: Failures,
+    /// What was asked of each file system. Shape: sorted by mount point, without those that nothing was asked of.
+    pub file_systems: BTreeMap<FileSystem, FileSystemCounts>,
+    /// What was asked of no known file system: pipes, sockets, paths that could not be resolved.
+    pub unplaced: FileSystemCounts,
+    /// By command line. Shape: sorted by it.
+    pub commands: BTreeMap<Vec<String>, CommandCounts>,
+    /// Every path that a metadata operation was about, as bytes.
+    pub paths: HashMap<Box<[u8]>, PathCounts>,
+    /// When metadata operations began.
+    pub timeline: Timeline,
+    /// Rings for asynchronous input and output that were set up: their operations are not seen.
+    pub rings: u64,
+    pub(crate) span: Option<Span>,
+    calls: BTreeMap<Call, CallCounts>,
+    /// Without the number of distinct paths, which does not add up.
+    totals: Totals,
+}
+
+impl Summary {
+    /// Adds the counts of other recordings. Exact, and in any order.
+    pub fn merge(&mut self, other: Self) {
+        self.recordings.extend(other.recordings);
+        self.recordings.sort_by(RecordingFacts::order);
+        self.add_totals(&other.totals);
+        let Served { network, quell, local, unknown } = other.served;
+        self.served.add(Some(ServedBy::Network), network);
+        self.served.add(Some(ServedBy::Quell), quell);
+        self.served.add(Some(ServedBy::Local), local);
+        self.served.add(None, unknown);
+        other.failures.into_iter().for_each(|(key, count)| *self.failures.entry(key).or_default() += count);
+        other.calls.into_iter().for_each(|(call, counts)| *self.calls.entry(call).or_default() += counts);
+        other.file_systems.into_iter().for_each(|(key, counts)| {
+            *self.file_systems.entry(key).or_default() += counts;
+        });
+        other.commands.into_iter().for_each(|(key, counts)| {
+            *self.commands.entry(key).or_default() += counts;
+        });
+        other.paths.into_iter().for_each(|(path, counts)| *self.paths.entry(path).or_default() += counts);
+        self.unplaced += other.unplaced;
+        self.timeline.merge(other.timeline);
+        self.rings += other.rings;
+        self.span = match other.span {
+            Some(span) => Some(span.union(self.span)),
+            None => self.span,
+        };
+    }
+
+    /// The whole in a few numbers.
+    pub fn totals(&self) -> Totals {
+        Totals { distinct_paths: self.paths.len() as u64, ..self.totals }
+    }
+
+    /// The counts of one call; zero when it was never called.
+    pub fn call(&self, call: Call) -> CallCounts {
+        self.calls.get(&call).copied().unwrap_or_default()
+    }
+
+    /// Every call that was called. Shape: sorted by calls, most first, then by name.
+    pub fn calls(&self) -> Vec<(Call, CallCounts)> {
+        let mut calls: Vec<_> = self.calls.iter().map(|(call, counts)| (*call, *counts)).collect();
+        calls.sort_by(|(a, x), (b, y)| y.calls.cmp(&x.calls).then_with(|| a.name().cmp(b.name())));
+        calls
+    }
+
+    /// Every file system that was asked. Shape: sorted by metadata operations, most first, then by mount point.
+    pub fn file_systems(&self) -> Vec<(&FileSystem, FileSystemCounts)> {
+        let mut rows: Vec<_> = self.file_systems.iter().map(|(key, counts)| (key, *counts)).collect();
+        rows.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.metadata_operations, counts.calls)));
+        rows
+    }
+
+    /// The command that was recorded; that of the first recording when there are several.
+    pub fn command(&self) -> &[String] {
+        self.recordings.first().map_or(&[], |facts| &facts.command)
+    }
+
+    /// How the command ended: the first ending that is not status 0, in the order of the recordings; `None` when
+    /// the recording ended first.
+    pub fn exit(&self) -> Option<Exit> {
+        let mut exits = self.recordings.iter().map(|facts| facts.exit);
+        let first = exits.clone().next().flatten();
+        exits.find(|exit| *exit != Some(Exit::Status(0))).unwrap_or(first)
+    }
+
+    /// How long the command took: the longest of the recordings. Unit: seconds.
+    pub fn seconds(&self) -> Option<f64> {
+        self.recordings.iter().filter_map(|facts| facts.seconds).max_by(f64::total_cmp)
+    }
+
+    /// Events in the recordings.
+    pub fn events(&self) -> u64 {
+        self.recordings.iter().map(|facts| facts.events).sum()
+    }
+
+    /// Events that happened and are not in the recordings.
+    pub fn lost(&self) -> u64 {
+        self.recordings.iter().fold(0, |sum, facts| sum.saturating_add(facts.lost))
+    }
+
+    /// The engines that recorded. Shape: sorted, distinct.
+    pub fn engines(&self) -> Vec<&str> {
+        let mut engines: Vec<&str> = self.recordings.iter().map(|facts| facts.engine.as_str()).collect();
+        engines.sort_unstable();
+        engines.dedup();
+        engines
+    }
+
+    /// Shape of `calls`: one entry a call, by its discriminant.
+    pub(crate) fn add_calls(&mut self, calls: &[CallCounts]) {
+        for (call, counts) in Call::ALL.iter().zip(calls).filter(|(_, counts)| counts.calls > 0) {
+            *self.calls.entry(*call).or_default() += *counts;
+        }
+    }
+
+    pub(crate) fn add_totals(&mut self, other: &Totals) {
+        let totals = &mut self.totals;
+        totals.calls += other.calls;
+        totals.errors += other.errors;
+        totals.metadata_operations += other.metadata_operations;
+        totals.needed += other.needed;
+        totals.repeated += other.repeated;
+        totals.missed += other.missed;
+        totals.failed += other.failed;
+        totals.unnamed += other.unnamed;
+        add_bytes(&mut totals.bytes_read, other.bytes_read);
+        add_bytes(&mut totals.bytes_written, other.bytes_written);
+    }
+}
