@@ -31,6 +31,10 @@ def main(arguments: Sequence[str]) -> int:
         if error.hint:
             print(f"hint: {error.hint}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"rig: {error.strerror or error}: `{error.filename or error.filename2 or 'unknown'}`", file=sys.stderr)
+        print("hint: see `df`, `mount` and `rig status`", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
 
@@ -136,19 +140,16 @@ def _deps(options: argparse.Namespace, _: list[str]) -> int:
     return 0
 
 
-def _up(options: argparse.Namespace, _: list[str]) -> int:
-    rig = _open(options)
-    with rig.directory.locked():
-        rig = _open(options)
-        rig.up(options.nodes, options.policy, options.latency)
-    return 0
-
-
-def _locked(action: Callable[[Rig, argparse.Namespace], object]) -> Callable[[argparse.Namespace, list[str]], int]:
-    """A command that changes the rig: it reads the state under the lock."""
+def _locked(
+    action: Callable[[Rig, argparse.Namespace], object], make: bool = False
+) -> Callable[[argparse.Namespace, list[str]], int]:
+    """A command that changes the rig: it reads the state under the lock. `make`: it may be the first of all."""
 
     def run(options: argparse.Namespace, _: list[str]) -> int:
-        with _open(options).directory.locked():
+        directory = _open(options).directory
+        if make:
+            directory.make()
+        with directory.locked():
             result = action(_open(options), options)
         if result is not None:
             print(result)
@@ -161,12 +162,13 @@ def _selected(rig: Rig, options: argparse.Namespace) -> list[int]:
     return sorted(set(options.node)) if options.node else list(range(1, rig.require().nodes + 1))
 
 
+_up = _locked(lambda rig, options: rig.up(options.nodes, options.policy, options.latency), make=True)
 _down = _locked(lambda rig, options: rig.down())
 _latency = _locked(lambda rig, options: rig.set_latency(options.microseconds))
 _policy = _locked(lambda rig, options: rig.set_policy(_selected(rig, options), options.policy))
 _cold = _locked(lambda rig, options: rig.set_policy(_selected(rig, options), None))
 _fill = _locked(lambda rig, options: venv.fill(rig, options.name, options.source))
-_venv = _locked(lambda rig, options: venv.local_venv(rig) if options.local else venv.fill_venv(rig))
+_venv = _locked(lambda rig, options: venv.local_venv(rig) if options.local else venv.fill_venv(rig), make=True)
 
 
 def _status(options: argparse.Namespace, _: list[str]) -> int:

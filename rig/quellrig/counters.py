@@ -12,10 +12,13 @@ from .moosefs import OPERATIONS, Session
 
 _HOUR = 3600
 
+# Around the turn of the hour, the master's clock may be this far from the rig's, in seconds.
+_TURN = 2.0
+
 
 @dataclass
 class Totals:
-    """Operations by node since `up`; `gaps` counts the readings that came over an hour late and may have lost some."""
+    """Operations by node since `up`; `gaps` counts the readings that came too late to see all."""
 
     nodes: dict[str, dict[str, int]]
     sessions: dict[str, dict[str, Any]]
@@ -23,7 +26,7 @@ class Totals:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any] | None) -> "Totals":
-        """As [`to_json`] wrote it; nothing counted yet when there is none."""
+        """As `to_json` wrote it; nothing counted yet when there is none."""
         return cls(**raw) if raw else cls(nodes={}, sessions={})
 
     def to_json(self) -> dict[str, Any]:
@@ -58,22 +61,28 @@ class Totals:
     def _new(self, session: Session, now: float) -> dict[str, int]:
         """Operations of a session since it was last read.
 
-        The master's hour begins when its own clock says so, hence the counters tell whether one has begun: within an
-        hour `last` stays and nothing in `current` falls.
+        The master's hours are those of the epoch. Close to a turn the counters tell whether the master has made it:
+        before, `last` is as it was and nothing in `current` has fallen.
         """
         seen = self.sessions.get(str(session.number))
         if seen is None:
             return _sum(session.current, session.last)
-        before, last = seen["current"], seen["last"]
-        same_hour = session.last == last and all(count >= before.get(name, 0) for name, count in session.current.items())
-        if same_hour and now - seen["time"] < _HOUR:
+        before, last, then = seen["current"], seen["last"], seen["time"]
+        turns = int(now // _HOUR) - int(then // _HOUR)
+        if turns <= 1 and (_at_turn(then) or _at_turn(now)):
+            fallen = any(count < before.get(name, 0) for name, count in session.current.items())
+            turns = 1 if fallen or session.last != last else 0
+        if turns == 0:
             return _difference(session.current, before)
-        if now - seen["time"] < _HOUR:
+        if turns == 1:
             return _sum(session.current, _difference(session.last, before))
-        # Two changes of the hour lie between, or one: what `current` gained before the first is lost with two.
-        grown = all(count >= before.get(name, 0) for name, count in session.last.items())
+        # The hour in which it was last read has been forgotten, and with it what was done after that.
         self.gaps += 1
-        return _sum(session.current, _difference(session.last, before) if grown else session.last)
+        return _sum(session.current, session.last)
+
+
+def _at_turn(now: float) -> bool:
+    return min(now % _HOUR, -now % _HOUR) < _TURN
 
 
 def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:

@@ -107,44 +107,38 @@ def reap() -> None:
 def with_token(token: str) -> list[Process]:
     """All processes that carry the token, but for this one and its ancestors."""
     needle = f"{TOKEN_VARIABLE}={token}".encode()
-    spared = _ancestors(os.getpid())
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) in spared:
-            continue
-        with contextlib.suppress(OSError):
-            if needle in (entry / "environ").read_bytes().split(b"\0"):
-                process = identify(int(entry.name))
-                if process is not None and process.alive():
-                    found.append(process)
-    return found
+    return _all_others(lambda path: needle in (path / "environ").read_bytes().split(b"\0"))
 
 
 def in_network(inodes: Iterable[int]) -> list[Process]:
     """All processes whose network namespace has one of these inodes, but for this one and its ancestors."""
     wanted = set(inodes)
-    spared = _ancestors(os.getpid())
+    return _all_others(lambda path: (path / "ns" / "net").stat().st_ino in wanted)
+
+
+def _all_others(chosen: Callable[[Path], bool]) -> list[Process]:
+    """Chosen processes by their directories in /proc; those that go meanwhile are left out."""
+    spared = set(lineage(os.getpid()))
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) in spared:
+    for path in Path("/proc").iterdir():
+        if not path.name.isdigit() or int(path.name) in spared:
             continue
         with contextlib.suppress(OSError):
-            if os.stat(entry / "ns" / "net").st_ino in wanted:
-                process = identify(int(entry.name))
-                if process is not None and process.alive():
-                    found.append(process)
+            process = identify(int(path.name)) if chosen(path) else None
+            if process is not None and process.alive():
+                found.append(process)
     return found
 
 
-def _ancestors(pid: int) -> set[int]:
-    """The process itself, its parent, and so on up to the first."""
-    chain = {pid}
-    while pid > 1:
+def lineage(pid: int) -> list[int]:
+    """The pid, its parent's, and so on up to the first process that can be seen."""
+    chain = []
+    while pid > 0:
+        chain.append(pid)
         try:
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             break
-        chain.add(pid)
     return chain
 
 

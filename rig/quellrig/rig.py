@@ -60,6 +60,14 @@ def node_address(node: int) -> str:
     return f"10.71.1.{node}"
 
 
+_LEAVING = "leaving"
+
+
+def _needed(name: str) -> bool:
+    """Whether the rig lacks something when this process has ended."""
+    return not name.startswith(_LEAVING)
+
+
 def _holder(node: int) -> str:
     return "server" if node == 0 else f"node {node}"
 
@@ -89,7 +97,7 @@ class Rig:
             return []
         if not state.complete or state.boot != boot_id():
             return ["its start was not completed" if state.boot == boot_id() else "everything, by a reboot"]
-        return [name for name, process in state.processes.items() if not process.alive()]
+        return [name for name, process in state.processes.items() if not process.alive() and _needed(name)]
 
     def check_nodes(self, nodes: Iterable[int]) -> None:
         """Refuses nodes that there are not."""
@@ -111,7 +119,6 @@ class Rig:
                 raise RigError(f"the rig is up with {self.state.nodes} nodes", "run `rig down` first")
             self.down()
         self._check_machine()
-        self.directory.make()
         filled = any((self.directory.data / "master").glob("metadata.mfs*"))
         self.directory.require_space(_SPACE_FILLED if filled else _SPACE_EMPTY)
         MOUNT_POINT.mkdir(exist_ok=True)
@@ -260,10 +267,19 @@ class Rig:
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
             list(pool.map(self._unmount, nodes))
         for node in nodes:
+            self._let_leave(node)
             self._start_mount(node, policy or state.policies[node])
         for node in nodes:
             self._wait_mounted(node)
         self.directory.save(state)
+
+    def _let_leave(self, node: int) -> None:
+        """Keeps an unmounted client on record until it has ended."""
+        state = self.require_started()
+        client = state.processes.pop(f"mount {node}")
+        state.processes[f"{_LEAVING} {client.pid}"] = client
+        for name in [name for name, process in state.processes.items() if not _needed(name) and not process.alive()]:
+            del state.processes[name]
 
     @contextlib.contextmanager
     def server_mount(self) -> Iterator[None]:
@@ -276,11 +292,14 @@ class Rig:
         finally:
             if self._mounted(0):
                 self._unmount(0)
-            processes.end([state.processes.pop("mount 0")], 5)
+            self._let_leave(0)
             self.directory.save(state)
 
     def _unmount(self, node: int) -> None:
-        """Unmounts a client and waits for it to end."""
+        """Unmounts a client.
+
+        It takes a second and a half to leave. That is not waited for, unless a process of the node could still use it.
+        """
         state = self.require_started()
         client = state.processes[f"mount {node}"]
         done = subprocess.run(
@@ -291,24 +310,32 @@ class Rig:
         if done.returncode != 0:
             raise RigError(
                 f"node {node} is in use: {done.stderr.strip()}",
-                f"end these first: {', '.join(self._guests(node)) or 'unknown'}",
+                f"end these first: {self._guest_names(node)}",
             )
-        if not processes.wait_until(lambda: not client.alive(), 10):
+        if self._guests([node]) and not processes.wait_until(lambda: not client.alive(), 10):
             raise RigError(
                 f"the client of node {node} does not end: another mount namespace still holds it",
-                f"end these first: {', '.join(self._guests(node)) or 'unknown'}, then run `rig down`",
+                f"end these: {self._guest_names(node)}, then run `rig down`",
             )
 
-    def _guests(self, node: int) -> list[str]:
-        """Processes that run in a node beside the rig's own, as `pid (name)`."""
+    def _guests(self, nodes: Iterable[int]) -> list[Process]:
+        """Processes that run in nodes, beside what the rig runs there and its children.
+
+        A namespace counts while its holder keeps it: afterwards its number may be another's.
+        """
         state = self.require_started()
+        names = [_holder(node) for node in nodes]
+        held = [state.networks[name] for name in names if name in state.networks and state.processes[name].alive()]
         own = {process.pid for process in state.processes.values()}
-        guests = []
-        for process in processes.in_network([state.networks[_holder(node)]]):
-            if process.pid not in own:
-                with contextlib.suppress(OSError):
-                    guests.append(f"{process.pid} ({Path(f'/proc/{process.pid}/comm').read_text().strip()})")
-        return guests
+        return [guest for guest in processes.in_network(held) if not own & set(processes.lineage(guest.pid))]
+
+    def _guest_names(self, node: int) -> str:
+        """For a hint: `pid (name)` of each process that runs in a node."""
+        names = []
+        for guest in self._guests([node]):
+            with contextlib.suppress(OSError):
+                names.append(f"{guest.pid} ({Path(f'/proc/{guest.pid}/comm').read_text().strip()})")
+        return ", ".join(names) or "a mount namespace without processes"
 
     def set_latency(self, microseconds: float) -> None:
         """Sets the round trip that the wire adds."""
@@ -357,34 +384,24 @@ class Rig:
         if state is None:
             return
         if state.boot == boot_id():
-            own = set(state.processes.values())
-            processes.end([guest for guest in self._carriers(state) if guest not in own], 3)
+            processes.end(self._guests(range(state.nodes + 1)), 3)
             self._unmount_all(state)
-            daemons = [state.processes[name] for name in ("chunkserver", "master") if name in state.processes]
-            processes.end(daemons, 20)
+            # All at once: each takes a second or two to leave. The master stores its metadata.
+            held = [name for name in state.processes if name.startswith(("mount", _LEAVING, "chunkserver", "master"))]
+            processes.end([state.processes[name] for name in held], 20)
             processes.end(state.processes.values(), 2)
-            processes.end(self._carriers(state), 1)
+            # What left its node's namespaces, or was started while we looked.
+            processes.end(processes.with_token(state.token), 1)
         self.directory.clear()
         self.state = None
 
-    def _carriers(self, state: State) -> list[Process]:
-        """Processes with the rig's token, and those in a namespace that one of its holders still keeps.
-
-        A namespace whose holder has gone may have gone too, and its number may be another's now.
-        """
-        held = [inode for name, inode in state.networks.items() if state.processes[name].alive()]
-        return list({*processes.with_token(state.token), *processes.in_network(held)})
-
     def _unmount_all(self, state: State) -> None:
-        """Unmounts clients so that they end by themselves; those that do not are ended later."""
-        clients = []
-        for name, client in state.processes.items():
-            holder = state.processes.get("server" if name == "mount 0" else f"node {name.removeprefix('mount ')}")
-            if name.startswith("mount ") and client.alive() and holder is not None and holder.alive():
+        """Unmounts clients, so that they end by themselves."""
+        for node in range(state.nodes + 1):
+            client, holder = state.processes.get(f"mount {node}"), state.processes.get(_holder(node))
+            if client is not None and client.alive() and holder is not None and holder.alive():
                 command = ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "umount", "--lazy", str(MOUNT_POINT)]
                 subprocess.run(command, capture_output=True)
-                clients.append(client)
-        processes.wait_until(lambda: not any(client.alive() for client in clients), 5)
 
 
 def _become(user: str) -> dict[str, str]:

@@ -77,8 +77,10 @@ class Directory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other commands of the same rig out."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        """Keeps other commands of the same rig out; where there is no rig, there is nothing to keep."""
+        if not self.path.exists():
+            yield
+            return
         with (self.path / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

@@ -3,7 +3,7 @@
 The environment is made once on the local disk, below the state directory, where benches find their baseline; then its
 tree is copied. Its interpreter is a link to the system's own: interpreter and standard library are in a node's system
 image, as on most machines, and only what users install lies on the shared file system. Byte code is compiled and times
-are kept, so that imports are warm. Scripts in `bin` name the first place; `bin/python` works from any.
+are kept, so that imports are warm. Scripts in `bin` name the first place, but `bin/python` works in both.
 """
 
 import hashlib
@@ -21,7 +21,6 @@ from .rig import Rig
 PYTHON = Path("/usr/bin/python3")
 
 _REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements.txt"
-_MARK = ".quell-rig"
 _FILLED = "filled.json"
 
 # In MiB: wheels, environment, and its copy in the server's chunks of at least 64 KiB.
@@ -31,34 +30,30 @@ _SPACE = 1536
 def fill_venv(rig: Rig) -> Path:
     """Puts the Python environment on the file system, unless it is there; returns its path."""
     local = local_venv(rig)
-    target = MOUNT_POINT / "venv"
-    mark = (local / _MARK).read_text()
-    if _filled(rig).get("venv") != mark:
+    if _filled(rig).get("venv") != _mark():
         fill(rig, "venv", local)
-        _set_filled(rig, "venv", mark)
-    return target
+        _set_filled(rig, "venv", _mark())
+    return MOUNT_POINT / "venv"
 
 
 def local_venv(rig: Rig) -> Path:
     """Makes the Python environment on the local disk, unless it is there; returns its path."""
     path = rig.directory.venv
-    mark = _mark()
-    if (path / _MARK).exists() and (path / _MARK).read_text() == mark:
+    mark = path.with_name("venv.mark")
+    if path.exists() and mark.exists() and mark.read_text() == _mark():
         return path
-    rig.directory.make()
     rig.directory.require_space(_SPACE)
     if not PYTHON.exists():
         raise RigError(f"there is no `{PYTHON}`", "run `rig deps`")
-    fresh = path.with_name("venv.new")
-    for old in (fresh, path):
-        if old.exists():
-            shutil.rmtree(old)
-    _run([str(PYTHON), "-m", "venv", str(fresh)], "run `rig deps`")
-    pip = [str(fresh / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
+    mark.unlink(missing_ok=True)
+    if path.exists():
+        shutil.rmtree(path)
+    _run([str(PYTHON), "-m", "venv", str(path)], "run `rig deps`")
+    pip = [str(path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
     cache = rig.directory.path / "pip-cache"
-    _run([*pip, "--cache-dir", str(cache), "install", "--only-binary", ":all:", "-r", str(_REQUIREMENTS)], "is PyPI in reach?")
-    (fresh / _MARK).write_text(mark)
-    fresh.rename(path)
+    wheels = ["--cache-dir", str(cache), "install", "--only-binary", ":all:", "--requirement", str(_REQUIREMENTS)]
+    _run([*pip, *wheels], "is PyPI in reach?")
+    mark.write_text(_mark())
     return path
 
 

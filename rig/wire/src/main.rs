@@ -100,7 +100,7 @@ fn run() -> Result<(), WireError> {
 
 /// Sleeps until a packet arrives, a held packet is due, or someone calls on the control socket.
 fn wait(listener: &UnixListener, switch: &Switch) -> Result<Ready, WireError> {
-    let timeout = switch.next_due().map(|due| timespec(due.saturating_duration_since(Instant::now())));
+    let timeout = switch.next_release().map(|due| timespec(due.saturating_duration_since(Instant::now())));
     let mut fds = Vec::with_capacity(1 + switch.ports().len());
     fds.push(PollFd::new(listener, PollFlags::IN));
     // A full delay line reads nothing more: the devices' own queues hold, then drop, as a real wire's do.

@@ -32,7 +32,6 @@ struct Counters {
     packets: u64,
     bytes: u64,
     dropped: u64,
-    late_total: Duration,
     late_most: Duration,
 }
 
@@ -54,9 +53,9 @@ impl Switch {
         &self.ports
     }
 
-    /// When the first packet under way is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.line.next_due()
+    /// When the first packet under way leaves.
+    pub(crate) fn next_release(&self) -> Option<Instant> {
+        self.line.next_release()
     }
 
     /// Whether no more packets can be taken in.
@@ -93,10 +92,13 @@ impl Switch {
     /// Passes on all packets that are due.
     pub(crate) fn hand_over(&mut self) {
         let now = Instant::now();
+        let mut first = true;
         while let Some(held) = self.line.release(now) {
-            let lateness = held.lateness(now);
-            self.counters.late_total += lateness;
-            self.counters.late_most = self.counters.late_most.max(lateness);
+            // The line slept for the first packet only; the others come along.
+            if std::mem::take(&mut first) {
+                self.line.learn(&held, now);
+            }
+            self.counters.late_most = self.counters.late_most.max(held.lateness(now));
             match rustix::io::write(&self.ports[held.port()].device, held.bytes()) {
                 Ok(_) => {
                     self.counters.packets += 1;
@@ -135,14 +137,14 @@ impl Switch {
 /// One JSON object, for the rig's `status`.
 impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters { packets, bytes, dropped, late_total, late_most } = &self.counters;
-        let late_mean = late_total.as_nanos() / u128::from((*packets).max(1));
+        let Counters { packets, bytes, dropped, late_most } = &self.counters;
         write!(
             f,
             "{{\"ports\":{},\"delay_ns\":{},\"packets\":{packets},\"bytes\":{bytes},\"dropped\":{dropped},\
-             \"late_mean_ns\":{late_mean},\"late_most_ns\":{}}}",
+             \"lead_ns\":{},\"late_most_ns\":{}}}",
             self.ports.len(),
             self.line.delay().as_nanos(),
+            self.line.lead().as_nanos(),
             late_most.as_nanos(),
         )
     }
