@@ -1,1 +1,42 @@
-//! placeholder
+//! Runs a command from an image: mounted in place, over the original directories, without privileges.
+//!
+//! [`run`] turns the calling process into the command, in a user and mount namespace in which the image's roots are
+//! covered by a FUSE mount of our own. A server process outside answers from the image, for ever, and sends on to the
+//! original what the image does not know. All ranks of a node and job step share one namespace and one server.
+//!
+//! ```text
+//! rank 0 --elected--> starts server --> joins --> execs its command
+//! rank 1 --meets it----------------> joins --> execs its command
+//!                     server: ends when the last process of the namespace is gone
+//! ```
+//!
+//! [`check`] compares an image with its sources. [`RunStats`] says what a run asked and what reached the originals.
+//!
+//! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
+
+pub mod check;
+mod command;
+mod error;
+mod fuse;
+mod memory;
+mod message;
+mod namespace;
+mod rendezvous;
+mod run;
+mod server;
+pub mod stats;
+mod sys;
+
+pub use check::{Change, Difference};
+pub use error::{ImageError, OsError, RunError, Step, Unavailable};
+pub use memory::Trust;
+pub use run::{Check, RunRequest, run, run_plain};
+pub use stats::RunStats;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks `mutex`. Where a thread panicked while it held the lock, the data is as that thread left it: every holder
+/// changes one thing at a time, so that it is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

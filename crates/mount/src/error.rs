@@ -1,0 +1,254 @@
+//! What can go wrong before the command runs.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::check::Change;
+
+/// An error number that prints as its name and its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OsError(pub Errno);
+
+impl fmt::Display for OsError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0.raw_os_error();
+        match NAMES.iter().find(|(errno, ..)| *errno == self.0) {
+            Some((_, name, meaning)) => write!(formatter, "{name} ({meaning})"),
+            None => write!(formatter, "error number {number}"),
+        }
+    }
+}
+
+impl std::error::Error for OsError {}
+
+impl From<Errno> for OsError {
+    fn from(errno: Errno) -> Self {
+        Self(errno)
+    }
+}
+
+/// The numbers that setting up a mount or starting a program can meet. Source: errno(3).
+const NAMES: [(Errno, &str, &str); 22] = [
+    (Errno::PERM, "EPERM", "operation not permitted"),
+    (Errno::NOENT, "ENOENT", "no such file or directory"),
+    (Errno::INTR, "EINTR", "interrupted"),
+    (Errno::IO, "EIO", "input/output error"),
+    (Errno::NXIO, "ENXIO", "no such device or address"),
+    (Errno::NOEXEC, "ENOEXEC", "exec format error"),
+    (Errno::AGAIN, "EAGAIN", "resource temporarily unavailable"),
+    (Errno::NOMEM, "ENOMEM", "out of memory"),
+    (Errno::ACCESS, "EACCES", "permission denied"),
+    (Errno::EXIST, "EEXIST", "file exists"),
+    (Errno::NODEV, "ENODEV", "no such device"),
+    (Errno::NOTDIR, "ENOTDIR", "not a directory"),
+    (Errno::ISDIR, "EISDIR", "is a directory"),
+    (Errno::INVAL, "EINVAL", "invalid argument"),
+    (Errno::MFILE, "EMFILE", "too many open files"),
+    (Errno::NOSPC, "ENOSPC", "no space left"),
+    (Errno::ROFS, "EROFS", "read-only file system"),
+    (Errno::NOSYS, "ENOSYS", "not implemented by this kernel"),
+    (Errno::LOOP, "ELOOP", "too many symbolic links"),
+    (Errno::USERS, "EUSERS", "too many nested namespaces"),
+    (Errno::STALE, "ESTALE", "stale file handle"),
+    (Errno::CONNRESET, "ECONNRESET", "connection reset"),
+];
+
+/// One step on the way to the mount, in the order in which they are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Meeting the other ranks of the node at the meeting place.
+    Meet,
+    /// Starting the server process.
+    StartServer,
+    /// Opening `/dev/fuse`.
+    OpenFuse,
+    /// Making the user and mount namespace.
+    MakeNamespace,
+    /// Writing the map of user and group numbers.
+    MapIdentity,
+    /// Making mounts arrive from outside but not leave.
+    IsolateMounts,
+    /// Opening a root that the image covers.
+    OpenRoot,
+    /// Mounting.
+    Mount,
+    /// Placing the mounted tree over a root, or a live directory back into it.
+    Bind,
+    /// Entering the namespace that the node's first rank made.
+    Join,
+}
+
+impl Step {
+    /// What was attempted, as part of a sentence.
+    fn attempt(self) -> &'static str {
+        match self {
+            Self::Meet => "meet the other ranks of this node",
+            Self::StartServer => "start the server process",
+            Self::OpenFuse => "open `/dev/fuse`",
+            Self::MakeNamespace => "make a namespace",
+            Self::MapIdentity => "map the user into the namespace",
+            Self::IsolateMounts => "isolate the namespace's mounts",
+            Self::OpenRoot => "open a directory that the image covers",
+            Self::Mount => "mount the image",
+            Self::Bind => "place the image over its directories",
+            Self::Join => "enter the namespace of this node",
+        }
+    }
+
+    /// The setting that usually bars this step, and how to look at it.
+    fn setting(self, errno: Errno) -> Option<&'static str> {
+        Some(match (self, errno) {
+            (Self::OpenFuse, Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
+                "the kernel module `fuse` is not loaded (`modprobe fuse`)"
+            }
+            (Self::OpenFuse, _) => "the mode of `/dev/fuse` (0666 is usual)",
+            (Self::MakeNamespace, Errno::NOSPC | Errno::USERS) => "`sysctl user.max_user_namespaces`",
+            (Self::MakeNamespace, _) => {
+                "`sysctl kernel.unprivileged_userns_clone`, `kernel.apparmor_restrict_unprivileged_userns`, or a \
+                 container's seccomp filter"
+            }
+            (Self::MapIdentity | Self::IsolateMounts | Self::Mount, Errno::PERM | Errno::ACCESS) => {
+                "`sysctl kernel.apparmor_restrict_unprivileged_userns`, or a container's seccomp filter"
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The image cannot be put in place on this node. The command can still run plain.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("cannot {}{}: {}", .step.attempt(), About(.path), OsError(*.errno))]
+pub struct Unavailable {
+    /// What was attempted.
+    pub step: Step,
+    /// What the kernel said.
+    pub errno: Errno,
+    /// The path it was attempted on, where there is one.
+    pub path: Option<PathBuf>,
+}
+
+impl Unavailable {
+    /// `step` failed with `errno`.
+    pub(crate) fn new(step: Step, errno: Errno) -> Self {
+        Self { step, errno, path: None }
+    }
+
+    /// The setting of the system that usually bars this, for a hint. `None` where there is no usual one.
+    pub fn setting(&self) -> Option<&'static str> {
+        self.step.setting(self.errno)
+    }
+}
+
+/// A path in a message, or nothing.
+struct About<'a>(&'a Option<PathBuf>);
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(path) => write!(formatter, " `{}`", path.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a file is not accepted as an image.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// The file cannot be opened or read.
+    #[error("cannot read it")]
+    Unreadable(#[source] OsError),
+    /// Not a regular file.
+    #[error("not a regular file")]
+    NotAFile,
+    /// It belongs to somebody who could make us run anything.
+    #[error("it belongs to user {owner}, neither to you nor to root")]
+    Untrusted {
+        /// Owner of the file.
+        owner: u32,
+    },
+    /// Others can write to it.
+    #[error("others can write to it (mode {mode:04o})")]
+    Writable {
+        /// Permission bits of the file.
+        mode: u32,
+    },
+    /// Its bytes are not those of an image.
+    #[error(transparent)]
+    Invalid(#[from] quell_image::OpenError),
+    /// It covers no directory that could be mounted over.
+    #[error("it covers no directory")]
+    NoRoots,
+}
+
+/// Why the command did not run from the image.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The image is not usable.
+    #[error("image `{}`", .path.display())]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: ImageError,
+    },
+    /// The image is fine, but it cannot be put in place here.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// What the image was made from has changed since.
+    #[error("{} of the image's sources changed since it was packed", .changes.len())]
+    Stale {
+        /// Every change, sorted by path.
+        changes: Vec<Change>,
+    },
+    /// The command does not exist.
+    #[error("`{}`: command not found", .command.display())]
+    CommandNotFound {
+        /// The command as given.
+        command: PathBuf,
+    },
+    /// The command exists but cannot be executed.
+    #[error("`{}`: cannot execute", .command.display())]
+    NotExecutable {
+        /// The command as given.
+        command: PathBuf,
+        /// What execve(2) said.
+        #[source]
+        source: OsError,
+    },
+    /// The file for the statistics cannot be written.
+    #[error("statistics file `{}`", .path.display())]
+    Stats {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: OsError,
+    },
+    /// `run` was called from a program with several threads, which cannot enter a namespace.
+    #[error("the calling process has more than one thread")]
+    Threads,
+}
+
+impl RunError {
+    /// Whether the command can still be run plain: the image could not be used, but nothing says it must not run.
+    pub fn allows_plain_run(&self) -> bool {
+        matches!(self, Self::Image { .. } | Self::Unavailable(_) | Self::Threads)
+    }
+
+    /// Exit status for this error: 127 not found, 126 not executable, 1 for changed sources, else 125.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::CommandNotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            Self::Stale { .. } => 1,
+            _ => 125,
+        }
+    }
+}

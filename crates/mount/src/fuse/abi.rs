@@ -1,0 +1,409 @@
+//! Numbers and byte layouts of the FUSE protocol, version 7.
+//!
+//! Source of everything here: `include/uapi/linux/fuse.h` of the Linux kernel. All integers are in the machine's
+//! own byte order. Requests are parsed in [`super::request`]; this file only knows how answers are laid out.
+
+use bitflags::bitflags;
+
+/// `FUSE_KERNEL_VERSION`: the only major version there is.
+pub(crate) const MAJOR: u32 = 7;
+
+/// The minor version that our structures follow. The kernel uses the smaller one of its own and this.
+pub(crate) const MINOR: u32 = 38;
+
+/// Oldest minor version whose layouts we speak (Linux 4.18): the answer to INIT has its present length since 7.23,
+/// RENAME2 exists since then, and no kernel on which a user can mount FUSE in a namespace is older.
+pub(crate) const OLDEST_MINOR: u32 = 27;
+
+/// Most bytes of one WRITE, and of one READ. 256 pages is the kernel's own upper bound (`FUSE_MAX_MAX_PAGES`).
+pub(crate) const MAX_TRANSFER: u32 = 1 << 20;
+
+/// Most pages of one request, for kernels that negotiate them.
+pub(crate) const MAX_PAGES: u16 = 256;
+
+/// Length of `struct fuse_in_header`.
+pub(crate) const IN_HEADER: usize = 40;
+
+/// Length of `struct fuse_out_header`.
+pub(crate) const OUT_HEADER: usize = 16;
+
+/// Length of the buffer that requests are read into: the largest WRITE with its headers, in whole pages.
+pub(crate) const REQUEST_BUFFER: usize = MAX_TRANSFER as usize + 4096;
+
+bitflags! {
+    /// `flags` of INIT, the lower 32 bits.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct InitFlags: u32 {
+        /// Several READs of one file at a time.
+        const ASYNC_READ = 1 << 0;
+        /// fcntl locks are sent to us, so that they can fail loudly.
+        const POSIX_LOCKS = 1 << 1;
+        /// WRITEs of more than one page.
+        const BIG_WRITES = 1 << 5;
+        /// flock locks are sent to us.
+        const FLOCK_LOCKS = 1 << 10;
+        /// Cached pages and listings are dropped when fresh attributes show another mtime or size.
+        const AUTO_INVAL_DATA = 1 << 12;
+        /// The kernel may ask for entries together with their attributes.
+        const DO_READDIRPLUS = 1 << 13;
+        /// ... and does so only when the program is seen to want them.
+        const READDIRPLUS_AUTO = 1 << 14;
+        /// `ENOSYS` to OPEN means that the kernel never asks again.
+        const NO_OPEN_SUPPORT = 1 << 17;
+        /// Lookups and listings of one directory at the same time.
+        const PARALLEL_DIROPS = 1 << 18;
+        /// `max_pages` of the answer counts.
+        const MAX_PAGES = 1 << 22;
+        /// Targets of symbolic links are cached.
+        const CACHE_SYMLINKS = 1 << 23;
+        /// `ENOSYS` to OPENDIR means that the kernel never asks again, and that listings are cached.
+        const NO_OPENDIR_SUPPORT = 1 << 24;
+        /// `flags2` follows.
+        const INIT_EXT = 1 << 30;
+    }
+}
+
+/// `FUSE_HAS_EXPIRE_ONLY`, bit 35, as seen in `flags2`: an entry can be made stale without being dropped.
+pub(crate) const INIT2_HAS_EXPIRE_ONLY: u32 = 1 << 3;
+
+bitflags! {
+    /// `valid` of SETATTR: which fields are set.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct SetAttributes: u32 {
+        const MODE = 1 << 0;
+        const UID = 1 << 1;
+        const GID = 1 << 2;
+        const SIZE = 1 << 3;
+        const ATIME = 1 << 4;
+        const MTIME = 1 << 5;
+        const ATIME_NOW = 1 << 7;
+        const MTIME_NOW = 1 << 8;
+        const _ = !0;
+    }
+}
+
+/// `FUSE_WRITE_CACHE`: the WRITE comes from dirty pages of a shared map, not from a write call.
+pub(crate) const WRITE_CACHE: u32 = 1 << 0;
+
+/// `FUSE_EXPIRE_ONLY` of a NOTIFY_INVAL_ENTRY.
+pub(crate) const EXPIRE_ONLY: u32 = 1 << 0;
+
+/// `FUSE_NOTIFY_INVAL_INODE`.
+pub(crate) const NOTIFY_INVAL_INODE: i32 = 2;
+
+/// `FUSE_NOTIFY_INVAL_ENTRY`.
+pub(crate) const NOTIFY_INVAL_ENTRY: i32 = 3;
+
+/// Operation codes (`enum fuse_opcode`).
+pub(crate) mod opcode {
+    pub(crate) const LOOKUP: u32 = 1;
+    pub(crate) const FORGET: u32 = 2;
+    pub(crate) const GETATTR: u32 = 3;
+    pub(crate) const SETATTR: u32 = 4;
+    pub(crate) const READLINK: u32 = 5;
+    pub(crate) const SYMLINK: u32 = 6;
+    pub(crate) const MKNOD: u32 = 8;
+    pub(crate) const MKDIR: u32 = 9;
+    pub(crate) const UNLINK: u32 = 10;
+    pub(crate) const RMDIR: u32 = 11;
+    pub(crate) const RENAME: u32 = 12;
+    pub(crate) const LINK: u32 = 13;
+    pub(crate) const READ: u32 = 15;
+    pub(crate) const WRITE: u32 = 16;
+    pub(crate) const STATFS: u32 = 17;
+    pub(crate) const FSYNC: u32 = 20;
+    pub(crate) const GETXATTR: u32 = 22;
+    pub(crate) const LISTXATTR: u32 = 23;
+    pub(crate) const INIT: u32 = 26;
+    pub(crate) const READDIR: u32 = 28;
+    pub(crate) const GETLK: u32 = 31;
+    pub(crate) const SETLK: u32 = 32;
+    pub(crate) const SETLKW: u32 = 33;
+    pub(crate) const CREATE: u32 = 35;
+    pub(crate) const INTERRUPT: u32 = 36;
+    pub(crate) const DESTROY: u32 = 38;
+    pub(crate) const IOCTL: u32 = 39;
+    pub(crate) const BATCH_FORGET: u32 = 42;
+    pub(crate) const FALLOCATE: u32 = 43;
+    pub(crate) const READDIRPLUS: u32 = 44;
+    pub(crate) const RENAME2: u32 = 45;
+}
+
+/// How long the kernel may keep an answer without asking again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Validity {
+    /// For the life of the mount: the answer comes from the image.
+    Forever,
+    /// One second: the answer comes from the original, which may change.
+    Brief,
+}
+
+impl Validity {
+    /// Seconds, as `entry_valid` and `attr_valid` carry them. 2^32 - 1 seconds are 136 years; larger values would
+    /// only be clamped by the kernel.
+    fn seconds(self) -> u64 {
+        match self {
+            Self::Forever => u64::from(u32::MAX),
+            Self::Brief => 1,
+        }
+    }
+}
+
+/// Number by which the kernel knows an inode of this mount (`nodeid`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) u64);
+
+impl NodeId {
+    /// `FUSE_ROOT_ID`.
+    pub(crate) const ROOT: Self = Self(1);
+}
+
+/// `struct fuse_attr`: what `stat` of an inode shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Attr {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) blocks: u64,
+    pub(crate) atime: Time,
+    pub(crate) mtime: Time,
+    pub(crate) ctime: Time,
+    pub(crate) mode: u32,
+    pub(crate) nlink: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) rdev: u32,
+    pub(crate) block_size: u32,
+}
+
+/// Seconds since the epoch, negative before it, and nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Time {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
+}
+
+impl Attr {
+    /// Length of `struct fuse_attr`.
+    pub(crate) const BYTES: usize = 88;
+
+    fn put(&self, out: &mut Layout<'_>) {
+        out.u64(self.inode).u64(self.size).u64(self.blocks);
+        for time in [self.atime, self.mtime, self.ctime] {
+            out.u64(time.seconds.cast_unsigned());
+        }
+        for time in [self.atime, self.mtime, self.ctime] {
+            out.u32(time.nanoseconds);
+        }
+        out.u32(self.mode).u32(self.nlink).u32(self.uid).u32(self.gid);
+        out.u32(self.rdev).u32(self.block_size).u32(0);
+    }
+}
+
+/// `struct fuse_entry_out`: the answer to a lookup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    /// The inode; `None` says that the name is absent.
+    pub(crate) node: Option<NodeId>,
+    /// How long the name, or its absence, may be kept.
+    pub(crate) name_valid: Validity,
+    /// How long the attributes may be kept.
+    pub(crate) attr_valid: Validity,
+    /// Attributes; ignored when the name is absent.
+    pub(crate) attr: Attr,
+}
+
+impl Entry {
+    /// Length of `struct fuse_entry_out`.
+    pub(crate) const BYTES: usize = 40 + Attr::BYTES;
+
+    /// The entry that says: this name does not exist.
+    pub(crate) fn absent(valid: Validity) -> Self {
+        Self { node: None, name_valid: valid, attr_valid: valid, attr: Attr::default() }
+    }
+
+    /// The bytes of the structure.
+    pub(crate) fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let mut out = Layout(&mut bytes);
+        out.u64(self.node.map_or(0, |node| node.0)).u64(0);
+        out.u64(self.name_valid.seconds()).u64(self.attr_valid.seconds()).u32(0).u32(0);
+        self.attr.put(&mut out);
+        bytes
+    }
+}
+
+/// Length of `struct fuse_attr_out`.
+pub(crate) const ATTR_OUT: usize = 16 + Attr::BYTES;
+
+/// The bytes of `struct fuse_attr_out`: the answer to GETATTR and SETATTR.
+pub(crate) fn encode_attr(attr: &Attr, valid: Validity) -> [u8; ATTR_OUT] {
+    let mut bytes = [0; ATTR_OUT];
+    let mut out = Layout(&mut bytes);
+    out.u64(valid.seconds()).u32(0).u32(0);
+    attr.put(&mut out);
+    bytes
+}
+
+/// Length of `struct fuse_init_out`.
+pub(crate) const INIT_OUT: usize = 64;
+
+/// The bytes of `struct fuse_init_out`.
+pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags) -> [u8; INIT_OUT] {
+    /// Requests in flight of readahead and the like; the default of 12 slows down parallel first reads.
+    const MAX_BACKGROUND: u16 = 64;
+    /// Where the kernel begins to call the mount congested: three quarters, as its own default.
+    const CONGESTION: u16 = 48;
+    let mut bytes = [0; INIT_OUT];
+    let mut out = Layout(&mut bytes);
+    out.u32(MAJOR).u32(minor).u32(max_readahead).u32(flags.bits());
+    out.u16(MAX_BACKGROUND).u16(CONGESTION);
+    out.u32(MAX_TRANSFER).u32(1).u16(MAX_PAGES);
+    bytes
+}
+
+/// The bytes of `struct fuse_statfs_out`.
+pub(crate) fn encode_statfs(stat: &rustix::fs::StatVfs) -> [u8; 80] {
+    let mut bytes = [0; 80];
+    let mut out = Layout(&mut bytes);
+    out.u64(stat.f_blocks).u64(stat.f_bfree).u64(stat.f_bavail).u64(stat.f_files).u64(stat.f_ffree);
+    out.u32(narrow(stat.f_bsize)).u32(narrow(stat.f_namemax)).u32(narrow(stat.f_frsize));
+    bytes
+}
+
+/// `value` in 32 bits, the largest one if it does not fit: block sizes and name lengths always do.
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// A listing under construction: `struct fuse_dirent` or `struct fuse_direntplus`, one after the other.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+/// Whether an entry went into a [`Listing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It did.
+    Yes,
+    /// The program's buffer is full: send what there is.
+    Full,
+}
+
+/// One name of a directory, as listings carry it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListedName<'a> {
+    /// `d_ino`.
+    pub(crate) inode: u64,
+    /// Where the next READDIR continues.
+    pub(crate) next: u64,
+    /// `d_type`: the type bits of the mode, shifted right by 12.
+    pub(crate) kind: u32,
+    /// The name, without a zero byte.
+    pub(crate) name: &'a [u8],
+}
+
+impl Listing {
+    /// An empty listing of at most `limit` bytes, as the request asked.
+    pub(crate) fn new(limit: u32) -> Self {
+        let limit = limit.min(MAX_TRANSFER) as usize;
+        Self { bytes: Vec::with_capacity(limit), limit }
+    }
+
+    /// Appends a name.
+    pub(crate) fn push(&mut self, name: &ListedName<'_>) -> Pushed {
+        self.record(None, name)
+    }
+
+    /// Appends a name with its entry. An entry without a node says that attributes are not known.
+    pub(crate) fn push_plus(&mut self, entry: &Entry, name: &ListedName<'_>) -> Pushed {
+        self.record(Some(entry), name)
+    }
+
+    fn record(&mut self, entry: Option<&Entry>, name: &ListedName<'_>) -> Pushed {
+        const DIRENT: usize = 24;
+        let before = entry.map_or(0, |_| Entry::BYTES);
+        let record = (before + DIRENT + name.name.len()).next_multiple_of(8);
+        if self.bytes.len() + record > self.limit {
+            return Pushed::Full;
+        }
+        let start = self.bytes.len();
+        if let Some(entry) = entry {
+            self.bytes.extend_from_slice(&entry.encode());
+        }
+        self.bytes.extend_from_slice(&name.inode.to_ne_bytes());
+        self.bytes.extend_from_slice(&name.next.to_ne_bytes());
+        let length = u32::try_from(name.name.len()).unwrap_or(u32::MAX);
+        self.bytes.extend_from_slice(&length.to_ne_bytes());
+        self.bytes.extend_from_slice(&name.kind.to_ne_bytes());
+        self.bytes.extend_from_slice(name.name);
+        self.bytes.resize(start + record, 0);
+        Pushed::Yes
+    }
+
+    /// The bytes to send.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Writes integers one after the other into a structure of known length.
+struct Layout<'a>(&'a mut [u8]);
+
+impl Layout<'_> {
+    fn put(&mut self, field: &[u8]) -> &mut Self {
+        let rest = std::mem::take(&mut self.0);
+        if let Some((head, tail)) = rest.split_at_mut_checked(field.len()) {
+            head.copy_from_slice(field);
+            self.0 = tail;
+        }
+        self
+    }
+
+    fn u16(&mut self, value: u16) -> &mut Self {
+        self.put(&value.to_ne_bytes())
+    }
+
+    fn u32(&mut self, value: u32) -> &mut Self {
+        self.put(&value.to_ne_bytes())
+    }
+
+    fn u64(&mut self, value: u64) -> &mut Self {
+        self.put(&value.to_ne_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_entry_has_node_zero_and_lasts() {
+        let bytes = Entry::absent(Validity::Forever).encode();
+        assert_eq!(bytes[..8], [0; 8]);
+        assert_eq!(bytes[16..24], u64::from(u32::MAX).to_ne_bytes());
+    }
+
+    #[test]
+    fn a_listing_stops_at_its_limit_and_keeps_eight_byte_records() {
+        let mut listing = Listing::new(64);
+        let name = ListedName { inode: 7, next: 1, kind: 8, name: b"numpy" };
+        assert_eq!(listing.push(&name), Pushed::Yes);
+        assert_eq!(listing.bytes().len(), 32);
+        assert_eq!(listing.push(&name), Pushed::Yes);
+        assert_eq!(listing.push(&name), Pushed::Full);
+        assert_eq!(listing.bytes().len(), 64);
+    }
+
+    #[test]
+    fn attributes_lie_where_the_kernel_reads_them() {
+        let attr = Attr { inode: 1, size: 2, mode: 0o100_644, nlink: 3, ..Attr::default() };
+        let bytes = encode_attr(&attr, Validity::Brief);
+        assert_eq!(bytes[..8], 1_u64.to_ne_bytes());
+        assert_eq!(bytes[16..24], 1_u64.to_ne_bytes());
+        assert_eq!(bytes[24..32], 2_u64.to_ne_bytes());
+        assert_eq!(bytes[16 + 60..16 + 64], 0o100_644_u32.to_ne_bytes());
+        assert_eq!(bytes[16 + 64..16 + 68], 3_u32.to_ne_bytes());
+    }
+}

@@ -1,0 +1,95 @@
+//! The open `/dev/fuse`: one connection between the kernel and the server.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
+use super::abi::{self, NodeId};
+
+/// The kernel's side of a mount. Threads share it: the kernel hands each request to one reader.
+#[derive(Debug)]
+pub(crate) struct Device(OwnedFd);
+
+/// What a read of the device gave.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A request of this many bytes.
+    Request(usize),
+    /// Nothing this time: interrupted, or the waiting program was killed.
+    Again,
+    /// The mount is gone, and with it the last process that could ask.
+    Ended,
+}
+
+impl Device {
+    /// The device whose descriptor was given to mount(2).
+    pub(crate) fn new(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
+    /// Waits for the next request. `buffer` has [`abi::REQUEST_BUFFER`] bytes.
+    ///
+    /// **Errors** What read(2) says and fuse(4) does not foresee.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Received, Errno> {
+        match rustix::io::read(&self.0, buffer) {
+            Ok(0) | Err(Errno::NODEV) => Ok(Received::Ended),
+            Ok(bytes) => Ok(Received::Request(bytes)),
+            Err(Errno::INTR | Errno::AGAIN | Errno::NOENT) => Ok(Received::Again),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Sends one answer or notification, whole.
+    pub(super) fn write(&self, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
+        rustix::io::writev(&self.0, parts).map(|_bytes| ())
+    }
+
+    /// Makes the kernel forget `node`'s attributes, its cached pages and its cached listing.
+    ///
+    /// Blocks while the kernel holds the inode's lock: never from a thread that answers requests.
+    ///
+    /// **Errors** `ENOENT` when the kernel does not know the inode, which is as good.
+    pub(crate) fn forget_inode(&self, node: NodeId) -> Result<(), Errno> {
+        let mut body = [0; 24];
+        body[..8].copy_from_slice(&node.0.to_ne_bytes());
+        self.notify(abi::NOTIFY_INVAL_INODE, &body, &[])
+    }
+
+    /// Makes the kernel ask again for `name` in `parent`.
+    ///
+    /// Blocks while the kernel holds the directory's lock: never from a thread that answers requests.
+    ///
+    /// **Errors** `ENOENT` when the kernel does not know the name, which is as good.
+    pub(crate) fn forget_name(&self, parent: NodeId, name: &[u8], how: Forgetting) -> Result<(), Errno> {
+        let mut body = [0; 16];
+        body[..8].copy_from_slice(&parent.0.to_ne_bytes());
+        body[8..12].copy_from_slice(&u32::try_from(name.len()).unwrap_or(u32::MAX).to_ne_bytes());
+        let flags = match how {
+            Forgetting::Drop => 0,
+            Forgetting::Expire => abi::EXPIRE_ONLY,
+        };
+        body[12..].copy_from_slice(&flags.to_ne_bytes());
+        let mut terminated = Vec::with_capacity(name.len() + 1);
+        terminated.extend_from_slice(name);
+        terminated.push(0);
+        self.notify(abi::NOTIFY_INVAL_ENTRY, &body, &terminated)
+    }
+
+    fn notify(&self, code: i32, body: &[u8], name: &[u8]) -> Result<(), Errno> {
+        let length = abi::OUT_HEADER + body.len() + name.len();
+        let mut header = [0; abi::OUT_HEADER];
+        header[..4].copy_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
+        header[4..8].copy_from_slice(&code.to_ne_bytes());
+        self.write(&[IoSlice::new(&header), IoSlice::new(body), IoSlice::new(name)])
+    }
+}
+
+/// How a cached name is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forgetting {
+    /// Dropped at once. For a directory this would also take away what is mounted below it.
+    Drop,
+    /// Kept, but asked for again at its next use (Linux 6.2 and later).
+    Expire,
+}

@@ -1,0 +1,346 @@
+//! The image's bytes, in the memory of this node.
+//!
+//! An image on a local file system is mapped as it is. One on a network file system is copied, in the order of the
+//! file, into an anonymous memory file: metadata and index first, then content in the order of first access. A
+//! request for a part that has not arrived reads that part at once, before everything else. So a cold start is bound
+//! by bandwidth, not by one round trip for each page.
+//!
+//! ```text
+//! 0            index end                                    length
+//! | metadata ..|..| content in the order of first access ....|
+//! | read by open  | fetched by chunks of 1 MiB, each absent, loading, present or failed
+//! ```
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use quell_image::{Image, OpenError};
+use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::{ImageError, OsError};
+use crate::sys::mapping::Mapping;
+
+/// Whose images are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of the user who runs, and of root; nobody else may write to them.
+    OwnerOrRoot,
+    /// Anybody's.
+    Anybody,
+}
+
+/// An image that is open, with its bytes.
+#[derive(Debug)]
+pub(crate) struct LoadedImage {
+    pub(crate) image: Image<Shared>,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl LoadedImage {
+    /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
+    pub(crate) fn open(path: &Path, trust: Trust) -> Result<Self, ImageError> {
+        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
+        let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
+        verify_owner(&stat, trust)?;
+        if stat.st_size == 0 {
+            return Err(OpenError::TooShort { bytes: 0 }.into());
+        }
+        let length = usize::try_from(stat.st_size).map_err(|_| unreadable(Errno::FBIG))?;
+        let image = if is_local(&file) { open_mapped(&file, length) } else { open_fetched(file, length) }?;
+        if image.image.index().roots().len() == 0 {
+            return Err(ImageError::NoRoots);
+        }
+        Ok(image)
+    }
+}
+
+/// Refuses an image by which somebody else could decide what this user runs.
+pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    if !FileType::from_raw_mode(stat.st_mode).is_file() {
+        return Err(ImageError::NotAFile);
+    }
+    if trust == Trust::Anybody {
+        return Ok(());
+    }
+    if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(ImageError::Untrusted { owner: stat.st_uid });
+    }
+    if stat.st_mode & WRITABLE_BY_ALL != 0 {
+        return Err(ImageError::Writable { mode: stat.st_mode & 0o7777 });
+    }
+    Ok(())
+}
+
+fn open_mapped(file: &OwnedFd, length: usize) -> Result<LoadedImage, ImageError> {
+    let mapping =
+        Mapping::of(file.as_fd(), length).map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
+    let memory = Arc::new(Memory { mapping, fetcher: None });
+    Ok(LoadedImage { image: Image::open(Shared(Arc::clone(&memory)))?, memory })
+}
+
+/// Fetches a growing part of the image until its metadata and index are there.
+///
+/// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
+fn open_fetched(file: OwnedFd, length: usize) -> Result<LoadedImage, ImageError> {
+    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+    let memory = Arc::new(Memory::to_be_fetched(file, length).map_err(unreadable)?);
+    let mut present = 0;
+    loop {
+        let wanted = (present * 4).max(FIRST_FETCH).min(length);
+        memory.ensure_range(present, wanted - present).map_err(unreadable)?;
+        present = wanted;
+        match Image::open(Shared(Arc::clone(&memory))) {
+            Ok(image) => return Ok(LoadedImage { image, memory }),
+            Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether zeros where the index or a directory should be could have caused `error`.
+fn is_for_want_of_bytes(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::NotQuell
+            | OpenError::IndexChecksum { .. }
+            | OpenError::IndexBounds { .. }
+            | OpenError::Corrupt(_)
+    )
+}
+
+/// The bytes of an image, shared by its reader and by whoever fetches them.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Memory>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.mapping.as_ref()
+    }
+}
+
+/// Memory that holds an image, or will.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    mapping: Mapping,
+    fetcher: Option<Fetcher>,
+}
+
+impl Memory {
+    fn to_be_fetched(file: OwnedFd, length: usize) -> Result<Self, Errno> {
+        let memory = rustix::fs::memfd_create("quell-image", MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&memory, length as u64)?;
+        let mapping = Mapping::of(memory.as_fd(), length)?;
+        let chunks = (0..length.div_ceil(CHUNK)).map(|_| AtomicU8::new(ABSENT)).collect();
+        let fetcher = Fetcher {
+            file,
+            memory,
+            length,
+            chunks,
+            next: AtomicUsize::new(0),
+            fetched: AtomicU64::new(0),
+            waiting: Mutex::new(()),
+            arrived: Condvar::new(),
+        };
+        Ok(Self { mapping, fetcher: Some(fetcher) })
+    }
+
+    /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
+    ///
+    /// **Errors** What reading the image's file gave: the part then cannot be had from the image.
+    pub(crate) fn ensure(&self, part: &[u8]) -> Result<(), Errno> {
+        if self.fetcher.is_none() {
+            return Ok(());
+        }
+        let start = part.as_ptr().addr().wrapping_sub(self.mapping.as_ref().as_ptr().addr());
+        self.ensure_range(start, part.len())
+    }
+
+    fn ensure_range(&self, start: usize, length: usize) -> Result<(), Errno> {
+        let Some(fetcher) = &self.fetcher else {
+            return Ok(());
+        };
+        let chunks = start / CHUNK..(start + length).div_ceil(CHUNK);
+        chunks.filter(|_| length > 0).try_for_each(|chunk| fetcher.ensure(chunk))
+    }
+
+    /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are
+    /// taken.
+    pub(crate) fn fetch_all(&self) {
+        let Some(fetcher) = &self.fetcher else {
+            return;
+        };
+        loop {
+            let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= fetcher.chunks.len() {
+                return;
+            }
+            // A chunk that fails is noted as failed; whoever needs it turns to the original.
+            let _noted = fetcher.fetch_if_absent(chunk);
+        }
+    }
+
+    /// Whether there is anything to fetch.
+    pub(crate) fn is_fetched(&self) -> bool {
+        self.fetcher.is_some()
+    }
+
+    /// Bytes that were copied so far.
+    pub(crate) fn bytes_fetched(&self) -> u64 {
+        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched.load(Ordering::Relaxed))
+    }
+
+    /// The descriptors that are still needed, for a process that closes all others.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.fetcher
+            .iter()
+            .flat_map(|fetcher| [fetcher.file.as_raw_fd(), fetcher.memory.as_raw_fd()])
+            .collect()
+    }
+}
+
+/// Copies an image from its file into memory, chunk by chunk, in any order.
+#[derive(Debug)]
+struct Fetcher {
+    file: OwnedFd,
+    memory: OwnedFd,
+    length: usize,
+    /// State of each chunk: [`ABSENT`], [`LOADING`], [`PRESENT`] or [`FAILED`].
+    chunks: Box<[AtomicU8]>,
+    /// The first chunk that no prefetching thread has taken.
+    next: AtomicUsize,
+    fetched: AtomicU64,
+    waiting: Mutex<()>,
+    arrived: Condvar,
+}
+
+impl Fetcher {
+    fn ensure(&self, chunk: usize) -> Result<(), Errno> {
+        let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
+        if state.load(Ordering::Acquire) == PRESENT {
+            return Ok(());
+        }
+        self.fetch_if_absent(chunk)?;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match state.load(Ordering::Acquire) {
+                PRESENT => return Ok(()),
+                FAILED => return Err(Errno::IO),
+                _ => waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Fetches the chunk unless somebody has, or is about to.
+    fn fetch_if_absent(&self, chunk: usize) -> Result<(), Errno> {
+        let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
+        if state.compare_exchange(ABSENT, LOADING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return Ok(());
+        }
+        let outcome = self.copy(chunk);
+        let reached = if outcome.is_ok() { PRESENT } else { FAILED };
+        {
+            let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            state.store(reached, Ordering::Release);
+        }
+        self.arrived.notify_all();
+        outcome
+    }
+
+    fn copy(&self, chunk: usize) -> Result<(), Errno> {
+        let start = chunk * CHUNK;
+        let mut buffer = vec![0; CHUNK.min(self.length - start)];
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::pread(&self.file, &mut buffer[filled..], (start + filled) as u64) {
+                // The file was cut short after it was opened.
+                Ok(0) => return Err(Errno::IO),
+                Ok(bytes) => filled += bytes,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        let mut written = 0;
+        while written < filled {
+            written += rustix::io::pwrite(&self.memory, &buffer[written..], (start + written) as u64)?;
+        }
+        self.fetched.fetch_add(filled as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+const ABSENT: u8 = 0;
+const LOADING: u8 = 1;
+const PRESENT: u8 = 2;
+const FAILED: u8 = 3;
+
+/// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
+/// systems like to be asked for.
+const CHUNK: usize = 1 << 20;
+
+/// How much is read before the index is looked for: the metadata of about 20 000 nodes.
+const FIRST_FETCH: usize = 4 * CHUNK;
+
+/// Whether the file lies on a file system of this node, which the page cache serves as fast as memory. Types that are
+/// not known count as network. Source: statfs(2), `include/uapi/linux/magic.h`.
+fn is_local(file: &OwnedFd) -> bool {
+    /// ext, XFS, btrfs, tmpfs, ramfs, f2fs, overlay, ZFS, EROFS, squashfs, bcachefs.
+    const LOCAL: [u32; 11] = [
+        0xEF53,
+        0x5846_5342,
+        0x9123_683E,
+        0x0102_1994,
+        0x8584_58F6,
+        0xF2F5_2010,
+        0x794C_7630,
+        0x2FC1_2FC1,
+        0xE0F5_E1E2,
+        0x7371_7368,
+        0xCA45_1A4E,
+    ];
+    // The type's sign and width differ between architectures; the magic numbers have 32 bits.
+    rustix::fs::fstatfs(file).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn fetched(content: &[u8]) -> Memory {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        Memory::to_be_fetched(file.into(), content.len()).unwrap()
+    }
+
+    #[test]
+    fn a_part_is_there_after_it_was_asked_for() {
+        let content: Vec<u8> = (0..3 * CHUNK + 17).map(|byte| (byte / 4099) as u8).collect();
+        let memory = fetched(&content);
+        let part = &memory.mapping.as_ref()[2 * CHUNK - 5..2 * CHUNK + 5];
+        memory.ensure(part).unwrap();
+        assert_eq!(part, &content[2 * CHUNK - 5..2 * CHUNK + 5]);
+        assert_eq!(memory.bytes_fetched(), 2 * CHUNK as u64);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| memory.fetch_all());
+            }
+            memory.ensure(memory.mapping.as_ref()).unwrap();
+        });
+        assert_eq!(memory.mapping.as_ref(), content);
+        assert_eq!(memory.bytes_fetched(), content.len() as u64);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_an_error_not_zeros() {
+        let memory = fetched(&[1; CHUNK]);
+        rustix::fs::ftruncate(&memory.fetcher.as_ref().unwrap().file, 10).unwrap();
+        assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
+        assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
+    }
+}

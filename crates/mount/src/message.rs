@@ -1,0 +1,156 @@
+//! Messages between ranks, server and builder: one JSON object and some descriptors in each packet.
+//!
+//! All ends are the same program of the same user. Still, what arrives is parsed, bounded and never trusted to be
+//! complete: the other end may die at any byte.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Step, Unavailable};
+
+/// From a rank to the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum FromRank {
+    /// Let me in. Comes first.
+    Join {
+        /// Whether this rank started the server.
+        created: bool,
+        /// Where this rank's statistics go: bytes of an absolute path.
+        stats: Option<Vec<u8>>,
+    },
+    /// I execute the command now. Comes last: the connection ends with the exec.
+    Started {
+        /// Since the rank began.
+        seconds_to_exec: f64,
+    },
+}
+
+/// From the server to a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum FromServer {
+    /// Come in. With the mount namespace's descriptor, and the user namespace's before it if there is one.
+    Ready,
+    /// There is nothing to come in to.
+    Failed(Failure),
+}
+
+/// From the builder of the namespace to the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum FromBuilder {
+    /// The connection is mounted; with the descriptor of `/dev/fuse`. The server must answer from now on.
+    Mounted,
+    /// Everything is in place. With the descriptors that `FromServer::Ready` passes on.
+    Done,
+    /// It did not work.
+    Failed(Failure),
+}
+
+/// [`Unavailable`], as bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    step: Step,
+    errno: i32,
+    path: Option<Vec<u8>>,
+}
+
+impl From<Unavailable> for Failure {
+    fn from(unavailable: Unavailable) -> Self {
+        use std::os::unix::ffi::OsStringExt;
+        Self {
+            step: unavailable.step,
+            errno: unavailable.errno.raw_os_error(),
+            path: unavailable.path.map(|path| path.into_os_string().into_vec()),
+        }
+    }
+}
+
+impl From<Failure> for Unavailable {
+    fn from(failure: Failure) -> Self {
+        use std::os::unix::ffi::OsStringExt;
+        Self {
+            step: failure.step,
+            errno: Errno::from_raw_os_error(failure.errno.clamp(1, 4095)),
+            path: failure.path.map(|path| std::ffi::OsString::from_vec(path).into()),
+        }
+    }
+}
+
+/// Sends one message with up to [`MAX_DESCRIPTORS`] descriptors.
+///
+/// **Errors** `EPIPE` when the other end is gone.
+pub(crate) fn send<M: Serialize>(
+    socket: impl AsFd,
+    message: &M,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let bytes = serde_json::to_vec(message).map_err(|_| Errno::INVAL)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::INVAL);
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).map(|_bytes| ())
+}
+
+/// Waits for one message. `None` when the other end is gone.
+///
+/// **Errors** `BADMSG` for bytes that are no message.
+pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(M, Vec<OwnedFd>)>, Errno> {
+    let mut bytes = vec![0; MAX_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Ok(None),
+            outcome => break outcome?,
+        }
+    };
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let descriptors = control.drain().filter_map(rights).flatten().collect();
+    let message = serde_json::from_slice(&bytes[..received.bytes]).map_err(|_| Errno::BADMSG)?;
+    Ok(Some((message, descriptors)))
+}
+
+fn rights(message: RecvAncillaryMessage<'_>) -> Option<impl Iterator<Item = OwnedFd>> {
+    match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    }
+}
+
+/// Most descriptors in one message: the two namespaces.
+const MAX_DESCRIPTORS: usize = 2;
+
+/// Longest message: a path of 4096 bytes, each as a number of up to three digits and a comma.
+const MAX_BYTES: usize = 32 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    #[test]
+    fn a_message_arrives_with_its_descriptors_and_the_end_is_seen() {
+        let (near, far) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let message = FromBuilder::Failed(Unavailable::new(Step::Mount, Errno::PERM).into());
+        send(&near, &message, &[near.as_fd()]).unwrap();
+        let (arrived, descriptors) = receive::<FromBuilder>(&far).unwrap().unwrap();
+        assert_eq!(arrived, message);
+        assert_eq!(descriptors.len(), 1);
+        drop((near, descriptors));
+        assert!(receive::<FromBuilder>(&far).unwrap().is_none());
+    }
+}

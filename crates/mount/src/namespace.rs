@@ -1,0 +1,269 @@
+//! The namespace in which the originals are covered by the image, built by a process of its own.
+//!
+//! The builder is a child of the server, so that a failure half-way leaves the command's process untouched. It
+//! unshares, mounts one FUSE connection over the first root, binds the mounted tree's part for each root over that
+//! root, and binds live directories back from descriptors that it opened before. Nothing is created on disk:
+//!
+//! ```text
+//! /lustre/env          <- connection's root (stays below the next mount, where nobody sees it)
+//! /lustre/env          <- bind of <connection>/lustre/env
+//! /lustre/lib          <- bind of <connection>/lustre/lib
+//! /lustre/env/results  <- bind of the original /lustre/env/results, recursively
+//! ```
+//!
+//! All mounts vanish with the last process of the namespace. Source: mount_namespaces(7), user_namespaces(7),
+//! fuse(4).
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+};
+use rustix::thread::UnshareFlags;
+
+use crate::error::{Step, Unavailable};
+use crate::sys::process::unshare_namespaces;
+
+/// What a namespace shows.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Directories to cover, none below another.
+    pub(crate) roots: Vec<PathBuf>,
+    /// Directories below them that stay the original.
+    pub(crate) live: Vec<PathBuf>,
+    /// What mountinfo shows as the source: the meeting place, by which a nested run recognises the mount.
+    pub(crate) source: String,
+}
+
+/// Which namespaces are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Privilege {
+    /// CAP_SYS_ADMIN: a mount namespace is enough, and every user and group can be shown.
+    Administrator,
+    /// None: a user namespace that knows this user and group only.
+    User,
+}
+
+impl Privilege {
+    /// What this process has, by its effective capabilities.
+    pub(crate) fn of_this_process() -> Self {
+        const CAP_SYS_ADMIN: u32 = 21;
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+        if effective >> CAP_SYS_ADMIN & 1 == 1 { Self::Administrator } else { Self::User }
+    }
+}
+
+/// The namespaces by which ranks enter.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    /// Entered first, if there is one.
+    pub(crate) user: Option<OwnedFd>,
+    pub(crate) mount: OwnedFd,
+}
+
+impl Namespaces {
+    /// Those of this process.
+    fn of_this_process(privilege: Privilege) -> Result<Self, Errno> {
+        let open = |path: &str| openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let user = match privilege {
+            Privilege::User => Some(open("/proc/self/ns/user")?),
+            Privilege::Administrator => None,
+        };
+        Ok(Self { user, mount: open("/proc/self/ns/mnt")? })
+    }
+
+    /// Takes them from a message: the mount namespace last.
+    pub(crate) fn from_descriptors(mut descriptors: Vec<OwnedFd>) -> Option<Self> {
+        let mount = descriptors.pop()?;
+        Some(Self { user: descriptors.pop(), mount })
+    }
+
+    /// For a message.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.user.iter().chain([&self.mount]).map(AsFd::as_fd).collect()
+    }
+
+    /// Moves this process into them and back to `directory`, by path: the old one belongs to the old namespace.
+    /// If it is not there, the process goes on from `/`.
+    pub(crate) fn enter(&self, directory: &Path) -> Result<(), Unavailable> {
+        use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+        let failed = |errno| Unavailable::new(Step::Join, errno);
+        if let Some(user) = &self.user {
+            move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).map_err(failed)?;
+        }
+        move_into_link_name_space(self.mount.as_fd(), Some(LinkNameSpaceType::Mount)).map_err(failed)?;
+        rustix::process::chdir(directory).or_else(|_| rustix::process::chdir("/")).map_err(failed)
+    }
+}
+
+/// First half: makes the namespace of `layout` around this process and mounts the connection over the first root.
+///
+/// Returns the descriptor of `/dev/fuse`, which the server must serve before the second half, [`Mounted::place`].
+pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Unavailable> {
+    let privilege = Privilege::of_this_process();
+    isolate(privilege)?;
+    let roots = open_originals(&layout.roots)?;
+    let (first, _) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
+    let live = open_originals(&layout.live)?;
+    let device = open_fuse()?;
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other,max_read={}",
+        device.as_raw_fd(),
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+        crate::fuse::abi::MAX_TRANSFER,
+    );
+    let options = CString::new(options).map_err(|_| Unavailable::new(Step::Mount, Errno::INVAL))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount(layout.source.as_str(), magic(first), "fuse.quell", flags, options.as_c_str())
+        .map_err(|errno| at(Step::Mount, errno, &layout.roots[0]))?;
+    Ok((device, Mounted { roots, live, privilege }))
+}
+
+/// A connection that is mounted over the first root, and the originals that it hides.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    roots: Vec<(OwnedFd, PathBuf)>,
+    live: Vec<(OwnedFd, PathBuf)>,
+    privilege: Privilege,
+}
+
+impl Mounted {
+    /// Second half: binds each root's part of the mounted tree over the root, and the live directories back.
+    ///
+    /// Every path that is opened here asks the server.
+    pub(crate) fn place(self) -> Result<Namespaces, Unavailable> {
+        let Some((_, base)) = self.roots.first() else {
+            return Err(Unavailable::new(Step::OpenRoot, Errno::NOENT));
+        };
+        let connection = open_path(base).map_err(|errno| at(Step::Bind, errno, base))?;
+        for (number, (original, path)) in self.roots.iter().enumerate() {
+            let relative = path.strip_prefix("/").unwrap_or(path);
+            // The first root's place is the connection's root, which already covers it.
+            let target = if number == 0 { connection.as_fd() } else { original.as_fd() };
+            open_below(&connection, relative)
+                .and_then(|part| mount_bind(magic(&part), magic(target)))
+                .map_err(|errno| at(Step::Bind, errno, path))?;
+        }
+        for (original, path) in &self.live {
+            bind_back(original, path).map_err(|errno| at(Step::Bind, errno, path))?;
+        }
+        Namespaces::of_this_process(self.privilege)
+            .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))
+    }
+}
+
+/// Puts a live directory back to its place; one that the image does not list has no place and stays hidden.
+fn bind_back(original: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    match open_path(path) {
+        Ok(place) => mount_bind_recursive(magic(original), magic(&place)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Opens `/dev/fuse` in the namespace of this process: the kernel wants both to belong to the same user namespace.
+pub(crate) fn open_fuse() -> Result<OwnedFd, Unavailable> {
+    openat(CWD, "/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Unavailable::new(Step::OpenFuse, errno))
+}
+
+/// Makes the namespaces, with the user's own identity in them, and lets no mount out.
+fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let flags = match privilege {
+        Privilege::Administrator => UnshareFlags::NEWNS,
+        Privilege::User => UnshareFlags::NEWNS | UnshareFlags::NEWUSER,
+    };
+    unshare_namespaces(flags).map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
+    if privilege == Privilege::User {
+        map_identity(uid, gid).map_err(|errno| Unavailable::new(Step::MapIdentity, errno))?;
+    }
+    // Slave: automounts and CVMFS repositories still arrive, nothing of ours leaves.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .map_err(|errno| Unavailable::new(Step::IsolateMounts, errno))
+}
+
+/// Writes the maps of a new user namespace: one user and one group, each to itself.
+fn map_identity(uid: u32, gid: u32) -> Result<(), Errno> {
+    write_setting("/proc/self/setgroups", "deny")?;
+    write_setting("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+    write_setting("/proc/self/gid_map", &format!("{gid} {gid} 1"))
+}
+
+fn write_setting(path: &str, value: &str) -> Result<(), Errno> {
+    let file = openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, value.as_bytes()).map(|_bytes| ())
+}
+
+/// Opens those of `paths` that exist, in their order.
+fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)>, Unavailable> {
+    let mut opened = Vec::with_capacity(paths.len());
+    for path in paths {
+        match open_path(path) {
+            Ok(descriptor) => opened.push((descriptor, path.clone())),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => return Err(at(Step::OpenRoot, errno, path)),
+        }
+    }
+    Ok(opened)
+}
+
+fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
+    openat(CWD, path, PLACE, Mode::empty())
+}
+
+fn open_below(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    openat(directory, path, PLACE, Mode::empty())
+}
+
+/// A place in the tree, not a file to read.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// The path by which mount(2) takes a descriptor, without walking to it again.
+fn magic(descriptor: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
+}
+
+fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
+    Unavailable { step, errno, path: Some(path.to_owned()) }
+}
+
+/// The source of a mount of quell that this process sees and whose name begins with `image`: the process then runs
+/// inside a namespace of that image already. Source: proc_pid_mountinfo(5).
+pub(crate) fn mounted_source(mountinfo: &[u8], image: &str) -> Option<String> {
+    mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ').skip_while(|field| *field != b"-").skip(1);
+        let (kind, source) = (fields.next()?, str::from_utf8(fields.next()?).ok()?);
+        let ours =
+            kind == b"fuse.quell" && source.strip_prefix(image).is_some_and(|rest| rest.starts_with('-'));
+        ours.then(|| source.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_surrounding_mount_is_recognised_by_its_image() {
+        let mountinfo = b"36 35 98:0 / /env rw,noatime master:1 - ext4 quell-3-1 rw\n\
+            40 36 0:50 /env /env rw - fuse.quell quell-1-ab rw\n\
+            42 36 0:51 / /a\\040b rw shared:3 - fuse.quell quell-22-cd rw\n";
+        let cases = [
+            ("quell-1", Some("quell-1-ab")),
+            ("quell-22", Some("quell-22-cd")),
+            ("quell-2", None),
+            ("quell-3", None),
+        ];
+        for (image, expected) in cases {
+            assert_eq!(mounted_source(mountinfo, image).as_deref(), expected, "{image}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Turning the calling process into a command that runs from an image.
+//!
+//! No process stays in between: number, signals, terminal and exit status are the command's own. Every rank joins,
+//! the elected one too, after it has started the server: so a failure on the way leaves the process as it was, and
+//! the caller can still run the command plain.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::io::Errno;
+
+use crate::check::changes;
+use crate::command::execute;
+use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
+use crate::memory::{LoadedImage, Trust, verify_owner};
+use crate::message::{FromRank, FromServer, receive, send};
+use crate::namespace::{Layout, Namespaces, mounted_source};
+use crate::rendezvous::{Common, Meeting, MeetingPlace};
+use crate::server::keeper::{self, Start};
+use crate::stats::{Membership, RunMode, RunStats, prepare_file};
+use crate::sys::process::SingleThreaded;
+
+/// Whether this rank compares the image with its sources before its command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// It does, with at most this many operations in flight.
+    Sources {
+        /// **Range** 0 counts as 1; see [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
+        parallelism: usize,
+    },
+    /// Another rank does, or nobody.
+    Nothing,
+}
+
+/// What to run, and how.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The image.
+    pub image: PathBuf,
+    /// The command, the program's name first.
+    pub command: Vec<OsString>,
+    /// Job and step as the launcher names them; ranks with the same share a namespace. Empty without a launcher.
+    pub job: String,
+    /// Whether this rank checks for staleness. One of a job should.
+    pub check: Check,
+    /// Where to write [`RunStats`]. The file is removed now and appears when the namespace's last process is gone.
+    pub stats: Option<PathBuf>,
+    /// Whose images are accepted.
+    pub trust: Trust,
+    /// When this rank began, for `seconds_to_exec`.
+    pub began: Instant,
+}
+
+/// Runs `request.command` from `request.image`, in this process. Returns only with an error.
+///
+/// The process must have one thread. It joins the namespace that ranks of the same user, job and image on this node
+/// share, and makes it if it is the first. Inside such a namespace already, it only executes.
+///
+/// **Errors** see [`RunError`]; [`RunError::allows_plain_run`] says whether [`run_plain`] makes sense.
+pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
+    let stats = prepare_stats(request.stats.as_deref())?;
+    let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;
+    verify_owner(&image, request.trust).map_err(|source| image_error(request, source))?;
+    let common = Common { image: &image, job: &request.job };
+    let place = MeetingPlace::of(&common).map_err(|errno| Unavailable::new(Step::Meet, errno))?;
+    if let Some(outer) = surrounding_place(&place) {
+        return Err(run_inside(request, &outer, stats));
+    }
+    let Admitted { connection, namespaces } = enter_through(&place, request, stats)?;
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    namespaces.enter(&directory)?;
+    drop(namespaces);
+    Err(start_command(request, &connection))
+}
+
+/// Runs `command` in this process without an image. Returns only with an error.
+///
+/// **Errors** [`RunError::CommandNotFound`], [`RunError::NotExecutable`], [`RunError::Stats`].
+pub fn run_plain(command: &[OsString], stats: Option<&Path>, began: Instant) -> RunError {
+    let written = prepare_stats(stats).and_then(|stats| match stats {
+        Some(path) => write_stats(&RunStats::plain(began.elapsed().as_secs_f64()), &path),
+        None => Ok(()),
+    });
+    match written {
+        Ok(()) => execute(command),
+        Err(error) => error,
+    }
+}
+
+/// A rank that was let in.
+#[derive(Debug)]
+struct Admitted {
+    connection: OwnedFd,
+    namespaces: Namespaces,
+}
+
+/// Meets the server, or starts it, until one lets this rank in.
+fn enter_through(
+    place: &MeetingPlace,
+    request: &RunRequest,
+    stats: Option<PathBuf>,
+) -> Result<Admitted, RunError> {
+    let mut membership = Membership::Joined;
+    let mut unchecked = Some(None);
+    // Each round ends when the server, or the rank that was to start it, died before it could answer.
+    for _ in 0..MAX_ROUNDS {
+        let connection = match place.meet().map_err(|errno| Unavailable::new(Step::Meet, errno))? {
+            Meeting::Joined(connection) => connection,
+            Meeting::Elected(listener) => {
+                let image = start_server(listener, place, request)?;
+                membership = Membership::Created;
+                unchecked = unchecked.map(|_| Some(image));
+                continue;
+            }
+        };
+        let join =
+            FromRank::Join { created: membership == Membership::Created, stats: stats.clone().map(bytes) };
+        if send(&connection, &join, &[]).is_err() {
+            continue;
+        }
+        if let Some(image) = unchecked.take() {
+            verify_sources(request, image)?;
+        }
+        match receive::<FromServer>(&connection) {
+            Ok(Some((FromServer::Ready, descriptors))) => {
+                let namespaces = Namespaces::from_descriptors(descriptors);
+                let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
+                return Ok(Admitted { connection, namespaces });
+            }
+            Ok(Some((FromServer::Failed(failure), _))) => return Err(Unavailable::from(failure).into()),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
+}
+
+/// How often a rank tries again after a server died. Each time one of the waiting ranks takes over.
+const MAX_ROUNDS: usize = 64;
+
+/// Opens the image and starts the server for it. Returns the image, which this process may still want to check.
+fn start_server(
+    listener: OwnedFd,
+    place: &MeetingPlace,
+    request: &RunRequest,
+) -> Result<LoadedImage, RunError> {
+    let image = open(request)?;
+    let paths = |places: Vec<&[u8]>| places.into_iter().map(|path| path_of(path.to_vec())).collect();
+    let index = image.image.index();
+    let layout = Layout {
+        roots: paths(index.roots().map(|root| root.path).collect()),
+        live: paths(index.live_directories().map(|live| live.path).collect()),
+        source: place.name().to_owned(),
+    };
+    let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
+    keeper::start(Start { listener, image, layout }, &alone)
+        .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
+}
+
+fn open(request: &RunRequest) -> Result<LoadedImage, RunError> {
+    LoadedImage::open(&request.image, request.trust).map_err(|source| image_error(request, source))
+}
+
+/// Compares the image with its sources, if this rank is to.
+fn verify_sources(request: &RunRequest, image: Option<LoadedImage>) -> Result<(), RunError> {
+    let Check::Sources { parallelism } = request.check else {
+        return Ok(());
+    };
+    let image = match image {
+        Some(image) => image,
+        None => open(request)?,
+    };
+    let changes = changes(&image.image, parallelism).map_err(|source| image_error(request, source))?;
+    // Joining a user namespace needs a single thread again.
+    SingleThreaded::verify().ok_or(RunError::Threads)?;
+    if changes.is_empty() { Ok(()) } else { Err(RunError::Stale { changes }) }
+}
+
+/// Tells the server, and becomes the command.
+fn start_command(request: &RunRequest, connection: &OwnedFd) -> RunError {
+    let started = FromRank::Started { seconds_to_exec: request.began.elapsed().as_secs_f64() };
+    // A server that is gone cannot count this; the mount will say so soon enough.
+    let _uncounted = send(connection, &started, &[]);
+    execute(&request.command)
+}
+
+/// The meeting place of the namespace that this process already runs in, if it shows the same image.
+fn surrounding_place(place: &MeetingPlace) -> Option<MeetingPlace> {
+    let mountinfo = std::fs::read("/proc/self/mountinfo").ok()?;
+    mounted_source(&mountinfo, place.image_part()).map(MeetingPlace::from_source)
+}
+
+/// Executes the command inside a namespace of the same image.
+fn run_inside(request: &RunRequest, outer: &MeetingPlace, stats: Option<PathBuf>) -> RunError {
+    let Some(path) = stats else {
+        return execute(&request.command);
+    };
+    // The server may not let anybody in any more; then this rank writes for itself what it knows.
+    let Some(connection) = outer.visit() else {
+        let alone = RunStats {
+            mode: RunMode::Mount,
+            namespace: Some(Membership::Joined),
+            ..RunStats::plain(request.began.elapsed().as_secs_f64())
+        };
+        return write_stats(&alone, &path).err().unwrap_or_else(|| execute(&request.command));
+    };
+    let join = FromRank::Join { created: false, stats: Some(bytes(path)) };
+    let _unanswered = send(&connection, &join, &[]).map(|()| receive::<FromServer>(&connection).is_ok());
+    start_command(request, &connection)
+}
+
+/// Makes the statistics' path absolute and sure to be writable, while errors can still be told.
+fn prepare_stats(path: Option<&Path>) -> Result<Option<PathBuf>, RunError> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let failed = |source| RunError::Stats { path: path.to_owned(), source };
+    let absolute = std::path::absolute(path).map_err(|_| failed(OsError(Errno::INVAL)))?;
+    prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
+    Ok(Some(absolute))
+}
+
+fn write_stats(stats: &RunStats, path: &Path) -> Result<(), RunError> {
+    stats.write(path).map_err(|errno| RunError::Stats { path: path.to_owned(), source: OsError(errno) })
+}
+
+fn image_error(request: &RunRequest, source: ImageError) -> RunError {
+    RunError::Image { path: request.image.clone(), source }
+}
+
+fn unreadable(request: &RunRequest, errno: Errno) -> RunError {
+    image_error(request, ImageError::Unreadable(OsError(errno)))
+}
+
+fn bytes(path: PathBuf) -> Vec<u8> {
+    path.into_os_string().into_vec()
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes))
+}

@@ -1,0 +1,261 @@
+//! Questions, answered by the frozen tier if it can, else by the original, whose answers the kernel keeps for a
+//! second.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quell_image::{Kind, Lookup, Nid};
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::Server;
+use super::frozen::{Answer, damaged};
+use super::nodes::{Access, Held, Node, below};
+use super::originals::attr_of;
+use super::permissions::Evidence;
+use crate::fuse::abi::{self, Attr, Entry, Listing, Validity};
+use crate::fuse::reply::Reply;
+
+impl Server {
+    /// LOOKUP.
+    pub(crate) fn lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
+        if let Node::Frozen(nid) = directory
+            && !self.is_live(nid)
+            && let Answer::Known(entry) = self.frozen_lookup(nid, name)?
+        {
+            return Ok(entry);
+        }
+        self.original_lookup(directory, name)
+    }
+
+    /// Looks a name up in the original.
+    pub(crate) fn original_lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
+        let path = below(&self.path(directory)?, name);
+        match self.originals.lookup(&path) {
+            Ok(stat) => self.original_entry(directory, name, path, &stat),
+            Err(Errno::NOENT) => Ok(Entry::absent(Validity::Brief)),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The entry for an original that was found at `path`, which is `name` in `directory`.
+    pub(crate) fn original_entry(
+        &self,
+        directory: Node,
+        name: &[u8],
+        path: PathBuf,
+        stat: &Stat,
+    ) -> Result<Entry, Errno> {
+        let attr = self.original_attr(&path, stat);
+        let (node, name_valid) = match self.frozen_counterpart(directory, name, stat)? {
+            // A name that leads to a frozen node in a frozen directory is as frozen as they are.
+            Some(nid) if !self.is_live_node(directory) => (Node::Frozen(nid), Validity::Forever),
+            Some(nid) => (Node::Frozen(nid), Validity::Brief),
+            None => (self.found.intern((stat.st_dev, stat.st_ino), path), Validity::Brief),
+        };
+        let node = Some(node.encode(self.root));
+        Ok(Entry { node, name_valid, attr_valid: Validity::Brief, attr })
+    }
+
+    /// The image's node for an original, if it still is the same. A file that was rewritten in place keeps its node,
+    /// and is served from the original from then on.
+    fn frozen_counterpart(&self, directory: Node, name: &[u8], stat: &Stat) -> Result<Option<Nid>, Errno> {
+        let Node::Frozen(parent) = directory else {
+            return Ok(None);
+        };
+        let Lookup::Found(nid) = self.image.lookup(parent, name).map_err(damaged)? else {
+            return Ok(None);
+        };
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let displaced = self.alterations.of(nid).is_some_and(|alteration| alteration.displaced);
+        if displaced || Kind::from_mode(stat.st_mode) != Some(attributes.kind) {
+            return Ok(None);
+        }
+        if attributes.kind == Kind::Directory {
+            // The same node whatever its number: another one would take away what is bound below it.
+            return Ok(Some(nid));
+        }
+        if attributes.inode != stat.st_ino {
+            return Ok(None);
+        }
+        self.note_if_rewritten(nid, stat)?;
+        Ok(Some(nid))
+    }
+
+    /// Compares an original with what the image has of it, and leaves the image behind if they differ.
+    fn note_if_rewritten(&self, nid: Nid, stat: &Stat) -> Result<(), Errno> {
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let (mtime, ctime) = (attributes.mtime, attributes.ctime);
+        let same = attributes.size == stat.st_size.cast_unsigned()
+            && (mtime.seconds, u64::from(mtime.nanoseconds)) == (stat.st_mtime, stat.st_mtime_nsec)
+            && (ctime.seconds, u64::from(ctime.nanoseconds)) == (stat.st_ctime, stat.st_ctime_nsec);
+        if !same {
+            self.alterations.note(nid, |alteration| alteration.rewritten = true);
+        }
+        Ok(())
+    }
+
+    /// GETATTR.
+    pub(crate) fn attributes(&self, node: Node) -> Result<(Attr, Validity), Errno> {
+        if let Node::Frozen(nid) = node
+            && !self.is_from_original(nid)
+            && !self.is_uncovered(nid)?
+        {
+            return Ok((self.frozen_attr(nid)?, Validity::Forever));
+        }
+        if let Node::Frozen(nid) = node
+            && self.alterations.of(nid).is_some_and(|altered| altered.nameless && altered.held.is_none())
+        {
+            return Ok((Attr { nlink: 0, ..self.frozen_attr(nid)? }, Validity::Forever));
+        }
+        let path = self.path(node)?;
+        let stat = self.originals.stat(&path, self.held(node).as_deref())?;
+        if let Node::Frozen(nid) = node
+            && FileType::from_raw_mode(stat.st_mode).is_file()
+        {
+            self.note_if_rewritten(nid, &stat)?;
+        }
+        Ok((self.original_attr(&path, &stat), Validity::Brief))
+    }
+
+    /// READ.
+    pub(crate) fn read(&self, node: Node, offset: u64, size: u32, reply: Reply<'_>, scratch: &mut Vec<u8>) {
+        if let Node::Frozen(nid) = node
+            && !self.is_rewritten(nid)
+        {
+            match self.frozen_content(nid, offset, size) {
+                Ok(Some(part)) => {
+                    self.counters.answered(part.len() as u64);
+                    return reply.bytes(part);
+                }
+                Ok(None) => {}
+                Err(errno) => return reply.error(errno),
+            }
+        }
+        match self.original_read(node, offset, size, scratch) {
+            Ok(bytes) => reply.bytes(&scratch[..bytes]),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn original_read(
+        &self,
+        node: Node,
+        offset: u64,
+        size: u32,
+        scratch: &mut Vec<u8>,
+    ) -> Result<usize, Errno> {
+        let path = self.path(node)?;
+        let held = match self.held(node).filter(|held| held.access.allows(Access::Read)) {
+            Some(held) => held,
+            None => self.originals.reading(node, &path)?,
+        };
+        scratch.resize(size.min(abi::MAX_TRANSFER) as usize, 0);
+        self.originals.read(&held, &path, scratch, offset)
+    }
+
+    /// READDIR and READDIRPLUS.
+    pub(crate) fn list(&self, node: Node, offset: u64, size: u32, plus: bool) -> Result<Listing, Errno> {
+        if let Node::Frozen(nid) = node
+            && !self.is_live(nid)
+            && self.is_listed(nid)?
+        {
+            return self.frozen_listing(nid, offset, size, plus);
+        }
+        let path = self.path(node)?;
+        let mut listing = Listing::new(size);
+        // Without nodes: attributes would cost an operation each, whether the program wants them or not.
+        let nameless = Entry::absent(Validity::Brief);
+        self.originals.list(node, &path, offset, &mut |name| {
+            if plus { listing.push_plus(&nameless, name) } else { listing.push(name) }
+        })?;
+        Ok(listing)
+    }
+
+    /// READLINK.
+    pub(crate) fn read_link(&self, node: Node, reply: Reply<'_>) {
+        if let Node::Frozen(nid) = node
+            && !self.is_rewritten(nid)
+        {
+            return match self.image.link_target(nid) {
+                Ok(target) => reply.bytes(target),
+                Err(corrupt) => reply.error(damaged(corrupt)),
+            };
+        }
+        match self.path(node).and_then(|path| self.originals.read_link(&path)) {
+            Ok(target) => reply.bytes(&target),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// STATFS: what the original's file system says.
+    pub(crate) fn file_system(&self, node: Node, reply: Reply<'_>) {
+        match self.path(node).and_then(|path| self.originals.file_system(&path)) {
+            Ok(stat) => reply.bytes(&abi::encode_statfs(&stat)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// FORGET.
+    pub(crate) fn forget(&self, node: Node, lookups: u64) {
+        match node {
+            Node::Found(number) => self.found.forget(number, lookups),
+            // The kernel has dropped the inode, so nobody has the file open.
+            Node::Frozen(nid) if self.alterations.of(nid).is_some_and(|altered| altered.held.is_some()) => {
+                self.alterations.note(nid, |alteration| alteration.held = None);
+            }
+            Node::Frozen(_) => {}
+        }
+    }
+
+    /// Where the node's original lies.
+    pub(crate) fn path(&self, node: Node) -> Result<PathBuf, Errno> {
+        match node {
+            Node::Frozen(nid) => Ok(self.alterations.resolve(self.image.path(nid).map_err(damaged)?)),
+            Node::Found(number) => self.found.path(number).ok_or(Errno::STALE),
+        }
+    }
+
+    /// The descriptor that belongs to the node, if one is held.
+    pub(crate) fn held(&self, node: Node) -> Option<Arc<Held>> {
+        match node {
+            Node::Frozen(nid) => self.alterations.of(nid)?.held,
+            Node::Found(number) => self.found.held(number),
+        }
+    }
+
+    /// Attributes of an original, as the kernel must see them.
+    pub(crate) fn original_attr(&self, path: &Path, stat: &Stat) -> Attr {
+        let mut attr = attr_of(stat);
+        attr.inode = self.inode_numbers.of_path(path, attr.inode);
+        self.viewer.present(&mut attr, Evidence::BitsOnly);
+        attr
+    }
+
+    /// Whether a directory's names come from the original because something was written to it.
+    pub(crate) fn is_live(&self, nid: Nid) -> bool {
+        self.alterations.of(nid).is_some_and(|alteration| alteration.live)
+    }
+
+    fn is_live_node(&self, node: Node) -> bool {
+        match node {
+            Node::Frozen(nid) => self.is_live(nid),
+            Node::Found(_) => true,
+        }
+    }
+
+    /// Whether a file's content comes from the original.
+    pub(crate) fn is_rewritten(&self, nid: Nid) -> bool {
+        self.alterations.of(nid).is_some_and(|alteration| alteration.rewritten)
+    }
+
+    /// Whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
+    pub(crate) fn is_from_original(&self, nid: Nid) -> bool {
+        if !self.alterations.any() {
+            return false;
+        }
+        let own = self.alterations.of(nid);
+        own.is_some_and(|altered| altered.live || altered.rewritten || altered.displaced)
+            || self.image.parent(nid).is_ok_and(|parent| self.is_live(parent))
+    }
+}

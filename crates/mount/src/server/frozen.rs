@@ -1,0 +1,144 @@
+//! The frozen tier: answers straight from the image, which the kernel may keep for ever.
+//!
+//! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit.
+
+use quell_image::{Attributes, Content, Corrupt, Coverage, Kind, Lookup, Nid};
+use rustix::io::Errno;
+
+use super::Server;
+use super::nodes::Node;
+use super::originals::{BLOCK_SIZE, device_number};
+use super::permissions::Evidence;
+use crate::fuse::abi::{Attr, Entry, ListedName, Listing, Pushed, Time, Validity};
+
+/// What the frozen tier says to a question.
+#[derive(Debug)]
+pub(crate) enum Answer<T> {
+    /// This, for ever.
+    Known(T),
+    /// Ask the original.
+    AskOriginal,
+}
+
+impl Server {
+    /// Looks a name up in a directory that is as the image says.
+    pub(crate) fn frozen_lookup(&self, directory: Nid, name: &[u8]) -> Result<Answer<Entry>, Errno> {
+        Ok(match self.image.lookup(directory, name).map_err(damaged)? {
+            Lookup::Found(nid) if self.is_uncovered(nid)? => Answer::AskOriginal,
+            Lookup::Found(nid) => Answer::Known(self.frozen_entry(nid)?),
+            Lookup::Absent if self.told_absences.remember(directory, name) => {
+                Answer::Known(Entry::absent(Validity::Forever))
+            }
+            Lookup::Absent => Answer::Known(Entry::absent(Validity::Brief)),
+            Lookup::Unknown => Answer::AskOriginal,
+        })
+    }
+
+    /// The entry of a frozen node.
+    pub(crate) fn frozen_entry(&self, nid: Nid) -> Result<Entry, Errno> {
+        Ok(Entry {
+            node: Some(Node::Frozen(nid).encode(self.root)),
+            name_valid: Validity::Forever,
+            attr_valid: Validity::Forever,
+            attr: self.frozen_attr(nid)?,
+        })
+    }
+
+    /// The attributes that the original had when it was packed.
+    pub(crate) fn frozen_attr(&self, nid: Nid) -> Result<Attr, Errno> {
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let held =
+            attributes.kind == Kind::Regular && matches!(self.image.content(nid), Ok(Content::Held(_)));
+        let mut attr = attr_of(&attributes);
+        attr.inode = self.inode_numbers.of_device(attributes.device, attr.inode);
+        self.viewer.present(&mut attr, if held { Evidence::Readable } else { Evidence::BitsOnly });
+        Ok(attr)
+    }
+
+    /// Whether `nid` is a directory below a root of which the image does not know the names.
+    pub(crate) fn is_uncovered(&self, nid: Nid) -> Result<bool, Errno> {
+        if self.above_roots.contains(&nid) {
+            return Ok(false);
+        }
+        match self.image.coverage(nid) {
+            Ok(coverage) => Ok(coverage == Coverage::Uncovered),
+            Err(Corrupt { fault: quell_image::Fault::NotDirectory, .. }) => Ok(false),
+            Err(corrupt) => Err(damaged(corrupt)),
+        }
+    }
+
+    /// Whether the image can list the directory.
+    pub(crate) fn is_listed(&self, nid: Nid) -> Result<bool, Errno> {
+        Ok(self.image.coverage(nid).map_err(damaged)? == Coverage::Complete)
+    }
+
+    /// Lists a completely covered directory from `offset` on.
+    pub(crate) fn frozen_listing(
+        &self,
+        directory: Nid,
+        offset: u64,
+        size: u32,
+        plus: bool,
+    ) -> Result<Listing, Errno> {
+        let mut listing = Listing::new(size);
+        for entry in self.image.entries(directory).map_err(damaged)?.resume(offset) {
+            let entry = entry.map_err(damaged)?;
+            let details = self.listed_entry(entry.nid, plus && !entry.is_dot())?;
+            let name = ListedName {
+                inode: details.attr.inode,
+                next: entry.cookie,
+                kind: u32::from(entry.kind.mode_bits()) >> 12,
+                name: entry.name,
+            };
+            let pushed = if plus { listing.push_plus(&details, &name) } else { listing.push(&name) };
+            if pushed == Pushed::Full {
+                break;
+            }
+        }
+        Ok(listing)
+    }
+
+    /// What a listing says of a node: everything, or only its inode number.
+    fn listed_entry(&self, nid: Nid, everything: bool) -> Result<Entry, Errno> {
+        let entry = self.frozen_entry(nid)?;
+        // An uncovered directory's attributes are the original's: let the kernel look it up if it wants them.
+        let everything = everything && !self.is_uncovered(nid)?;
+        Ok(if everything { entry } else { Entry { node: None, ..entry } })
+    }
+
+    /// The held content of a file, or `None` if it must be read from the original.
+    pub(crate) fn frozen_content(&self, nid: Nid, offset: u64, size: u32) -> Result<Option<&[u8]>, Errno> {
+        let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
+            return Ok(None);
+        };
+        let start = usize::try_from(offset).map_or(content.len(), |offset| offset.min(content.len()));
+        let end = start.saturating_add(size as usize).min(content.len());
+        let part = &content[start..end];
+        // An image that cannot be read any more is no reason to fail: the original is still there.
+        Ok(self.memory.ensure(part).is_ok().then_some(part))
+    }
+}
+
+/// A damaged image answers `EIO`: it was verified when it was opened, so its file was changed since.
+pub(crate) fn damaged(_corrupt: Corrupt) -> Errno {
+    Errno::IO
+}
+
+/// Attributes of the image, for the kernel. EROFS keeps no access time: that of the modification stands in.
+fn attr_of(attributes: &Attributes) -> Attr {
+    let time = |time: quell_image::Timestamp| Time { seconds: time.seconds, nanoseconds: time.nanoseconds };
+    Attr {
+        inode: attributes.inode,
+        size: attributes.size,
+        blocks: attributes.size.div_ceil(512),
+        atime: time(attributes.mtime),
+        mtime: time(attributes.mtime),
+        ctime: time(attributes.ctime),
+        mode: attributes.mode(),
+        nlink: attributes.nlink,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        rdev: device_number(attributes.rdev.major, attributes.rdev.minor),
+        block_size: BLOCK_SIZE,
+    }
+}

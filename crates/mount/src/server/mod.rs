@@ -1,0 +1,322 @@
+//! The server: answers the kernel's requests, from the image where it can, from the original where it must.
+//!
+//! ```text
+//! request --> frozen tier (image, for ever) --> original (counted, for a second)
+//!         \-> unforeseen write: original, its directory is live from then on, the kernel is told to forget
+//! ```
+//!
+//! One [`Server`] is shared by a few threads that all read the same device. What each request means is decided in
+//! [`Server::answer`]; the tiers are in [`frozen`], [`fallthrough`] and [`writes`].
+//!
+//! What no-open cannot do, and what happens instead: OPEN is answered with ENOSYS once, so nothing is sent when a
+//! file is closed. Exclusive locks could never be released: `ENOLCK`. An append is sent with the offset that the
+//! kernel believes to be the end: if the original's end is elsewhere, `EIO`. A file that is removed while it is open:
+//! its original is held open until the kernel forgets the inode.
+
+mod fallthrough;
+mod frozen;
+mod inodes;
+pub(crate) mod keeper;
+mod nodes;
+mod notifier;
+mod originals;
+mod permissions;
+mod writes;
+
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use quell_image::{Image, Nid};
+use rustix::io::Errno;
+
+use crate::fuse::abi::{self, InitFlags};
+use crate::fuse::device::{Device, Received};
+use crate::fuse::reply::Reply;
+use crate::fuse::request::{LockKind, Operation, Request};
+use crate::memory::{LoadedImage, Memory, Shared};
+use crate::namespace::Privilege;
+use crate::stats::{Asked, Counters, Refusal};
+use inodes::InodeNumbers;
+use nodes::{Alterations, FoundNodes, Node, ToldAbsences};
+use notifier::Notifier;
+use originals::Originals;
+use permissions::Viewer;
+
+/// Everything that the threads of one server share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    device: Device,
+    image: Image<Shared>,
+    memory: Arc<Memory>,
+    root: Nid,
+    /// The directories on the way to the roots: they are only walked through while the mount is built.
+    above_roots: HashSet<Nid>,
+    /// Whether any node of the image has extended attributes.
+    xattrs: Xattrs,
+    inode_numbers: InodeNumbers,
+    viewer: Viewer,
+    originals: Originals,
+    counters: Arc<Counters>,
+    found: FoundNodes,
+    alterations: Alterations,
+    told_absences: ToldAbsences,
+    notifier: Notifier,
+    negotiated: OnceLock<Negotiated>,
+}
+
+/// Whether the kernel has to ask for extended attributes at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Xattrs {
+    Some,
+    None,
+}
+
+/// What INIT settled.
+#[derive(Debug, Clone, Copy)]
+struct Negotiated {
+    /// The kernel can make a name stale without dropping it.
+    expire: bool,
+}
+
+impl Server {
+    /// A server for `loaded` on `device`.
+    pub(crate) fn new(
+        device: Device,
+        loaded: LoadedImage,
+        privilege: Privilege,
+        counters: Arc<Counters>,
+        notifier: Notifier,
+    ) -> Self {
+        let LoadedImage { image, memory } = loaded;
+        let device_of = |nid| image.attributes(nid).map_or(0, |attributes| attributes.device);
+        let roots = image.index().roots();
+        let inode_numbers =
+            InodeNumbers::new(roots.map(|root| {
+                (Path::new(std::ffi::OsStr::from_bytes(root.path)).to_owned(), device_of(root.nid))
+            }));
+        let has_xattrs = |nid| image.xattrs(nid).is_ok_and(|mut xattrs| xattrs.next().is_some());
+        let xattrs = if image.nodes().any(has_xattrs) { Xattrs::Some } else { Xattrs::None };
+        Self {
+            device,
+            root: image.root(),
+            above_roots: above_roots(&image),
+            xattrs,
+            inode_numbers,
+            viewer: Viewer::of_this_process(privilege),
+            originals: Originals::new(Arc::clone(&counters)),
+            counters,
+            found: FoundNodes::default(),
+            alterations: Alterations::default(),
+            told_absences: ToldAbsences::default(),
+            notifier,
+            negotiated: OnceLock::new(),
+            image,
+            memory,
+        }
+    }
+
+    /// Answers requests until the mount is gone. Any number of threads may do so at once.
+    pub(crate) fn serve(&self) {
+        let mut buffer = vec![0; abi::REQUEST_BUFFER];
+        let mut scratch = Vec::new();
+        loop {
+            match self.device.receive(&mut buffer) {
+                Ok(Received::Request(bytes)) => self.take(&buffer[..bytes], &mut scratch),
+                Ok(Received::Again) => {}
+                // An error that fuse(4) does not know: nothing can be answered any more, as if the mount were gone.
+                Ok(Received::Ended) | Err(_) => return,
+            }
+        }
+    }
+
+    fn take(&self, bytes: &[u8], scratch: &mut Vec<u8>) {
+        match Request::parse(bytes) {
+            Ok(request) => {
+                let reply = Reply::new(&self.device, request.unique);
+                self.answer(&request, reply, scratch);
+            }
+            Err(malformed) => {
+                if let Some(unique) = malformed.unique {
+                    Reply::new(&self.device, unique).error(Errno::INVAL);
+                }
+            }
+        }
+    }
+
+    /// Decides what a request means, and answers it. `scratch` is memory that a thread reuses.
+    fn answer(&self, request: &Request<'_>, reply: Reply<'_>, scratch: &mut Vec<u8>) {
+        self.count(&request.operation);
+        let node = Node::decode(request.node, self.root);
+        match request.operation {
+            Operation::Lookup { name } => match self.lookup(node, name) {
+                Ok(entry) => reply.entry(&entry),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::GetAttributes => match self.attributes(node) {
+                Ok((attr, valid)) => reply.attr(&attr, valid),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::Read { offset, size } => self.read(node, offset, size, reply, scratch),
+            Operation::ListDirectory { offset, size, plus } => match self.list(node, offset, size, plus) {
+                Ok(listing) => reply.bytes(listing.bytes()),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::ReadLink => self.read_link(node, reply),
+            // Python asks whether a file is a terminal each time it opens one: this must be quick.
+            Operation::Ioctl => reply.error(Errno::NOTTY),
+            Operation::ForgetOne { lookups } => {
+                reply.none();
+                self.forget(node, lookups);
+            }
+            Operation::BatchForget { nodes } => {
+                reply.none();
+                nodes.iter().for_each(|(id, lookups)| self.forget(Node::decode(id, self.root), lookups));
+            }
+            Operation::FileSystem => self.file_system(node, reply),
+            Operation::GetXattr { name, size } => self.get_xattr(node, name, size, reply),
+            Operation::ListXattr { size } => self.list_xattr(node, size, reply),
+            Operation::Lock { kind } => self.lock(node, kind, reply),
+            Operation::GetLock => self.refuse_lock(node, reply),
+            Operation::Init { major, minor, max_readahead, flags, flags2 } => {
+                self.init(&Offer { major, minor, max_readahead, flags, flags2 }, reply);
+            }
+            Operation::Interrupt => reply.none(),
+            Operation::Destroy => reply.done(),
+            Operation::Other => reply.error(Errno::NOSYS),
+            _ => self.change(request, node, reply),
+        }
+    }
+
+    fn count(&self, operation: &Operation<'_>) {
+        self.counters.asked(match operation {
+            Operation::Lookup { .. } => Asked::Lookup,
+            Operation::GetAttributes => Asked::GetAttributes,
+            Operation::ListDirectory { .. } => Asked::ListDirectory,
+            Operation::Read { .. } => Asked::Read,
+            Operation::Write(_) => Asked::Write,
+            Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt => return,
+            _ => Asked::Other,
+        });
+    }
+
+    /// Settles what both sides can do. Source: `process_init_reply` in the kernel's `fs/fuse/inode.c`.
+    fn init(&self, offer: &Offer, reply: Reply<'_>) {
+        if offer.major != abi::MAJOR || offer.minor < abi::OLDEST_MINOR {
+            return reply.error(Errno::PROTO);
+        }
+        // Never ATOMIC_O_TRUNC (an open for writing would keep the old length) nor WRITEBACK_CACHE (what others
+        // write would be overwritten).
+        let wanted = InitFlags::ASYNC_READ
+            | InitFlags::POSIX_LOCKS
+            | InitFlags::BIG_WRITES
+            | InitFlags::FLOCK_LOCKS
+            | InitFlags::AUTO_INVAL_DATA
+            | InitFlags::DO_READDIRPLUS
+            | InitFlags::READDIRPLUS_AUTO
+            | InitFlags::NO_OPEN_SUPPORT
+            | InitFlags::PARALLEL_DIROPS
+            | InitFlags::MAX_PAGES
+            | InitFlags::CACHE_SYMLINKS
+            | InitFlags::NO_OPENDIR_SUPPORT;
+        let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
+        let expire = offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0;
+        let _only_once = self.negotiated.set(Negotiated { expire });
+        reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags));
+    }
+
+    /// Whether a name can be made stale without being dropped.
+    fn can_expire(&self) -> bool {
+        self.negotiated.get().is_some_and(|negotiated| negotiated.expire)
+    }
+
+    /// A shared lock on a file that nobody writes to conflicts with nothing, since exclusive ones are never given:
+    /// it is granted by doing nothing. Anything else could never be released.
+    fn lock(&self, node: Node, kind: LockKind, reply: Reply<'_>) {
+        match (kind, node) {
+            (LockKind::Unlock, _) => reply.done(),
+            (LockKind::Shared, Node::Frozen(nid)) if !self.is_from_original(nid) => reply.done(),
+            _ => self.refuse_lock(node, reply),
+        }
+    }
+
+    fn refuse_lock(&self, node: Node, reply: Reply<'_>) {
+        if let Ok(path) = self.path(node) {
+            self.counters.refused(Refusal::Lock, &path);
+        }
+        reply.error(Errno::NOLCK);
+    }
+
+    fn get_xattr(&self, node: Node, name: &[u8], size: u32, reply: Reply<'_>) {
+        let Node::Frozen(nid) = node else {
+            return reply.error(if self.xattrs == Xattrs::None { Errno::NOSYS } else { Errno::NODATA });
+        };
+        if self.xattrs == Xattrs::None {
+            return reply.error(Errno::NOSYS);
+        }
+        let value = self.image.xattrs(nid).ok().and_then(|mut all| all.find(|xattr| xattr.is_named(name)));
+        match value {
+            Some(xattr) => reply_xattr(xattr.value, size, reply),
+            None => reply.error(Errno::NODATA),
+        }
+    }
+
+    fn list_xattr(&self, node: Node, size: u32, reply: Reply<'_>) {
+        if self.xattrs == Xattrs::None {
+            return reply.error(Errno::NOSYS);
+        }
+        let mut names = Vec::new();
+        if let Node::Frozen(nid) = node
+            && let Ok(xattrs) = self.image.xattrs(nid)
+        {
+            for xattr in xattrs {
+                names.extend_from_slice(&xattr.name());
+                names.push(0);
+            }
+        }
+        reply_xattr(&names, size, reply);
+    }
+}
+
+/// What the kernel offers in INIT.
+#[derive(Debug)]
+struct Offer {
+    major: u32,
+    minor: u32,
+    max_readahead: u32,
+    flags: u32,
+    flags2: u32,
+}
+
+/// Answers with the value, or with its length if that is all that was asked for. Source: getxattr(2).
+fn reply_xattr(value: &[u8], size: u32, reply: Reply<'_>) {
+    let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+    if size == 0 {
+        let mut answer = [0; 8];
+        answer[..4].copy_from_slice(&length.to_ne_bytes());
+        reply.bytes(&answer);
+    } else if length > size {
+        reply.error(Errno::RANGE);
+    } else {
+        reply.bytes(value);
+    }
+}
+
+/// The directories from the image's root to each covered root, without the latter.
+fn above_roots(image: &Image<Shared>) -> HashSet<Nid> {
+    let mut above = HashSet::from([image.root()]);
+    for root in image.index().roots() {
+        let mut nid = root.nid;
+        while let Ok(parent) = image.parent(nid)
+            && parent != nid
+        {
+            nid = parent;
+            above.insert(nid);
+        }
+    }
+    for root in image.index().roots() {
+        above.remove(&root.nid);
+    }
+    above
+}

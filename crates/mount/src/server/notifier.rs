@@ -1,0 +1,79 @@
+//! Tells the kernel that what it keeps of a directory for ever is not true any more.
+//!
+//! A thread of its own, because the kernel takes the directory's lock for it, which the very program that caused it
+//! may hold while it waits for an answer of the other threads.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use quell_image::{Kind, Nid};
+
+use super::Server;
+use super::nodes::Node;
+use crate::fuse::device::Forgetting;
+
+/// Something that the kernel must forget.
+#[derive(Debug, Clone)]
+pub(crate) enum Forget {
+    /// A directory went live: its listing, all its names, all that was said to be absent from it.
+    Directory(Nid),
+    /// One name.
+    Name {
+        /// The directory.
+        parent: Node,
+        /// The name in it.
+        name: Vec<u8>,
+    },
+}
+
+/// The way to the notifier, for the threads that answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Notifier(Sender<Forget>);
+
+impl Notifier {
+    /// A notifier, and what its thread listens to.
+    pub(crate) fn new() -> (Self, Receiver<Forget>) {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        (Self(sender), receiver)
+    }
+
+    /// Has something forgotten, soon.
+    pub(crate) fn forget(&self, what: Forget) {
+        // Fails only when the thread is gone, with the mount.
+        let _mount_is_gone = self.0.send(what);
+    }
+}
+
+/// The notifier's thread.
+pub(crate) fn notify(server: &Arc<Server>, jobs: &Receiver<Forget>) {
+    for job in jobs {
+        match job {
+            Forget::Directory(directory) => forget_directory(server, directory),
+            Forget::Name { parent, name } => forget_name(server, parent, &name, Forgetting::Drop),
+        }
+    }
+}
+
+fn forget_directory(server: &Server, directory: Nid) {
+    let node = Node::Frozen(directory);
+    // ENOENT: the kernel has nothing to forget.
+    let _unknown = server.device.forget_inode(node.encode(server.root));
+    for name in server.told_absences.take(directory) {
+        forget_name(server, node, &name, Forgetting::Drop);
+    }
+    let Ok(entries) = server.image.entries(directory) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
+        match entry.kind {
+            // Dropping a directory's name would unmount what is bound below it.
+            Kind::Directory if !server.can_expire() => {}
+            Kind::Directory => forget_name(server, node, entry.name, Forgetting::Expire),
+            _ => forget_name(server, node, entry.name, Forgetting::Drop),
+        }
+    }
+}
+
+fn forget_name(server: &Server, parent: Node, name: &[u8], how: Forgetting) {
+    let _unknown = server.device.forget_name(parent.encode(server.root), name, how);
+}

@@ -1,0 +1,437 @@
+//! Unforeseen writes: what the program changes below a frozen root although the recording did not.
+//!
+//! Each goes to the original, is counted and named, and makes its directory live: later lookups and listings of it
+//! come from the original, and the kernel is told to forget what it was told for ever. The mode that the kernel sends
+//! has the program's umask applied already, so the server's own is zero.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quell_image::{Lookup, Nid};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps,
+    UTIME_NOW, UTIME_OMIT, Uid,
+};
+use rustix::io::Errno;
+
+use super::Server;
+use super::nodes::{Access, Held, Node, below};
+use super::notifier::Forget;
+use super::originals::NO_FOLLOW;
+use crate::fuse::abi::{self, Attr, Entry, SetAttributes, Validity};
+use crate::fuse::reply::Reply;
+use crate::fuse::request::{Caller, Create, Operation, Request, SetAttr, Write};
+use crate::stats::Refusal;
+
+impl Server {
+    /// Answers a request that changes something.
+    pub(crate) fn change(&self, request: &Request<'_>, node: Node, reply: Reply<'_>) {
+        let caller = request.caller;
+        match request.operation {
+            Operation::Write(ref write) => match self.write(node, write) {
+                Ok(written) => reply.bytes(&written),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::SetAttributes(ref change) => match self.set_attributes(node, change) {
+                Ok(attr) => reply.attr(&attr, Validity::Brief),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::Create(ref create) => match self.create(node, create, caller) {
+                // The handle is zero: without OPEN there is no RELEASE either.
+                Ok(entry) => reply.parts(&[&entry.encode(), &[0; 16]]),
+                Err(errno) => reply.error(errno),
+            },
+            Operation::MakeNode { name, mode, device } => {
+                reply_entry(self.make_node(node, name, mode, device, caller), reply);
+            }
+            Operation::MakeDirectory { name, mode } => {
+                reply_entry(self.make_directory(node, name, mode, caller), reply);
+            }
+            Operation::Symlink { name, target } => {
+                reply_entry(self.make_symlink(node, name, target, caller), reply);
+            }
+            Operation::Link { old, name } => {
+                reply_entry(self.make_link(node, Node::decode(old, self.root), name), reply);
+            }
+            _ => reply_done(self.change_quietly(request, node), reply),
+        }
+    }
+
+    /// The changes that are answered with success alone.
+    fn change_quietly(&self, request: &Request<'_>, node: Node) -> Result<(), Errno> {
+        match request.operation {
+            Operation::Unlink { name } => self.remove(node, name, AtFlags::empty()),
+            Operation::RemoveDirectory { name } => self.remove(node, name, AtFlags::REMOVEDIR),
+            Operation::Rename { name, new_parent, new_name, flags } => {
+                let new_parent = Node::decode(new_parent, self.root);
+                self.rename((node, name), (new_parent, new_name), flags)
+            }
+            Operation::Synchronise { data_only } => self.synchronise(node, data_only),
+            Operation::Allocate { offset, length, mode } => self.allocate(node, offset, length, mode),
+            _ => Err(Errno::NOSYS),
+        }
+    }
+
+    fn write(&self, node: Node, write: &Write<'_>) -> Result<[u8; 8], Errno> {
+        let path = self.path(node)?;
+        let held = self.writing(node, &path)?;
+        self.verify_append(&held, &path, write)?;
+        self.originals.write(&held, &path, write.data, write.offset)?;
+        let mut written = [0; 8];
+        written[..4].copy_from_slice(&u32::try_from(write.data.len()).unwrap_or(u32::MAX).to_ne_bytes());
+        Ok(written)
+    }
+
+    /// An append comes with the offset that the kernel takes for the end. If somebody else has written meanwhile,
+    /// that is the middle of the file: refuse, rather than overwrite.
+    fn verify_append(&self, held: &Held, path: &Path, write: &Write<'_>) -> Result<(), Errno> {
+        let appends =
+            write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
+        if !appends {
+            return Ok(());
+        }
+        let end = self.originals.stat(path, Some(held))?.st_size.cast_unsigned();
+        if end == write.offset {
+            return Ok(());
+        }
+        self.counters.refused(Refusal::Append, path);
+        Err(Errno::IO)
+    }
+
+    /// The descriptor by which `node` is written to; opened at the first write and held.
+    fn writing(&self, node: Node, path: &Path) -> Result<Arc<Held>, Errno> {
+        if let Some(held) = self.held(node).filter(|held| held.access.allows(Access::Write)) {
+            return Ok(held);
+        }
+        let held = Arc::new(self.originals.open_widely(path, Access::Write)?);
+        self.hold(node, Arc::clone(&held));
+        self.note_rewritten(node);
+        Ok(held)
+    }
+
+    fn hold(&self, node: Node, held: Arc<Held>) {
+        match node {
+            Node::Found(number) => self.found.hold(number, held),
+            Node::Frozen(nid) => {
+                self.alterations.note(nid, |alteration| alteration.held = Some(held));
+            }
+        }
+        self.originals.close(node);
+    }
+
+    /// From now on the node's original is asked, and its directory's.
+    fn note_rewritten(&self, node: Node) {
+        let Node::Frozen(nid) = node else {
+            return;
+        };
+        self.alterations.note(nid, |alteration| alteration.rewritten = true);
+        if let Ok(parent) = self.image.parent(nid) {
+            self.go_live(Node::Frozen(parent));
+        }
+    }
+
+    /// Makes a directory live, once.
+    fn go_live(&self, directory: Node) {
+        let Node::Frozen(nid) = directory else {
+            return;
+        };
+        let before = self.alterations.note(nid, |alteration| alteration.live = true);
+        if !before.live {
+            self.notifier.forget(Forget::Directory(nid));
+        }
+    }
+
+    fn set_attributes(&self, node: Node, change: &SetAttr) -> Result<Attr, Errno> {
+        let path = self.path(node)?;
+        if change.valid.contains(SetAttributes::SIZE) {
+            let held = self.writing(node, &path)?;
+            self.originals.change(&path, || rustix::fs::ftruncate(&held.descriptor, change.size))?;
+        }
+        let held = self.held(node);
+        if change.valid.contains(SetAttributes::MODE) {
+            let mode = Mode::from_raw_mode(change.mode & 0o7777);
+            self.originals.change(&path, || match &held {
+                Some(held) => rustix::fs::fchmod(&held.descriptor, mode),
+                None => rustix::fs::chmod(&path, mode),
+            })?;
+        }
+        self.set_owner(&path, change, held.as_deref())?;
+        self.set_times(&path, change, held.as_deref())?;
+        self.note_rewritten(node);
+        let stat = self.originals.stat(&path, held.as_deref())?;
+        if let Node::Frozen(_) = node
+            && FileType::from_raw_mode(stat.st_mode).is_dir()
+        {
+            self.go_live(node);
+        }
+        Ok(self.original_attr(&path, &stat))
+    }
+
+    fn set_owner(&self, path: &Path, change: &SetAttr, held: Option<&Held>) -> Result<(), Errno> {
+        let uid = change.valid.contains(SetAttributes::UID).then(|| Uid::from_raw(change.uid));
+        let gid = change.valid.contains(SetAttributes::GID).then(|| Gid::from_raw(change.gid));
+        if uid.is_none() && gid.is_none() {
+            return Ok(());
+        }
+        self.originals.change(path, || match held {
+            Some(held) => rustix::fs::fchown(&held.descriptor, uid, gid),
+            None => rustix::fs::chownat(CWD, path, uid, gid, NO_FOLLOW),
+        })
+    }
+
+    fn set_times(&self, path: &Path, change: &SetAttr, held: Option<&Held>) -> Result<(), Errno> {
+        let time = |set, now, time: abi::Time| match change.valid {
+            valid if valid.contains(now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+            valid if valid.contains(set) => {
+                Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
+            }
+            _ => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        };
+        let times = Timestamps {
+            last_access: time(SetAttributes::ATIME, SetAttributes::ATIME_NOW, change.atime),
+            last_modification: time(SetAttributes::MTIME, SetAttributes::MTIME_NOW, change.mtime),
+        };
+        if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
+            return Ok(());
+        }
+        self.originals.change(path, || match held {
+            Some(held) => rustix::fs::futimens(&held.descriptor, &times),
+            None => rustix::fs::utimensat(CWD, path, &times, NO_FOLLOW),
+        })
+    }
+
+    /// CREATE: makes a regular file and keeps it open, since no OPEN will follow.
+    fn create(&self, directory: Node, create: &Create<'_>, caller: Caller) -> Result<Entry, Errno> {
+        let path = below(&self.path(directory)?, create.name);
+        let asked = OFlags::from_bits_retain(create.flags);
+        let mut flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        flags |= asked & (OFlags::EXCL | OFlags::TRUNC);
+        if self.viewer.acts_for_others() {
+            // An existing file could be one that the caller may not open.
+            flags |= OFlags::EXCL;
+        }
+        let mode = Mode::from_raw_mode(create.mode & 0o7777);
+        let made = self.originals.change(&path, || rustix::fs::openat(CWD, &path, flags, mode));
+        self.notice_unknown_name(directory, create.name, made.as_ref().err());
+        let descriptor = made?;
+        self.give_to(&path, caller)?;
+        self.go_live(directory);
+        let stat = rustix::fs::fstat(&descriptor)?;
+        let entry = self.original_entry(directory, create.name, path, &stat)?;
+        if let Some(id) = entry.node {
+            let held = Held { descriptor, access: Access::Both };
+            self.hold(Node::decode(id, self.root), Arc::new(held));
+        }
+        Ok(entry)
+    }
+
+    fn make_node(
+        &self,
+        parent: Node,
+        name: &[u8],
+        mode: u32,
+        device: u32,
+        caller: Caller,
+    ) -> Result<Entry, Errno> {
+        let kind = FileType::from_raw_mode(mode);
+        if kind.is_file() {
+            let flags = OFlags::EXCL.bits();
+            return self.create(parent, &Create { name, flags, mode }, caller);
+        }
+        let bits = Mode::from_raw_mode(mode & 0o7777);
+        let device = rustix::fs::makedev(device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
+        self.make(parent, name, caller, |path| rustix::fs::mknodat(CWD, path, kind, bits, device))
+    }
+
+    fn make_directory(&self, parent: Node, name: &[u8], mode: u32, caller: Caller) -> Result<Entry, Errno> {
+        let mode = Mode::from_raw_mode(mode & 0o7777);
+        self.make(parent, name, caller, |path| rustix::fs::mkdir(path, mode))
+    }
+
+    fn make_symlink(&self, parent: Node, name: &[u8], target: &[u8], caller: Caller) -> Result<Entry, Errno> {
+        self.make(parent, name, caller, |path| rustix::fs::symlink(OsStr::from_bytes(target), path))
+    }
+
+    /// Makes something at `name` in `parent`, and looks at it.
+    fn make(
+        &self,
+        parent: Node,
+        name: &[u8],
+        caller: Caller,
+        action: impl FnOnce(&Path) -> Result<(), Errno>,
+    ) -> Result<Entry, Errno> {
+        let path = below(&self.path(parent)?, name);
+        let made = self.originals.change(&path, || action(&path));
+        self.notice_unknown_name(parent, name, made.as_ref().err());
+        made?;
+        self.give_to(&path, caller)?;
+        self.go_live(parent);
+        let stat = self.originals.lookup(&path)?;
+        self.original_entry(parent, name, path, &stat)
+    }
+
+    fn make_link(&self, parent: Node, old: Node, name: &[u8]) -> Result<Entry, Errno> {
+        let (from, to) = (self.path(old)?, below(&self.path(parent)?, name));
+        self.originals.change(&to, || rustix::fs::linkat(CWD, &from, CWD, &to, AtFlags::empty()))?;
+        self.go_live(parent);
+        self.note_rewritten(old);
+        let stat = self.originals.lookup(&to)?;
+        if let Node::Found(number) = old {
+            self.found.count_lookup(number);
+        }
+        Ok(Entry {
+            node: Some(old.encode(self.root)),
+            name_valid: Validity::Brief,
+            attr_valid: Validity::Brief,
+            attr: self.original_attr(&to, &stat),
+        })
+    }
+
+    fn remove(&self, parent: Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
+        let path = below(&self.path(parent)?, name);
+        let victim = self.keep_open(parent, name, &path);
+        self.originals.change(&path, || rustix::fs::unlinkat(CWD, &path, flags))?;
+        self.note_nameless(victim);
+        self.go_live(parent);
+        Ok(())
+    }
+
+    fn rename(&self, from: (Node, &[u8]), to: (Node, &[u8]), flags: u32) -> Result<(), Errno> {
+        let flags = RenameFlags::from_bits_retain(flags);
+        if !(flags - RenameFlags::NOREPLACE).is_empty() {
+            return Err(Errno::INVAL);
+        }
+        let (old, new) = (below(&self.path(from.0)?, from.1), below(&self.path(to.0)?, to.1));
+        let moved = self.known(from.0, from.1, &old);
+        let victim = self.keep_open(to.0, to.1, &new);
+        self.originals.change(&new, || rename_original(&old, &new, flags))?;
+        self.note_nameless(victim.filter(|victim| Some(*victim) != moved));
+        if let Some(Node::Frozen(nid)) = moved {
+            self.alterations.note(nid, |alteration| alteration.displaced = true);
+            self.alterations.rename(&old, &new);
+        }
+        self.found.rename(&old, &new);
+        self.go_live(from.0);
+        self.go_live(to.0);
+        Ok(())
+    }
+
+    /// The node that the kernel may know for `name` in `parent`.
+    fn known(&self, parent: Node, name: &[u8], path: &Path) -> Option<Node> {
+        if let Node::Frozen(directory) = parent
+            && let Ok(Lookup::Found(nid)) = self.image.lookup(directory, name)
+            && !self.alterations.of(nid).is_some_and(|alteration| alteration.displaced)
+        {
+            return Some(Node::Frozen(nid));
+        }
+        let stat = self.originals.lookup(path).ok()?;
+        self.found.number((stat.st_dev, stat.st_ino)).map(Node::Found)
+    }
+
+    /// Before a name is taken away: if the kernel may have the file open, its original is held open too, so that the
+    /// program can go on with it.
+    fn keep_open(&self, parent: Node, name: &[u8], path: &Path) -> Option<Node> {
+        let node = self.known(parent, name, path)?;
+        let needless = match node {
+            Node::Frozen(nid) => !self.is_original_file(nid),
+            Node::Found(_) => false,
+        };
+        if needless || self.held(node).is_some() {
+            return Some(node);
+        }
+        let regular = || rustix::fs::lstat(path).is_ok_and(|stat| is_file(&stat));
+        if regular()
+            && let Ok(held) = self.originals.open_widely(path, Access::Read)
+        {
+            self.hold(node, Arc::new(held));
+        }
+        Some(node)
+    }
+
+    /// Whether a frozen node is a regular file whose content must come from the original.
+    fn is_original_file(&self, nid: Nid) -> bool {
+        self.is_rewritten(nid) || matches!(self.image.content(nid), Ok(quell_image::Content::Original))
+    }
+
+    /// A node has lost its name.
+    fn note_nameless(&self, node: Option<Node>) {
+        match node {
+            Some(Node::Frozen(nid)) => {
+                self.alterations.note(nid, |alteration| {
+                    (alteration.displaced, alteration.nameless) = (true, true);
+                });
+            }
+            Some(Node::Found(number)) => self.found.detach(number),
+            None => {}
+        }
+    }
+
+    fn synchronise(&self, node: Node, data_only: bool) -> Result<(), Errno> {
+        let Some(held) = self.held(node) else {
+            return Ok(());
+        };
+        let path = self.path(node)?;
+        self.originals.change(&path, || {
+            if data_only {
+                rustix::fs::fdatasync(&held.descriptor)
+            } else {
+                rustix::fs::fsync(&held.descriptor)
+            }
+        })
+    }
+
+    fn allocate(&self, node: Node, offset: u64, length: u64, mode: u32) -> Result<(), Errno> {
+        let path = self.path(node)?;
+        let held = self.writing(node, &path)?;
+        let mode = FallocateFlags::from_bits_retain(mode);
+        self.originals.change(&path, || rustix::fs::fallocate(&held.descriptor, mode, offset, length))
+    }
+
+    /// What an administrator's server makes belongs to whoever asked for it.
+    fn give_to(&self, path: &Path, caller: Caller) -> Result<(), Errno> {
+        if !self.viewer.acts_for_others() || caller.uid == 0 && caller.gid == 0 {
+            return Ok(());
+        }
+        // A group that is not the server's own was inherited from a set-group-id directory.
+        let own = rustix::fs::lstat(path)?.st_gid == rustix::process::getegid().as_raw();
+        let gid = own.then(|| Gid::from_raw(caller.gid));
+        rustix::fs::chownat(CWD, path, Some(Uid::from_raw(caller.uid)), gid, NO_FOLLOW)
+    }
+
+    /// The kernel believed a name to be absent that is there: somebody else made it.
+    fn notice_unknown_name(&self, parent: Node, name: &[u8], error: Option<&Errno>) {
+        if error == Some(&Errno::EXIST) {
+            self.go_live(parent);
+            self.notifier.forget(Forget::Name { parent, name: name.to_vec() });
+        }
+    }
+}
+
+/// rename(2), or renameat2(2) where its flags are needed, which not every file system has.
+fn rename_original(old: &PathBuf, new: &PathBuf, flags: RenameFlags) -> Result<(), Errno> {
+    if flags.is_empty() {
+        rustix::fs::rename(old, new)
+    } else {
+        rustix::fs::renameat_with(CWD, old, CWD, new, flags)
+    }
+}
+
+fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode).is_file()
+}
+
+fn reply_entry(outcome: Result<Entry, Errno>, reply: Reply<'_>) {
+    match outcome {
+        Ok(entry) => reply.entry(&entry),
+        Err(errno) => reply.error(errno),
+    }
+}
+
+fn reply_done(outcome: Result<(), Errno>, reply: Reply<'_>) {
+    match outcome {
+        Ok(()) => reply.done(),
+        Err(errno) => reply.error(errno),
+    }
+}

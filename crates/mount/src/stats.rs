@@ -1,0 +1,350 @@
+//! What a run says of itself: who answered what, and what reached the original file system.
+//!
+//! The names are a promise of DESIGN to other programs: fields are only added. [`Counters`] counts while the server
+//! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+
+/// Version of [`RunStats`] as JSON.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// How a command was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunMode {
+    /// From the image, mounted in place.
+    Mount,
+    /// Plain.
+    Off,
+}
+
+/// What a rank did for its namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Membership {
+    /// It was the node's first and made it.
+    Created,
+    /// It entered one that was there.
+    Joined,
+}
+
+/// One run, as `run --stats` writes it. Counts are those of the whole namespace, all ranks of the node together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunStats {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// How the command was run.
+    pub mode: RunMode,
+    /// What this rank did for the namespace; absent when run plain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Membership>,
+    /// The image.
+    pub image: ImageStats,
+    /// Requests that the kernel asked of our server.
+    pub requests: RequestStats,
+    /// Operations that the server sent on to the original file system.
+    pub original: OriginalStats,
+    /// **Unit** seconds from the rank's start to its exec.
+    pub seconds_to_exec: f64,
+    /// The paths of `original`, most operations first, then by path. At most [`MAX_PATHS`].
+    pub original_paths: Vec<PathStats>,
+    /// Writes below a frozen root, which the recording did not foresee, by path.
+    pub unforeseen_writes: Vec<PathStats>,
+    /// Locks that were refused (`ENOLCK`), by path.
+    pub refused_locks: Vec<PathStats>,
+    /// Appends that were refused (`EIO`) because the file had grown elsewhere, by path.
+    pub refused_appends: Vec<PathStats>,
+}
+
+/// The image of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ImageStats {
+    /// Length of the image.
+    pub bytes: u64,
+    /// Files whose content it holds.
+    pub files: u64,
+    /// Bytes of content that were answered from it.
+    pub bytes_read: u64,
+    /// Bytes of it that were copied into the node's memory; 0 for an image on a local file system.
+    pub bytes_fetched: u64,
+}
+
+/// Requests by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RequestStats {
+    /// LOOKUP.
+    pub lookup: u64,
+    /// GETATTR.
+    pub getattr: u64,
+    /// READDIR and READDIRPLUS.
+    pub readdir: u64,
+    /// READ.
+    pub read: u64,
+    /// WRITE.
+    pub write: u64,
+    /// Everything else but FORGET and INTERRUPT, which are no questions.
+    pub other: u64,
+}
+
+/// Operations on the original by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct OriginalStats {
+    /// Names looked up.
+    pub lookup: u64,
+    /// Attributes asked for, links and file system totals read.
+    pub stat: u64,
+    /// Files and directories opened.
+    pub open: u64,
+    /// Listings, by request.
+    pub readdir: u64,
+    /// Reads of content.
+    pub read: u64,
+    /// Everything that changes something.
+    pub write: u64,
+}
+
+/// Operations on one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathStats {
+    /// The path; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// How often.
+    pub operations: u64,
+}
+
+/// Most paths that are kept of each sort. Enough to see a pattern; operations are counted beyond it.
+pub const MAX_PATHS: usize = 1000;
+
+impl RunStats {
+    /// The statistics of a command that was run plain.
+    pub fn plain(seconds_to_exec: f64) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            mode: RunMode::Off,
+            namespace: None,
+            image: ImageStats::default(),
+            requests: RequestStats::default(),
+            original: OriginalStats::default(),
+            seconds_to_exec,
+            original_paths: Vec::new(),
+            unforeseen_writes: Vec::new(),
+            refused_locks: Vec::new(),
+            refused_appends: Vec::new(),
+        }
+    }
+
+    /// Writes the statistics as one JSON object. The file appears whole, by rename.
+    ///
+    /// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
+    pub fn write(&self, path: &Path) -> Result<(), Errno> {
+        let mut bytes = serde_json::to_vec_pretty(self).map_err(|_| Errno::INVAL)?;
+        bytes.push(b'\n');
+        let unfinished = unfinished_name(path);
+        let written = write_whole(&unfinished, &bytes).and_then(|()| rustix::fs::rename(&unfinished, path));
+        if written.is_err() {
+            let _absent_already = rustix::fs::unlink(&unfinished);
+        }
+        written
+    }
+}
+
+/// Verifies that a statistics file can be written to `path`, and removes what an earlier run left there, so that the
+/// file's appearance means the end of this run.
+///
+/// **Errors** What open(2) says of the directory, or `EISDIR`, `EINVAL` for a `path` that is no regular file.
+pub fn prepare_file(path: &Path) -> Result<(), Errno> {
+    match rustix::fs::stat(path) {
+        Ok(stat) if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir() => return Err(Errno::ISDIR),
+        Ok(stat) if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() => return Err(Errno::INVAL),
+        Ok(_) => rustix::fs::unlink(path)?,
+        Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let unfinished = unfinished_name(path);
+    write_whole(&unfinished, b"")?;
+    rustix::fs::unlink(&unfinished)
+}
+
+/// The name under which the file is written before it is complete: beside it, with our process number.
+fn unfinished_name(path: &Path) -> std::path::PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644))?;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&file, rest)?;
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+/// A kind of request, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Lookup,
+    GetAttributes,
+    ListDirectory,
+    Read,
+    Write,
+    Other,
+}
+
+/// A kind of operation on the original, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SentOn {
+    Lookup,
+    Stat,
+    Open,
+    List,
+    Read,
+    Write,
+}
+
+/// Something that no-open cannot do and that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Lock,
+    Append,
+}
+
+/// Counts of one server, shared by its threads.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    requests: [AtomicU64; 6],
+    original: [AtomicU64; 6],
+    image_bytes: AtomicU64,
+    original_paths: Mutex<PathCounts>,
+    writes: Mutex<PathCounts>,
+    locks: Mutex<PathCounts>,
+    appends: Mutex<PathCounts>,
+}
+
+impl Counters {
+    /// The kernel asked.
+    pub(crate) fn asked(&self, what: Asked) {
+        self.requests[what as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `bytes` of content were answered from the image.
+    pub(crate) fn answered(&self, bytes: u64) {
+        self.image_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// An operation was sent on to the original of `path`.
+    pub(crate) fn sent_on(&self, what: SentOn, path: &Path) {
+        self.original[what as usize].fetch_add(1, Ordering::Relaxed);
+        count(&self.original_paths, path);
+        if what == SentOn::Write {
+            count(&self.writes, path);
+        }
+    }
+
+    /// Something was refused on `path`.
+    pub(crate) fn refused(&self, what: Refusal, path: &Path) {
+        let list = match what {
+            Refusal::Lock => &self.locks,
+            Refusal::Append => &self.appends,
+        };
+        count(list, path);
+    }
+
+    /// Everything counted so far, for one rank's file.
+    pub(crate) fn snapshot(
+        &self,
+        image: ImageStats,
+        namespace: Membership,
+        seconds_to_exec: f64,
+    ) -> RunStats {
+        let of = |counts: &[AtomicU64; 6]| counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let [lookup, getattr, readdir, read, write, other] = of(&self.requests);
+        let requests = RequestStats { lookup, getattr, readdir, read, write, other };
+        let [lookup, stat, open, readdir, read, write] = of(&self.original);
+        RunStats {
+            mode: RunMode::Mount,
+            namespace: Some(namespace),
+            image: ImageStats { bytes_read: self.image_bytes.load(Ordering::Relaxed), ..image },
+            requests,
+            original: OriginalStats { lookup, stat, open, readdir, read, write },
+            original_paths: sorted(&self.original_paths),
+            unforeseen_writes: sorted(&self.writes),
+            refused_locks: sorted(&self.locks),
+            refused_appends: sorted(&self.appends),
+            ..RunStats::plain(seconds_to_exec)
+        }
+    }
+}
+
+/// Operations by path, of the first [`MAX_PATHS`] paths.
+type PathCounts = BTreeMap<Box<[u8]>, u64>;
+
+fn count(list: &Mutex<PathCounts>, path: &Path) {
+    let mut list = crate::lock(list);
+    let path = path.as_os_str().as_bytes();
+    if let Some(operations) = list.get_mut(path) {
+        *operations += 1;
+    } else if list.len() < MAX_PATHS {
+        list.insert(path.into(), 1);
+    }
+}
+
+fn sorted(list: &Mutex<PathCounts>) -> Vec<PathStats> {
+    let list = crate::lock(list);
+    let mut paths: Vec<PathStats> = list
+        .iter()
+        .map(|(path, operations)| PathStats {
+            path: String::from_utf8_lossy(path).into_owned(),
+            operations: *operations,
+        })
+        .collect();
+    paths.sort_by_key(|path| std::cmp::Reverse(path.operations));
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_appear_under_the_promised_names() {
+        let counters = Counters::default();
+        counters.asked(Asked::Lookup);
+        counters.sent_on(SentOn::Write, Path::new("/env/log"));
+        counters.refused(Refusal::Append, Path::new("/env/log"));
+        let stats = counters.snapshot(ImageStats::default(), Membership::Created, 0.5);
+        let json = serde_json::to_value(&stats).unwrap();
+        assert_eq!(json["mode"], "mount");
+        assert_eq!(json["namespace"], "created");
+        assert_eq!(json["requests"]["lookup"], 1);
+        assert_eq!(json["original"]["write"], 1);
+        assert_eq!(json["unforeseen_writes"][0]["path"], "/env/log");
+        assert_eq!(json["refused_appends"][0]["operations"], 1);
+        assert_eq!(json["seconds_to_exec"], 0.5);
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_nothing_but_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stats.json");
+        std::fs::write(&path, "old").unwrap();
+        prepare_file(&path).unwrap();
+        assert!(!path.exists());
+        RunStats::plain(0.0).write(&path).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        assert_eq!(prepare_file(directory.path()), Err(Errno::ISDIR));
+        assert_eq!(prepare_file(Path::new("/nonexistent/stats")), Err(Errno::NOENT));
+    }
+}
