@@ -72,7 +72,7 @@ pub const DEFAULT_PARALLELISM: usize = 32;
 ///
 /// **Errors** see [`ImageError`].
 pub fn check(path: &Path, trust: Trust, parallelism: usize) -> Result<Vec<Change>, ImageError> {
-    Ok(changes(&LoadedImage::open(path, trust)?.image, parallelism)?)
+    changes(&LoadedImage::open(path, trust)?.image, parallelism)
 }
 
 /// Compares an open image with its sources.

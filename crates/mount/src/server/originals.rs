@@ -155,23 +155,7 @@ impl Originals {
     ) -> Result<(), Errno> {
         let directory = self.open_listing(node, path, offset)?;
         self.counters.sent_on(SentOn::List, path);
-        let mut space = vec![MaybeUninit::uninit(); LISTING_BUFFER];
-        let mut names = RawDir::new(&directory, &mut space);
-        let mut next = offset;
-        while let Some(name) = names.next() {
-            let name = name?;
-            let listed = ListedName {
-                inode: name.ino(),
-                next: name.next_entry_cookie(),
-                kind: directory_type(name.file_type()),
-                name: name.file_name().to_bytes(),
-            };
-            if push(&listed) == Pushed::Full {
-                break;
-            }
-            next = listed.next;
-        }
-        drop(names);
+        let next = hand_on(&directory, offset, push)?;
         self.keep_listing(node, OpenListing { directory, next });
         Ok(())
     }
@@ -198,6 +182,31 @@ impl Originals {
         }
         kept.insert(node, listing);
     }
+}
+
+/// Hands names on from where `directory` stands, at `offset`; returns where the next request goes on.
+fn hand_on(
+    directory: &OwnedFd,
+    offset: u64,
+    push: &mut dyn FnMut(&ListedName<'_>) -> Pushed,
+) -> Result<u64, Errno> {
+    let mut space = vec![MaybeUninit::uninit(); LISTING_BUFFER];
+    let mut names = RawDir::new(directory, &mut space);
+    let mut next = offset;
+    while let Some(name) = names.next() {
+        let name = name?;
+        let listed = ListedName {
+            inode: name.ino(),
+            next: name.next_entry_cookie(),
+            kind: directory_type(name.file_type()),
+            name: name.file_name().to_bytes(),
+        };
+        if push(&listed) == Pushed::Full {
+            break;
+        }
+        next = listed.next;
+    }
+    Ok(next)
 }
 
 /// How originals are opened: for ourselves only, without following a link, waiting for a pipe, or taking a terminal.
