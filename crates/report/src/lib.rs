@@ -1,2 +1,30 @@
-//! placeholder
+//! Everything a person or a program reads: terminal text and JSON.
+//!
+//! It computes nothing: numbers come from `quell-analyse`, and only percentages, ratios and units are made here, for
+//! the eye. It prints nothing either: each function returns what the caller prints. What comes from a trace is
+//! hostile, so control characters in it are escaped before they can reach a terminal.
 #![forbid(unsafe_code)]
+
+pub mod json;
+mod number;
+mod table;
+pub mod terminal;
+mod text;
+
+/// How text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal. Below [`terminal::NARROWEST`] lines are as long as at that width.
+    pub width: usize,
+    /// Whether escape sequences may be used. They add nothing that is not in the words.
+    pub colour: Colour,
+}
+
+/// Whether escape sequences may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// They may.
+    On,
+    /// Plain text.
+    Off,
+}

@@ -1,0 +1,81 @@
+//! Text for people, at the width of their terminal.
+
+mod diff;
+mod report;
+
+pub use diff::diff;
+pub use report::report;
+
+use crate::Style;
+use crate::table::Table;
+use crate::text::{Role, clean, command, painted, shortened, width, wrapped};
+use quell_analyse::Doubt;
+
+/// Lines are laid out for at least so many columns: below, numbers would not fit.
+pub const NARROWEST: usize = 60;
+
+/// Columns of the keys at the begin of headline lines, with their gap.
+const KEY: usize = 9;
+
+/// A command that is shortened keeps at least so much.
+const SHORTEST: usize = 20;
+
+/// A page being written.
+struct Page {
+    style: Style,
+    text: String,
+}
+
+impl Page {
+    fn new(style: Style) -> Self {
+        let style = Style { width: style.width.max(NARROWEST), ..style };
+        Self { style, text: String::new() }
+    }
+
+    /// A key and what there is to say, broken into lines that stand below each other.
+    fn entry(&mut self, key: &str, words: &str, role: Role) {
+        let title = if role == Role::Doubt { Role::Doubt } else { Role::Title };
+        let words_role = if role == Role::Doubt { Role::Plain } else { role };
+        for (index, line) in wrapped(words, self.style.width - KEY).iter().enumerate() {
+            let key = if index == 0 { key } else { "" };
+            let pad = " ".repeat(KEY - key.len());
+            self.text += &painted(key, title, self.style);
+            self.text += &pad;
+            self.text += &painted(line, words_role, self.style);
+            self.text.push('\n');
+        }
+    }
+
+    /// A key and a command, shortened in its middle so that it stays on one line with what goes before and after.
+    fn command(&mut self, key: &str, before: &str, arguments: &[String], after: &str) {
+        let room = self.style.width.saturating_sub(KEY + width(before) + width(after));
+        let words = format!("{before}{}{after}", shortened(&command(arguments), room.max(SHORTEST)));
+        self.entry(key, &words, Role::Plain);
+    }
+
+    /// A doubt, under the key of what it is about.
+    fn doubt(&mut self, key: &str, doubt: &Doubt) {
+        let text = clean(&doubt.to_string());
+        let words = match doubt.advice() {
+            "" => text,
+            advice => format!("{text}; {advice}"),
+        };
+        self.entry(key, &words, Role::Doubt);
+    }
+
+    /// A title and a table; nothing at all for a table without rows.
+    fn section(&mut self, title: &str, table: &Table) {
+        if !table.is_empty() {
+            self.text.push('\n');
+            for line in wrapped(title, self.style.width) {
+                self.text += &painted(&line, Role::Title, self.style);
+                self.text.push('\n');
+            }
+            self.text += &table.rendered(self.style);
+        }
+    }
+
+    fn finished(self) -> String {
+        crate::text::finished(&self.text)
+    }
+}

@@ -1,0 +1,135 @@
+//! Text for a terminal: escaped, shortened in the middle, broken between words, painted.
+
+use crate::number::GLUE;
+use crate::{Colour, Style};
+use anstyle::AnsiColor;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Text from a trace, with control characters escaped.
+pub(crate) fn clean(text: &str) -> String {
+    quell_trace::path::escape(text.as_bytes())
+}
+
+/// A command as it could be typed again.
+pub(crate) fn command(arguments: &[String]) -> String {
+    arguments.iter().map(|argument| quoted(&clean(argument))).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a POSIX shell, in quotes when it needs them.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "/._-+,=:@%".contains(character);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// At most `columns` wide: a third of the begin and the end stay, because paths differ at their end.
+pub(crate) fn shortened(text: &str, columns: usize) -> String {
+    const GAP: &str = "...";
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let room = columns.saturating_sub(GAP.len());
+    let head = room / 3;
+    let fits = |part: &str, room: usize| width(part) <= room;
+    let ends = text.char_indices().map(|(at, character)| at + character.len_utf8());
+    let begin = ends.take_while(|&at| fits(&text[..at], head)).last().unwrap_or(0);
+    let rest = room - width(&text[..begin]);
+    let starts = text.char_indices().rev().map(|(at, _)| at);
+    let end = starts.take_while(|&at| fits(&text[at..], rest)).last().unwrap_or(text.len());
+    format!("{}{GAP}{}", &text[..begin], &text[end..])
+}
+
+/// Broken between words into lines of at most `columns`; a longer word has a line of its own.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Says what the following is.
+    Title,
+    /// Lines and other ornament.
+    Rule,
+    /// A reason to be careful.
+    Doubt,
+    /// A command to type.
+    Command,
+    /// It became less.
+    Fewer,
+    /// It became more.
+    More,
+    /// Everything else.
+    Plain,
+}
+
+/// The text with the escape sequences of its role, if there may be any.
+pub(crate) fn painted(text: &str, role: Role, style: Style) -> String {
+    let paint = match role {
+        Role::Title => anstyle::Style::new().bold(),
+        Role::Rule => anstyle::Style::new().dimmed(),
+        Role::Doubt => AnsiColor::Yellow.on_default().bold(),
+        Role::Command => AnsiColor::Cyan.on_default(),
+        Role::Fewer => AnsiColor::Green.on_default(),
+        Role::More => AnsiColor::Yellow.on_default(),
+        Role::Plain => return text.to_owned(),
+    };
+    match style.colour {
+        Colour::On => format!("{paint}{text}{paint:#}"),
+        Colour::Off => text.to_owned(),
+    }
+}
+
+/// The whole text, once it is laid out: numbers get their spaces.
+pub(crate) fn finished(text: &str) -> String {
+    text.replace(GLUE, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_keeps_its_begin_and_more_of_its_end() {
+        let path = "/lustre/groups/physics/env/lib/python3.11/site-packages/numpy/core.so";
+        assert_eq!(shortened(path, 40), "/lustre/grou...te-packages/numpy/core.so");
+        assert_eq!(shortened("/short", 6), "/short");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let path = "/\u{5927}\u{5927}\u{5927}\u{5927}/\u{5927}\u{5927}\u{5927}\u{5927}";
+        for columns in 3..20 {
+            assert!(width(&shortened(path, columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn lines_break_between_words_only() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("unbreakable x", 4), ["unbreakable", "x"]);
+    }
+
+    #[test]
+    fn commands_can_be_typed_again_and_hold_no_escape_sequence() {
+        let arguments = ["python3", "-c", "import numpy", "it's", "\x1b[31m"].map(String::from);
+        assert_eq!(command(&arguments), r"python3 -c 'import numpy' 'it'\''s' '\x1b[31m'");
+    }
+}

@@ -1,0 +1,277 @@
+//! What a person and a program read of two constructed runs: one on a network file system, one from an image.
+
+use quell_analyse::{Summary, Tally, compare};
+use quell_report::{Colour, Style, json, terminal};
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::*;
+
+const NETWORK: MountId = MountId(0);
+const LOCAL: MountId = MountId(1);
+const QUELL: MountId = MountId(2);
+
+fn header() -> Header {
+    Header {
+        format: FORMAT.into(),
+        version: VERSION,
+        completeness: Completeness::Complete,
+        command: ["python3", "-c", "import numpy"].map(String::from).to_vec(),
+        working_directory: "/work".into(),
+        exit: Some(Exit::Status(0)),
+        began: 1.5e9,
+        seconds: Some(1.84),
+        recorder: RecorderFacts {
+            engine: "ptrace".into(),
+            version: "0".into(),
+            events: 0,
+            lost: 0,
+            notes: vec![],
+        },
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 1000,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    }
+}
+
+fn context() -> Context {
+    let mount = |point: &str, kind: &str| Mount {
+        namespace: 1,
+        mount_point: point.into(),
+        root: "/".into(),
+        kind: kind.into(),
+        source: String::new(),
+        device: 0,
+        options: String::new(),
+    };
+    let execution = Execution {
+        process: ProcessId(0),
+        thread: ThreadId(0),
+        at: Nanos(0),
+        program: None,
+        arguments: ["python3", "-c", "import numpy"].map(String::from).to_vec(),
+    };
+    Context {
+        processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
+        executions: vec![execution],
+        mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4"), mount("/lustre/env", "fuse.quell")],
+        ..Context::default()
+    }
+}
+
+/// A run being made up.
+struct Run {
+    paths: PathTable,
+    events: Vec<Event>,
+}
+
+impl Run {
+    fn call(&mut self, call: Call, path: &str, mount: Option<MountId>, outcome: Outcome) {
+        let target = (!path.is_empty()).then(|| self.paths.intern(path.as_bytes()));
+        let start = Nanos(1_000_000 * self.events.len() as u64);
+        let duration = Nanos(12_000);
+        self.events.push(Event { target, start, duration, outcome, file_system: mount, ..Event::new(call) });
+    }
+
+    fn summary(self, name: &str, header: &Header) -> Summary {
+        let context = context();
+        let mut tally = Tally::new(name, header, &self.paths, &context);
+        self.events.iter().for_each(|event| tally.add(event));
+        let mut summary = Summary::default();
+        summary.merge(tally.finish());
+        summary
+    }
+}
+
+/// A start whose environment is served by `env`.
+fn run(env: MountId, listing: bool) -> Run {
+    const DEEP: &str =
+        "/lustre/groups/astroparticle/environments/2026-11/lib/python3.11/site-packages/numpy/core";
+    let mut run = Run { paths: PathTable::default(), events: Vec::new() };
+    let found = Outcome::Success(3);
+    let absent = Outcome::Failure(Errno::ENOENT);
+    run.call(Call::Execve, "/usr/bin/python3", Some(LOCAL), Outcome::Success(0));
+    for module in 0..30 {
+        for suffix in [".cpython-311-x86_64-linux-gnu.so", ".abi3.so", ".so"] {
+            run.call(Call::Newfstatat, &format!("{DEEP}/module{module}{suffix}"), Some(env), absent);
+        }
+        let file = format!("{DEEP}/module{module}.py");
+        run.call(Call::Newfstatat, &file, Some(env), Outcome::Success(0));
+        run.call(Call::Openat, &file, Some(env), found);
+        run.call(Call::Newfstatat, &file, Some(env), Outcome::Success(0));
+        run.call(Call::Read, &file, Some(env), Outcome::Success(4096));
+        run.call(Call::Close, &file, Some(env), Outcome::Success(0));
+    }
+    run.call(Call::Readlink, "/usr/bin/python3", Some(LOCAL), Outcome::Failure(Errno(22)));
+    run.call(Call::Fstat, "", None, Outcome::Success(0));
+    run.call(Call::Write, "/lustre/out", Some(NETWORK), Outcome::Success(2_500_000));
+    run.call(Call::Newfstatat, "/lustre/out", Some(NETWORK), Outcome::Success(0));
+    if listing {
+        run.call(Call::Getdents64, "/lustre/groups", Some(NETWORK), Outcome::Success(0));
+    }
+    run
+}
+
+fn plain() -> Summary {
+    run(NETWORK, true).summary("plain.qtrace", &header())
+}
+
+fn packed() -> Summary {
+    let header = Header { seconds: Some(0.31), ..header() };
+    run(QUELL, false).summary("packed.qtrace", &header)
+}
+
+fn at(width: usize) -> Style {
+    Style { width, colour: Colour::Off }
+}
+
+#[test]
+fn a_report_at_80_columns() {
+    insta::assert_snapshot!(terminal::report(&plain(), at(80)));
+}
+
+#[test]
+fn a_report_at_200_columns() {
+    insta::assert_snapshot!(terminal::report(&plain(), at(200)));
+}
+
+#[test]
+fn a_report_of_a_packed_run_at_80_columns() {
+    insta::assert_snapshot!(terminal::report(&packed(), at(80)));
+}
+
+#[test]
+fn a_diff_at_80_columns() {
+    insta::assert_snapshot!(terminal::diff(&compare(&plain(), &packed()), at(80)));
+}
+
+#[test]
+fn a_diff_at_200_columns() {
+    insta::assert_snapshot!(terminal::diff(&compare(&plain(), &packed()), at(200)));
+}
+
+/// Lost events, a partial recording, and a hostile one.
+fn doubtful() -> Summary {
+    let mut header = header();
+    header.completeness = Completeness::Partial;
+    (header.exit, header.seconds) = (None, None);
+    header.recorder.lost = 12;
+    header.recorder.notes = vec!["the disk was full at /tmp".into()];
+    header.command = vec!["./a\x1b[31mb".into(), "x".repeat(300)];
+    (header.rank, header.ranks) = (Some(RankId(0)), Some(64));
+    let mut run = Run { paths: PathTable::default(), events: Vec::new() };
+    run.call(Call::IoUringSetup, "", None, Outcome::Success(4));
+    run.call(Call::Openat, "/tmp/\x07\u{1}bell", None, Outcome::Failure(Errno(13)));
+    run.summary("it's/doubtful.qtrace", &header)
+}
+
+#[test]
+fn doubts_are_flagged_in_every_form() {
+    insta::assert_snapshot!(terminal::report(&doubtful(), at(80)));
+    let report = serde_json::to_value(json::report(&doubtful())).unwrap();
+    let codes: Vec<&str> =
+        report["doubts"].as_array().unwrap().iter().map(|doubt| doubt["code"].as_str().unwrap()).collect();
+    assert_eq!(
+        codes,
+        ["partial", "lost-events", "asynchronous", "unknown-file-system", "ranks-missing", "note"]
+    );
+    let comparison = compare(&plain(), &doubtful());
+    let text = terminal::diff(&comparison, at(80));
+    assert!(text.contains("doubt b  12 events were lost"), "{text}");
+    let diff = serde_json::to_value(json::diff(&comparison)).unwrap();
+    assert_eq!(diff["doubts"]["a"].as_array().map(Vec::len), Some(0));
+    assert_eq!(diff["doubts"]["b"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn an_empty_trace_is_reported_as_such() {
+    let run = Run { paths: PathTable::default(), events: Vec::new() };
+    insta::assert_snapshot!(terminal::report(&run.summary("empty.qtrace", &header()), at(80)));
+}
+
+#[test]
+fn no_line_is_longer_than_the_terminal_and_none_ends_in_a_space() {
+    for width in [80, 100, 200] {
+        for summary in [plain(), packed(), doubtful()] {
+            let diff = terminal::diff(&compare(&plain(), &summary), at(width));
+            let report = terminal::report(&summary, at(width));
+            for line in report.lines().chain(diff.lines()) {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+                assert!(!line.ends_with(' '), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_to_the_words() {
+    let coloured = Style { width: 80, colour: Colour::On };
+    let strip = |text: &str| {
+        let parts = text.split("\x1b[").enumerate();
+        parts
+            .map(|(index, part)| match index {
+                0 => part,
+                _ => part.split_once('m').expect("a whole sequence").1,
+            })
+            .collect::<String>()
+    };
+    let report = terminal::report(&plain(), coloured);
+    assert_eq!(strip(&terminal::report(&doubtful(), coloured)), terminal::report(&doubtful(), at(80)));
+    assert!(report.contains("\x1b["));
+    assert_eq!(strip(&report), terminal::report(&plain(), at(80)));
+    let comparison = compare(&plain(), &packed());
+    assert_eq!(strip(&terminal::diff(&comparison, coloured)), terminal::diff(&comparison, at(80)));
+}
+
+#[test]
+fn the_json_of_a_diff() {
+    let text = serde_json::to_string_pretty(&json::diff(&compare(&plain(), &packed()))).unwrap();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_fixed_names_of_a_report_are_there() {
+    let report = serde_json::to_value(json::report(&plain())).unwrap();
+    let names = |value: &serde_json::Value| -> Vec<String> {
+        value.as_object().expect("an object").keys().cloned().collect()
+    };
+    let has = |value: &serde_json::Value, fixed: &[&str]| {
+        let there = names(value);
+        fixed.iter().for_each(|name| assert!(there.iter().any(|known| known == name), "{name}: {there:?}"));
+    };
+    has(
+        &report,
+        &[
+            "schema_version",
+            "command",
+            "exit_status",
+            "recorder",
+            "totals",
+            "syscalls",
+            "file_systems",
+            "findings",
+        ],
+    );
+    has(&report["recorder"], &["engine", "events", "lost"]);
+    has(
+        &report["totals"],
+        &[
+            "calls",
+            "errors",
+            "metadata_operations",
+            "missed",
+            "repeated",
+            "needed",
+            "distinct_paths",
+            "bytes_read",
+            "bytes_written",
+        ],
+    );
+    has(&report["syscalls"][0], &["name", "calls", "errors"]);
+    has(&report["file_systems"][0], &["mount_point", "type", "served_by", "metadata_operations"]);
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["exit_status"], 0);
+}

@@ -1,0 +1,139 @@
+//! What is printed has the structure that the schema promises: every property declared, every required one there,
+//! every type right.
+
+use quell_analyse::{Summary, Tally, compare};
+use quell_report::json;
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::*;
+use serde_json::Value;
+
+/// Checks `value` against the part of JSON Schema that the generator uses.
+fn check(root: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let definition = root.pointer(&reference[1..]).expect("a definition");
+        return check(root, definition, value, at);
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let null = choices.iter().any(|choice| choice["type"] == "null");
+        if value.is_null() && null {
+            return;
+        }
+        let other = choices.iter().find(|choice| choice["type"] != "null").expect("a choice");
+        return check(root, other, value, at);
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    assert!(types.contains(&kind), "{at}: {kind} is not {types:?}");
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(value.get(name).is_some(), "{at}: `{name}` is missing");
+    }
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let declared =
+            schema["properties"].get(name).unwrap_or_else(|| panic!("{at}: `{name}` is undeclared"));
+        assert!(
+            declared["description"].is_string() || declared["$ref"].is_string(),
+            "{at}.{name} is not described"
+        );
+        check(root, declared, member, &format!("{at}.{name}"));
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        check(root, &schema["items"], item, &format!("{at}[{index}]"));
+    }
+}
+
+fn summary(completeness: Completeness) -> Summary {
+    let header = Header {
+        format: FORMAT.into(),
+        version: VERSION,
+        completeness,
+        command: vec!["a".into()],
+        working_directory: "/".into(),
+        exit: (completeness == Completeness::Complete).then_some(Exit::Signal(11)),
+        began: 0.0,
+        seconds: (completeness == Completeness::Complete).then_some(1.5),
+        recorder: RecorderFacts {
+            engine: "ptrace".into(),
+            version: "0".into(),
+            events: 0,
+            lost: 1,
+            notes: vec![],
+        },
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 0,
+        rank: Some(RankId(0)),
+        ranks: Some(2),
+        node: None,
+        job: None,
+    };
+    let mut paths = PathTable::default();
+    let target = Some(paths.intern(b"/a/b"));
+    let mount = Mount {
+        namespace: 0,
+        mount_point: "/".into(),
+        root: "/".into(),
+        kind: "lustre".into(),
+        source: String::new(),
+        device: 0,
+        options: String::new(),
+    };
+    let execution = Execution {
+        process: ProcessId(0),
+        thread: ThreadId(0),
+        at: Nanos(0),
+        program: None,
+        arguments: vec!["a".into()],
+    };
+    let context = Context {
+        mounts: vec![mount],
+        processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
+        executions: vec![execution],
+        ..Context::default()
+    };
+    let mut tally = Tally::new("a.qtrace", &header, &paths, &context);
+    for outcome in [Outcome::Success(3), Outcome::Failure(Errno::ENOENT), Outcome::Failure(Errno(13))] {
+        let event = Event::new(Call::Openat);
+        tally.add(&Event { target, outcome, duration: Nanos(1_500), file_system: Some(MountId(0)), ..event });
+        tally.add(&Event { target, outcome, ..Event::new(Call::Stat) });
+    }
+    tally.finish()
+}
+
+#[test]
+fn reports_and_diffs_are_as_their_schemas_say() {
+    let (report, diff) = (json::report_schema(), json::diff_schema());
+    let summaries = [Summary::default(), summary(Completeness::Complete), summary(Completeness::Partial)];
+    for a in &summaries {
+        check(&report, &report, &serde_json::to_value(json::report(a)).unwrap(), "report");
+        for b in &summaries {
+            check(&diff, &diff, &serde_json::to_value(json::diff(&compare(a, b))).unwrap(), "diff");
+        }
+    }
+    // Each list of the full report has been checked with at least one entry, but for findings.
+    let full = serde_json::to_value(json::report(&summaries[1])).unwrap();
+    for (name, value) in full.as_object().unwrap() {
+        let empty = value.as_array().is_some_and(Vec::is_empty);
+        assert!(!empty || name == "findings", "{name} is empty");
+    }
+}
+
+#[test]
+fn a_schema_says_which_version_it_is_of() {
+    for schema in [json::report_schema(), json::diff_schema()] {
+        assert!(schema["properties"]["schema_version"].is_object());
+        assert!(schema["description"].is_string());
+    }
+    assert_eq!(serde_json::to_value(json::report(&Summary::default())).unwrap()["schema_version"], 1);
+}
