@@ -6,6 +6,7 @@
 //! kernel, `erofsfuse` and containers can mount it when quell is not there, and `fsck.erofs` checks it.
 //!
 //! - [`Tree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
+//! - [`pack`](pack::pack) makes a tree of what recordings looked at, and an image of it.
 //! - [`check`](check::check) looks at every byte of an image.
 //! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
 //!
@@ -20,6 +21,7 @@ mod image;
 pub mod index;
 mod model;
 pub mod original;
+pub mod pack;
 mod tree;
 pub mod write;
 

@@ -1,7 +1,8 @@
 //! Reading the originals: directory by directory, by descriptor, never through a link.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -103,6 +104,17 @@ impl Original {
     /// Whether the caller may read the file `name`.
     pub fn is_readable(&self, name: &[u8]) -> bool {
         rustix::fs::accessat(&self.fd, name, Access::READ_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    /// At most `len` bytes from the start of the regular file `name`; what could be read, if anything.
+    pub fn head(&self, name: &[u8], len: usize) -> Vec<u8> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut head = Vec::new();
+        if let Ok(fd) = rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            // What cannot be read is reported by who reads it whole.
+            let _partial = File::from(fd).take(len as u64).read_to_end(&mut head);
+        }
+        head
     }
 
     /// The extended attributes of `name` that EROFS can express, sorted by name. Empty where there are none.

@@ -1,0 +1,154 @@
+//! The paths of a trace as a tree of names, with what was seen of each.
+
+use std::collections::BTreeMap;
+
+use quell_trace::ServedBy;
+
+/// What was seen of one path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// A call asked for it by name and it was there.
+    pub(crate) touched: bool,
+    /// A call asked for it by name and it was not there.
+    pub(crate) missed: bool,
+    /// It was listed, or opened as a directory.
+    pub(crate) entered: bool,
+    /// When its content was first read, mapped or executed, counted in events.
+    pub(crate) read: Option<u64>,
+    /// Metadata operations that a server had to answer for it.
+    pub(crate) operations: u64,
+}
+
+/// A name, what was seen of it, and the names below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Forest {
+    pub(crate) children: BTreeMap<Box<[u8]>, Forest>,
+    pub(crate) seen: Seen,
+    /// Why the directory must stay the original, if it must.
+    pub(crate) live: Option<String>,
+    /// Type of the file system mounted here, if there is one.
+    pub(crate) mounted: Option<String>,
+}
+
+impl Forest {
+    /// What was seen of `path`, to be added to.
+    pub(crate) fn seen(&mut self, path: &[u8]) -> &mut Seen {
+        &mut self.grow(path).seen
+    }
+
+    /// Says that a file system of type `kind` is mounted at `path`.
+    pub(crate) fn mount(&mut self, path: &[u8], kind: &str) {
+        self.grow(path).mounted = Some(kind.into());
+    }
+
+    /// Says that the directory at `path` must stay the original. The first reason is kept.
+    pub(crate) fn live_itself(&mut self, path: &[u8], reason: &str) {
+        self.grow(path).live.get_or_insert_with(|| reason.into());
+    }
+
+    /// Says that the directory of `path` must stay the original because of what happened to it.
+    pub(crate) fn live_parent(&mut self, path: &[u8], how: &str) {
+        let (parent, name) = split(path);
+        let reason = format!("`{}` {how}", name.escape_ascii());
+        self.grow(parent).live.get_or_insert(reason);
+    }
+
+    /// The node at `path`, if anything is known of it.
+    pub(crate) fn find(&self, path: &[u8]) -> Option<&Self> {
+        names(path).try_fold(self, |node, name| node.children.get(name))
+    }
+
+    /// Type of the file system that `path` lies on.
+    pub(crate) fn file_system(&self, path: &[u8]) -> Option<&str> {
+        let mut node = self;
+        let mut found = node.mounted.as_deref();
+        for name in names(path) {
+            let Some(child) = node.children.get(name) else { break };
+            node = child;
+            found = node.mounted.as_deref().or(found);
+        }
+        found
+    }
+
+    /// The mount points of network file systems, sorted.
+    pub(crate) fn network_mounts(&self) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        self.visit(b"/", &mut |path, node| {
+            if node.mounted.as_deref().is_some_and(|kind| ServedBy::of_type(kind) == ServedBy::Network) {
+                found.push(path.to_vec());
+            }
+        });
+        found
+    }
+
+    /// Calls `each` for this node, which lies at `path`, and every one below it, sorted.
+    pub(crate) fn visit<'a>(&'a self, path: &[u8], each: &mut dyn FnMut(&[u8], &'a Self)) {
+        each(path, self);
+        for (name, child) in &self.children {
+            child.visit(&join(path, name), each);
+        }
+    }
+
+    /// Whether a call asked for this path or one below it.
+    pub(crate) fn is_used(&self) -> bool {
+        let seen = &self.seen;
+        seen.touched || seen.missed || seen.entered || self.children.values().any(Self::is_used)
+    }
+
+    fn grow(&mut self, path: &[u8]) -> &mut Self {
+        names(path).fold(self, |node, name| {
+            if !node.children.contains_key(name) {
+                node.children.insert(name.into(), Self::default());
+            }
+            node.children.entry(name.into()).or_default()
+        })
+    }
+}
+
+/// The names of an absolute path.
+pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty())
+}
+
+/// `name` in the directory `path`.
+pub(crate) fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let separator: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
+    [path, separator, name].concat()
+}
+
+/// Directory and name of an absolute path. The root is its own directory.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(0) => (b"/", &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"/", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_where_they_grew() {
+        let mut forest = Forest::default();
+        forest.seen(b"/a/b").touched = true;
+        forest.live_parent(b"/a/c/out", "was written");
+        forest.mount(b"/a", "nfs4");
+        assert!(forest.find(b"/a/b").unwrap().seen.touched);
+        assert_eq!(forest.find(b"/a/c").unwrap().live.as_deref(), Some("`out` was written"));
+        assert_eq!(forest.find(b"/a/d"), None);
+        assert_eq!(forest.file_system(b"/a/d/e"), Some("nfs4"));
+        assert_eq!(forest.network_mounts(), [b"/a"]);
+        assert!(forest.is_used());
+    }
+
+    #[test]
+    fn paths_are_split_and_joined() {
+        for (path, parent, name) in [("/a/b", "/a", "b"), ("/a", "/", "a"), ("/", "/", "")] {
+            assert_eq!(split(path.as_bytes()), (parent.as_bytes(), name.as_bytes()));
+        }
+        assert_eq!(join(b"/", b"a"), b"/a");
+        assert_eq!(join(b"/a", b"b"), b"/a/b");
+    }
+}

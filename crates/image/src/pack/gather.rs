@@ -1,0 +1,293 @@
+//! Reading the chosen roots into a tree: listings and attributes of covered directories, links, and which files
+//! are to be held.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::model::{Attributes, Coverage, Kind};
+use crate::original::{Original, OriginalError, attributes_of};
+use crate::pack::forest::{Forest, join, split};
+use crate::pack::roots::{Choice, ancestors};
+use crate::pack::secrets::{HEAD, suspicion};
+use crate::pack::{LeftOut, PackError, Progress};
+use crate::tree::{NodeId, Source, Tree, is_within};
+use crate::write::Audience;
+
+/// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
+/// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
+pub(crate) const PARTIAL_ABOVE: usize = 20_000;
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) tree: Tree,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Covered directories.
+    pub(crate) directories: u64,
+    /// Names known to be absent that the recording asked for.
+    pub(crate) absences: u64,
+    /// Directories that turned out to hold sockets or pipes: they have to be live.
+    pub(crate) disturbed: Vec<(Vec<u8>, String)>,
+    /// Where links lead that the recording asked for.
+    pub(crate) led_to: Vec<Vec<u8>>,
+}
+
+/// Reads `choices` as far as the recordings, `forest`, asked for them.
+pub(crate) fn gather(
+    forest: &Forest,
+    choices: &[Choice],
+    audience: Audience,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Gathered, PackError> {
+    let tree = Tree::new(attributes_of(Path::new("/"))?)?;
+    let gathered = Gathered {
+        tree,
+        left_out: Vec::new(),
+        directories: 0,
+        absences: 0,
+        disturbed: Vec::new(),
+        led_to: Vec::new(),
+    };
+    let mut gatherer =
+        Gatherer { gathered, audience, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
+    for choice in choices {
+        gatherer.live = &choice.live;
+        gatherer.root(forest, choice)?;
+    }
+    gatherer.finish()
+}
+
+struct Gatherer<'a> {
+    gathered: Gathered,
+    audience: Audience,
+    /// Live directories of the root that is being read, sorted.
+    live: &'a [(Vec<u8>, String)],
+    /// Nodes with several names, by device and inode.
+    linked: HashMap<(u64, u64), NodeId>,
+    /// Files to hold: first access, node, path.
+    held: Vec<(u64, NodeId, Vec<u8>)>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+/// A directory of the tree that is being read.
+struct Place<'a> {
+    node: NodeId,
+    path: &'a [u8],
+    original: &'a Original,
+}
+
+impl Gatherer<'_> {
+    fn root(&mut self, forest: &Forest, choice: &Choice) -> Result<(), PackError> {
+        let mut node = self.gathered.tree.root();
+        let ways = ancestors(&choice.path);
+        for path in ways.iter().skip(1).chain([&choice.path]) {
+            if path == b"/" {
+                continue;
+            }
+            let (_, name) = split(path);
+            node = match self.gathered.tree.child(node, name) {
+                Some(known) => known,
+                None => {
+                    self.gathered.tree.add(node, name, attributes_of(Path::new(OsStr::from_bytes(path)))?)?
+                }
+            };
+        }
+        if let Some(seen) = forest.find(&choice.path) {
+            self.gathered.tree.touch(node);
+            let original = Original::open(Path::new(OsStr::from_bytes(&choice.path)))?;
+            self.list(&Place { node, path: &choice.path, original: &original }, seen)?;
+        }
+        self.gathered.tree.add_root(&choice.path, &choice.reason, &choice.file_system)?;
+        for (path, reason) in &choice.live {
+            self.live_directory(path, reason)?;
+        }
+        Ok(())
+    }
+
+    /// A live directory has a node to bind the original to, even where nothing else led to it.
+    fn live_directory(&mut self, path: &[u8], reason: &str) -> Result<(), PackError> {
+        let mut node = self.gathered.tree.root();
+        for path in ancestors(path).iter().skip(1).map(Vec::as_slice).chain([path]) {
+            let (_, name) = split(path);
+            node = match self.gathered.tree.child(node, name) {
+                Some(known) => known,
+                None => {
+                    self.gathered.tree.add(node, name, attributes_of(Path::new(OsStr::from_bytes(path)))?)?
+                }
+            };
+        }
+        Ok(self.gathered.tree.add_live(path, reason)?)
+    }
+
+    /// Takes over what a covered directory lists.
+    fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+        let names = place.original.names()?;
+        self.gathered.directories += 1;
+        if names.len() > PARTIAL_ABOVE {
+            self.gathered.tree.cover(place.node, Coverage::Partial)?;
+            for (name, child) in &seen.children {
+                let known = names.binary_search_by(|listed| listed[..].cmp(name)).is_ok();
+                if known {
+                    self.entry(place, name, Some(child))?;
+                } else {
+                    self.gathered.tree.absent(place.node, name)?;
+                }
+            }
+        } else {
+            self.gathered.tree.cover(place.node, Coverage::Complete)?;
+            for name in &names {
+                self.entry(place, name, seen.children.get(&name[..]))?;
+            }
+        }
+        let missed = seen.children.iter().filter(|(name, child)| {
+            child.seen.missed && self.gathered.tree.child(place.node, name).is_none()
+        });
+        self.gathered.absences += missed.count() as u64;
+        let entries = self.gathered.tree.len() as u64;
+        (self.progress)(Progress::Listing { directories: self.gathered.directories, entries });
+        Ok(())
+    }
+
+    fn entry(&mut self, place: &Place<'_>, name: &[u8], seen: Option<&Forest>) -> Result<(), PackError> {
+        let attributes = match place.original.attributes(name) {
+            // It went away since the directory was listed: so it is absent, and the directory's time tells.
+            Err(error) if error.is_absence() => return Ok(()),
+            other => other?,
+        };
+        let several = attributes.nlink > 1 && attributes.kind != Kind::Directory;
+        let identity = (attributes.device, attributes.inode);
+        let path = join(place.path, name);
+        let node = match self.linked.get(&identity).filter(|_| several) {
+            Some(&node) => {
+                self.gathered.tree.link(place.node, name, node)?;
+                node
+            }
+            None => self.add(place, name, attributes)?,
+        };
+        if several {
+            self.linked.insert(identity, node);
+        }
+        if matches!(attributes.kind, Kind::Fifo | Kind::Socket) {
+            let reason = format!("it holds a socket or named pipe, `{}`", name.escape_ascii());
+            self.gathered.disturbed.push((place.path.to_vec(), reason));
+        }
+        let Some(seen) = seen else { return Ok(()) };
+        if seen.seen.touched {
+            self.gathered.tree.touch(node);
+            self.gathered.tree.set_xattrs(node, place.original.xattrs(name)?)?;
+        }
+        match attributes.kind {
+            Kind::Directory => self.directory(place, name, (&path, node), seen),
+            Kind::Symlink => self.follow(place, name),
+            Kind::Regular => {
+                self.hold(place, name, (path, node), seen, &attributes);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, place: &Place<'_>, name: &[u8], attributes: Attributes) -> Result<NodeId, PackError> {
+        if attributes.kind == Kind::Symlink {
+            let target = place.original.link_target(name)?;
+            return Ok(self.gathered.tree.add_symlink(place.node, name, attributes, &target)?);
+        }
+        Ok(self.gathered.tree.add(place.node, name, attributes)?)
+    }
+
+    /// Goes into a directory in which a name was asked for, or that was listed itself.
+    fn directory(
+        &mut self,
+        place: &Place<'_>,
+        name: &[u8],
+        (path, node): (&[u8], NodeId),
+        seen: &Forest,
+    ) -> Result<(), PackError> {
+        let is_live = self.live.binary_search_by(|(live, _)| live[..].cmp(path)).is_ok();
+        let needed = seen.seen.entered || seen.children.values().any(Forest::is_used);
+        if is_live || !needed {
+            return Ok(());
+        }
+        if self.audience == Audience::Everyone && self.gathered.tree.attributes(node).permissions & 0o5 != 0o5
+        {
+            self.leave_out(path, "not everybody may list it");
+            return Ok(());
+        }
+        match place.original.open_child(name) {
+            Ok(original) => self.list(&Place { node, path, original: &original }, seen),
+            Err(error) if error.is_forbidden() => {
+                self.leave_out(path, "it may not be listed");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Notes where a link leads, so that what it means can be covered too.
+    fn follow(&mut self, place: &Place<'_>, name: &[u8]) -> Result<(), PackError> {
+        let Ok(target) = place.original.link_target(name) else { return Ok(()) };
+        let mut path = if target.starts_with(b"/") { b"/".to_vec() } else { place.path.to_vec() };
+        for part in target.split(|&byte| byte == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => path = split(&path).0.to_vec(),
+                part => path = join(&path, part),
+            }
+        }
+        self.gathered.led_to.push(path);
+        Ok(())
+    }
+
+    fn hold(
+        &mut self,
+        place: &Place<'_>,
+        name: &[u8],
+        (path, node): (Vec<u8>, NodeId),
+        seen: &Forest,
+        attributes: &Attributes,
+    ) {
+        let Some(first_access) = seen.seen.read else { return };
+        if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
+            self.leave_out(&path, reason);
+        } else if self.audience == Audience::Everyone && attributes.permissions & 0o4 == 0 {
+            self.leave_out(&path, "not everybody may read it");
+        } else if !place.original.is_readable(name) {
+            self.leave_out(&path, "it may not be read");
+        } else {
+            self.held.push((first_access, node, path));
+        }
+    }
+
+    fn leave_out(&mut self, path: &[u8], reason: &'static str) {
+        self.gathered.left_out.push(LeftOut { path: path.to_vec(), reason });
+    }
+
+    fn finish(mut self) -> Result<Gathered, PackError> {
+        self.held.sort_unstable();
+        for (_, node, path) in &self.held {
+            self.gathered.tree.hold(*node, Source::File(OsStr::from_bytes(path).into()))?;
+        }
+        self.gathered.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(self.gathered)
+    }
+}
+
+/// The paths of `led_to` that lie in a root and that no recording asked for.
+pub(crate) fn unseen<'a>(
+    forest: &'a Forest,
+    choices: &'a [Choice],
+    led_to: &'a [Vec<u8>],
+) -> impl Iterator<Item = &'a Vec<u8>> {
+    led_to.iter().filter(|path| {
+        let known = forest.find(path).is_some_and(Forest::is_used);
+        !known && choices.iter().any(|choice| is_within(path, &choice.path))
+    })
+}
+
+impl From<OriginalError> for PackError {
+    fn from(error: OriginalError) -> Self {
+        Self::Original(error)
+    }
+}

@@ -1,0 +1,237 @@
+//! Packing: from recordings and the originals they looked at to an image.
+//!
+//! ```text
+//! events -> observe -> forest of paths -> roots -> gather (reads the originals) -> tree -> write
+//!                            '-> outside: what stays with the original
+//! ```
+//!
+//! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
+//! first run wrote is there in its final state.
+
+mod forest;
+mod gather;
+mod observe;
+mod outside;
+mod roots;
+mod secrets;
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use quell_trace::{Trace, TraceError};
+use thiserror::Error;
+
+use crate::index::read::Totals;
+use crate::original::OriginalError;
+use crate::pack::forest::Forest;
+use crate::pack::gather::{Gathered, gather, unseen};
+use crate::pack::roots::Choice;
+use crate::tree::TreeError;
+use crate::write::{self, Audience, WriteError, Written};
+
+pub use crate::pack::outside::Outside;
+
+/// What to pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Directories to pack whatever their file system; empty to judge by file system.
+    pub roots: Vec<PathBuf>,
+    /// Who may use the image; [`Audience::Everyone`] takes world-readable originals only.
+    pub audience: Audience,
+}
+
+/// How far packing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The originals are being listed.
+    Listing {
+        /// Directories listed so far.
+        directories: u64,
+        /// Nodes known so far.
+        entries: u64,
+    },
+    /// The image is being written.
+    Writing(write::Progress),
+}
+
+/// What was packed, for a person to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    /// The roots. Shape: sorted by path, at least one.
+    pub roots: Vec<Chosen>,
+    /// Directories below the roots that stay the original. Shape: sorted by path.
+    pub live: Vec<Chosen>,
+    /// Files and directories that were asked for and are not held. Shape: sorted by path.
+    pub left_out: Vec<LeftOut>,
+    /// What stays outside the roots. Shape: most operations first.
+    pub outside: Vec<Outside>,
+    /// Files held, nodes, bytes of content.
+    pub totals: Totals,
+    /// Directories whose names are covered.
+    pub directories: u64,
+    /// Names that the recordings missed and that the image knows to be absent.
+    pub absences: u64,
+    /// The image.
+    pub written: Written,
+}
+
+/// A directory with the reason why it is a root or stays the original.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Original absolute path.
+    pub path: Vec<u8>,
+    /// A sentence for a person.
+    pub reason: String,
+    /// Type of its file system; empty if it is not known.
+    pub file_system: String,
+}
+
+/// Something that was asked for and is not held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Original absolute path.
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// Why there is no image.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// The recordings looked at nothing that may be packed. The cure is to name directories.
+    #[error("nothing to pack: {}", .why)]
+    Nothing {
+        /// What was found instead.
+        why: Nothing,
+    },
+    /// A directory that was given as a root cannot be used.
+    #[error("cannot use `{}` as a root", .path.display())]
+    Root {
+        /// What was given.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A recording could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// An original could not be read.
+    #[error(transparent)]
+    Original(OriginalError),
+    /// An original has something that an image cannot express.
+    #[error("the originals cannot be expressed in an image")]
+    Tree(#[from] TreeError),
+    /// The image could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// Why nothing was left to pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Nothing {
+    /// Only local file systems were looked at.
+    #[error("the recording looked at nothing on a network file system")]
+    Local,
+    /// Every directory on a network file system was written to.
+    #[error("the recording wrote to every directory on a network file system that it looked at")]
+    Changed,
+    /// Nothing below the given roots was looked at, or all of it was written to.
+    #[error("the recording looked at nothing below the given roots that it did not change")]
+    Given,
+}
+
+/// Packs what `trace` looked at into an image at `target`.
+///
+/// **Errors** see [`PackError`]; whatever it is, `target` is as it was.
+pub fn pack(
+    trace: &Trace,
+    target: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Packed, PackError> {
+    let mut forest = observe::observe(trace)?;
+    let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
+    let (choices, mut gathered) = settle(&mut forest, &given, options.audience, progress)?;
+    if let Some(first) = trace.recordings.first() {
+        let command = &first.header.command;
+        gathered.tree.set_command(command.iter().map(|argument| argument.clone().into_bytes()).collect());
+    }
+    let written = write::write(&gathered.tree, target, options.audience, &mut |done| {
+        progress(Progress::Writing(done));
+    })?;
+    Ok(report(&forest, choices, gathered, written))
+}
+
+/// Chooses roots and reads them, again and again while what is read changes the choice: a directory turns out to
+/// hold a socket, or a link leads to another part of a root.
+fn settle(
+    forest: &mut Forest,
+    given: &[Vec<u8>],
+    audience: Audience,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Vec<Choice>, Gathered), PackError> {
+    loop {
+        let is_directory = |path: &[u8]| {
+            let path = Path::new(std::ffi::OsStr::from_bytes(path));
+            path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+        };
+        let choices = roots::choose(forest, given, &is_directory);
+        if choices.is_empty() {
+            return Err(PackError::Nothing { why: nothing(forest, given) });
+        }
+        let gathered = gather(forest, &choices, audience, progress)?;
+        let further: Vec<_> = unseen(forest, &choices, &gathered.led_to).cloned().collect();
+        if gathered.disturbed.is_empty() && further.is_empty() {
+            return Ok((choices, gathered));
+        }
+        // Each turn makes a directory live or a path seen, of which there are only so many.
+        for (path, reason) in &gathered.disturbed {
+            forest.live_itself(path, reason);
+        }
+        for path in &further {
+            forest.seen(path).touched = true;
+        }
+    }
+}
+
+fn nothing(forest: &Forest, given: &[Vec<u8>]) -> Nothing {
+    let used = |path: &Vec<u8>| forest.find(path).is_some_and(Forest::is_used);
+    match given {
+        [] if forest.network_mounts().iter().any(used) => Nothing::Changed,
+        [] => Nothing::Local,
+        _ => Nothing::Given,
+    }
+}
+
+fn report(forest: &Forest, choices: Vec<Choice>, gathered: Gathered, written: Written) -> Packed {
+    let tree = &gathered.tree;
+    let totals = Totals {
+        held_files: tree.held.len() as u64,
+        nodes: tree.len() as u64,
+        content_bytes: tree.held_bytes(),
+    };
+    let outside = outside::outside(forest, &choices);
+    let chosen = |path, reason, file_system| Chosen { path, reason, file_system };
+    let live = choices.iter().flat_map(|choice| &choice.live);
+    let live = live.map(|(path, reason)| chosen(path.clone(), reason.clone(), String::new())).collect();
+    let roots = choices.into_iter().map(|choice| chosen(choice.path, choice.reason, choice.file_system));
+    Packed {
+        roots: roots.collect(),
+        live,
+        left_out: gathered.left_out,
+        outside,
+        totals,
+        directories: gathered.directories,
+        absences: gathered.absences,
+        written,
+    }
+}
+
+/// A given root as an absolute path without links, as the trace has paths.
+fn absolute(path: &Path) -> Result<Vec<u8>, PackError> {
+    match path.canonicalize() {
+        Ok(path) => Ok(path.into_os_string().into_vec()),
+        Err(source) => Err(PackError::Root { path: path.to_path_buf(), source }),
+    }
+}

@@ -1,0 +1,237 @@
+//! What the recordings say about each path: asked for, absent, read, changed. One pass over the events.
+//!
+//! Paths are those that the trace resolved, links followed as the calls follow them. The file system is asked
+//! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
+//! lies, which the kernel opens itself.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use quell_trace::path::PathTable;
+use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
+
+use crate::pack::forest::Forest;
+
+/// Folds the events of all recordings, in their order, into a forest of paths.
+pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
+    let mut forest = Forest::default();
+    let mut clock = 0;
+    for recording in &trace.recordings {
+        for mount in &recording.context.mounts {
+            forest.mount(mount.mount_point.as_bytes(), &mount.kind);
+        }
+        let mut observer = Observer::new(recording, &mut forest, &mut clock);
+        recording.for_each_event(|event| observer.event(event))?;
+        observer.context();
+    }
+    Ok(forest)
+}
+
+struct Observer<'a> {
+    recording: &'a Recording,
+    forest: &'a mut Forest,
+    /// Counts events over all recordings: the order of first access.
+    clock: &'a mut u64,
+    /// Paths that this recording missed and has not met since.
+    missed: HashSet<PathId>,
+    /// Links, which a call may have missed only because they lead nowhere.
+    links: HashSet<PathId>,
+    /// The program may read in ways that are not seen.
+    reads_unseen: bool,
+    /// Files opened for reading, in order.
+    opened: Vec<(u64, PathId)>,
+}
+
+impl<'a> Observer<'a> {
+    fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Self {
+        let links = recording.context.links.iter().map(|link| link.path).collect();
+        let (missed, opened) = (HashSet::new(), Vec::new());
+        Self { recording, forest, clock, missed, links, reads_unseen: false, opened }
+    }
+
+    fn event(&mut self, event: &Event) {
+        *self.clock += 1;
+        if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
+            self.reads_unseen = true;
+        }
+        let Some(target) = event.target else { return };
+        match event.outcome {
+            Outcome::Failure(errno) => self.failure(event, target, errno),
+            Outcome::Success(_) | Outcome::Unfinished => self.success(event, target),
+        }
+    }
+
+    fn failure(&mut self, event: &Event, target: PathId, errno: Errno) {
+        if !event.call.class().is_metadata() {
+            return;
+        }
+        let path = self.paths().bytes(target);
+        self.count(event, path);
+        if errno == Errno::ENOENT {
+            self.forest.seen(path).missed = true;
+            if event.call.class() != Class::Change {
+                self.missed.insert(target);
+            }
+        } else {
+            self.forest.seen(path).touched = true;
+        }
+    }
+
+    fn success(&mut self, event: &Event, target: PathId) {
+        let path = self.paths().bytes(target);
+        let class = event.call.class();
+        if class.is_metadata() {
+            self.count(event, path);
+            self.forest.seen(path).touched = true;
+            if self.missed.remove(&target) && !self.links.contains(&target) {
+                self.change(path, "was missing at first and appeared later");
+            }
+        }
+        match class {
+            Class::Open => self.open(event, target),
+            Class::List => self.forest.seen(path).entered = true,
+            Class::Exec => self.read(path),
+            Class::Read if event.bytes_moved().0 > 0 => self.read(path),
+            Class::Map => self.map(event, path),
+            Class::Write => self.write(event, path),
+            Class::Change => self.rename(event, path),
+            Class::Lock => self.change(path, "was locked"),
+            Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
+            Class::Watch => self.watch(path),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, event: &Event, target: PathId) {
+        let path = self.paths().bytes(target);
+        let flags = event.flags;
+        if flags & O_TMPFILE == O_TMPFILE {
+            self.forest.live_itself(path, "a temporary file was made in it");
+        } else if event.call == Call::Creat || flags & (O_CREAT | O_TRUNC) != 0 || flags & O_ACCMODE != 0 {
+            self.change(path, "was opened for writing");
+        } else if flags & O_DIRECTORY != 0 {
+            self.forest.seen(path).entered = true;
+        } else if flags & O_PATH == 0 {
+            self.opened.push((*self.clock, target));
+        }
+    }
+
+    fn map(&mut self, event: &Event, path: &[u8]) {
+        let (protection, flags) = (event.flags >> 32, event.flags & 0xFFFF_FFFF);
+        if protection & PROT_WRITE != 0 && flags & MAP_TYPE != MAP_PRIVATE {
+            self.change(path, "was written through a mapping");
+        }
+        self.read(path);
+    }
+
+    /// What the program watches others change is never served from an image.
+    fn watch(&mut self, path: &[u8]) {
+        if Path::new(OsStr::from_bytes(path)).is_dir() {
+            self.forest.live_itself(path, "the program watches it for changes");
+        } else {
+            self.forest.live_parent(path, "is watched for changes");
+        }
+    }
+
+    /// A data call that writes; some read another file at the same time.
+    fn write(&mut self, event: &Event, path: &[u8]) {
+        let second = event.target2.map(|second| self.paths().bytes(second));
+        let (source, target) = match event.call {
+            Call::Sendfile => (second, Some(path)),
+            Call::CopyFileRange | Call::Splice | Call::Tee => (Some(path), second),
+            _ => (None, Some(path)),
+        };
+        if let Some(source) = source {
+            self.read(source);
+        }
+        if let Some(target) = target {
+            self.change(target, "was written");
+        }
+    }
+
+    fn rename(&mut self, event: &Event, path: &[u8]) {
+        self.change(path, "was created, removed or changed");
+        if let Some(second) = event.target2 {
+            let second = self.paths().bytes(second);
+            self.forest.seen(second).touched = true;
+            self.change(second, "was created, removed or changed");
+        }
+    }
+
+    /// Notes that the recording changed `path`, so that its directory is live; or, of bytecode that a first run
+    /// writes, that later runs will read it.
+    fn change(&mut self, path: &[u8], how: &str) {
+        let bytecode = path.split(|&byte| byte == b'/').any(|name| name == b"__pycache__");
+        if bytecode {
+            self.read(path);
+        } else {
+            self.forest.live_parent(path, how);
+        }
+    }
+
+    fn read(&mut self, path: &[u8]) {
+        let clock = *self.clock;
+        self.forest.seen(path).read.get_or_insert(clock);
+    }
+
+    /// Counts a metadata operation that a metadata server had to answer.
+    fn count(&mut self, event: &Event, path: &[u8]) {
+        let mount = event.file_system.and_then(|id| self.recording.context.mounts.get(usize::from(id.0)));
+        if mount.is_some_and(|mount| mount.served_by() == ServedBy::Network) {
+            self.forest.seen(path).operations += 1;
+        }
+    }
+
+    /// What the context knows beyond the events: links on the way, programs and their interpreters, which the
+    /// kernel opens itself.
+    fn context(&mut self) {
+        let context = &self.recording.context;
+        for link in &context.links {
+            self.forest.seen(self.paths().bytes(link.path)).touched = true;
+        }
+        for program in context.executions.iter().filter_map(|execution| execution.program) {
+            let path = self.paths().bytes(program);
+            self.forest.seen(path).touched = true;
+            self.read(path);
+        }
+        for interpreter in context.elf_files.iter().filter_map(|file| file.interpreter.as_ref()) {
+            if let Ok(path) = Path::new(interpreter).canonicalize() {
+                let path = path.into_os_string().into_vec();
+                self.forest.seen(&path).touched = true;
+                self.read(&path);
+            }
+        }
+        if self.reads_unseen {
+            for (clock, path) in std::mem::take(&mut self.opened) {
+                let path = self.paths().bytes(path);
+                self.forest.seen(path).read.get_or_insert(clock);
+            }
+        }
+    }
+
+    /// The paths, for as long as the recording lives.
+    fn paths(&self) -> &'a PathTable {
+        &self.recording.paths
+    }
+}
+
+/// Whether an `fcntl` takes a lock or a lease, or asks to be told of changes.
+fn is_lock(event: &Event) -> bool {
+    event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags)
+}
+
+/// `F_SETLK`, `F_SETLKW`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source: `fcntl(2)`.
+const LOCK_COMMANDS: [u64; 6] = [6, 7, 37, 38, 1024, 1026];
+
+// Flags as a trace has them: those of x86-64.
+const O_ACCMODE: u64 = 0o3;
+const O_CREAT: u64 = 0o100;
+const O_TRUNC: u64 = 0o1000;
+const O_DIRECTORY: u64 = 0o200_000;
+const O_PATH: u64 = 0o10_000_000;
+const O_TMPFILE: u64 = 0o20_200_000;
+const PROT_WRITE: u64 = 0x2;
+const MAP_TYPE: u64 = 0x3;
+const MAP_PRIVATE: u64 = 0x2;
