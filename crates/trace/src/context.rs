@@ -86,7 +86,7 @@ const NETWORK_TYPES: &[&str] = &[
 ];
 
 /// A mount as the recorded processes saw it. Source: `proc_pid_mountinfo(5)`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mount {
     /// The mount namespace, by its inode number.
     pub namespace: u64,

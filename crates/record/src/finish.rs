@@ -1,0 +1,211 @@
+//! What only the recording node can answer, after the command has ended: symbolic links, dynamic sections, striping.
+//!
+//! Each path is asked about once. Striping is asked for on Lustre alone, where the client knows it; on others the
+//! question would cost a request for each file.
+
+use object::elf::{
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag, FileHeader32, FileHeader64,
+};
+use object::read::ReadCache;
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, ReadRef};
+use quell_trace::path::escape;
+use quell_trace::resolve::{Answer, Links};
+use quell_trace::writer::Finish;
+use quell_trace::{ElfFile, PathId, Stripe};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Asks this node's file systems.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    /// Mount points of Lustre.
+    pub(crate) striped: Vec<String>,
+}
+
+impl Links for Asker {
+    fn link(&mut self, path: &[u8]) -> Answer {
+        // Here they would lead to the recorder.
+        if path == b"/proc/self" || path == b"/proc/thread-self" {
+            return Answer::NoLink;
+        }
+        match rustix::fs::readlink(OsStr::from_bytes(path), Vec::new()) {
+            Ok(target) => Answer::Link(target.into_bytes()),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Answer::Absent,
+            Err(_) => Answer::NoLink,
+        }
+    }
+}
+
+impl Finish for Asker {
+    fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile> {
+        let file = open_regular(Path::new(OsStr::from_bytes(path)))?;
+        let data = ReadCache::new(file);
+        elf_64(&data).or_else(|| elf_32(&data)).map(|facts| facts.into_file(id))
+    }
+
+    fn stripe(&mut self, id: PathId, path: &[u8]) -> Option<Stripe> {
+        let path = Path::new(OsStr::from_bytes(path));
+        if !self.striped.iter().any(|mount_point| path.starts_with(mount_point)) {
+            return None;
+        }
+        let mut layout = [0; LARGEST_LAYOUT];
+        let length = rustix::fs::getxattr(path, "lustre.lov", &mut layout[..]).ok()?;
+        let (count, size) = stripe(layout.get(..length)?)?;
+        Some(Stripe { path: id, count, size })
+    }
+}
+
+/// Opens a regular file without waiting for anything.
+fn open_regular(path: &Path) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    let mode = rustix::fs::fstat(&file).ok()?.st_mode;
+    (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| file.into())
+}
+
+/// What a dynamic section says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Dynamic {
+    interpreter: Option<String>,
+    soname: Option<String>,
+    needed: Vec<String>,
+    rpath: Option<String>,
+    runpath: Option<String>,
+}
+
+impl Dynamic {
+    fn into_file(self, path: PathId) -> ElfFile {
+        let Self { interpreter, soname, needed, rpath, runpath } = self;
+        ElfFile { path, interpreter, soname, needed, rpath, runpath }
+    }
+}
+
+fn elf_64<'a, R: ReadRef<'a>>(data: R) -> Option<Dynamic> {
+    dynamic(FileHeader64::<Endianness>::parse(data).ok()?, data)
+}
+
+fn elf_32<'a, R: ReadRef<'a>>(data: R) -> Option<Dynamic> {
+    dynamic(FileHeader32::<Endianness>::parse(data).ok()?, data)
+}
+
+fn dynamic<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(header: &H, data: R) -> Option<Dynamic> {
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let mut facts = Dynamic::default();
+    for segment in segments {
+        if let Ok(Some(interpreter)) = segment.interpreter(endian, data) {
+            facts.interpreter = Some(escape(interpreter));
+        }
+    }
+    let Some(entries) = segments.iter().find_map(|segment| segment.dynamic(endian, data).ok().flatten())
+    else {
+        return Some(facts);
+    };
+    let value = |tag: DynamicTag| -> Option<u64> {
+        entries.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian))
+    };
+    let strings = strings(segments, endian, data, value(DT_STRTAB)?, value(DT_STRSZ)?)?;
+    for entry in entries {
+        let (tag, text) = (entry.tag(endian), || string(strings, entry.val(endian)));
+        match tag {
+            DT_NEEDED => facts.needed.extend(text()),
+            DT_SONAME => facts.soname = text(),
+            DT_RPATH => facts.rpath = text(),
+            DT_RUNPATH => facts.runpath = text(),
+            _ => {}
+        }
+    }
+    Some(facts)
+}
+
+/// The string table, whose address is that in memory.
+fn strings<'a, P: ProgramHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    segments: &[P],
+    endian: Endianness,
+    data: R,
+    address: u64,
+    size: u64,
+) -> Option<&'a [u8]> {
+    segments.iter().find_map(|segment| segment.data_range(endian, data, address, size).ok().flatten())
+}
+
+fn string(table: &[u8], offset: u64) -> Option<String> {
+    let text = table.get(usize::try_from(offset).ok()?..)?;
+    Some(escape(&text[..text.iter().position(|&byte| byte == 0)?]))
+}
+
+/// A layout names each of its objects: 64 KiB is the kernel's limit on an extended attribute.
+const LARGEST_LAYOUT: usize = 64 << 10;
+
+/// Source: `lustre/include/uapi/linux/lustre/lustre_user.h`.
+const PLAIN_LAYOUT: [u32; 2] = [0x0bd1_0bd0, 0x0bd3_0bd0];
+const COMPOSITE_LAYOUT: u32 = 0x0bd6_0bd0;
+/// Where a composite layout says where its first component begins: `lcm_entries[0].lcme_offset`.
+const FIRST_COMPONENT: usize = 32 + 24;
+
+/// Stripe count and size of a layout; of a composite one those of its first component.
+fn stripe(layout: &[u8]) -> Option<(u32, u64)> {
+    let word =
+        |at: usize| -> Option<u32> { Some(u32::from_le_bytes(layout.get(at..at + 4)?.try_into().ok()?)) };
+    let magic = word(0)?;
+    if PLAIN_LAYOUT.contains(&magic) {
+        return Some((word(28)? & 0xffff, word(24)?.into()));
+    }
+    let begin = word(FIRST_COMPONENT).filter(|&begin| magic == COMPOSITE_LAYOUT && begin > 0)? as usize;
+    let component = layout.get(begin..)?;
+    PLAIN_LAYOUT.iter().any(|magic| component.starts_with(&magic.to_le_bytes())).then(|| stripe(component))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_says_what_it_loads() {
+        let program = std::env::current_exe().unwrap();
+        let facts = Asker { striped: Vec::new() }.elf(PathId(7), program.as_os_str().as_bytes()).unwrap();
+        assert_eq!(facts.path, PathId(7));
+        assert!(facts.needed.iter().any(|name| name.starts_with("libc.")) || facts.interpreter.is_none());
+    }
+
+    #[test]
+    fn what_is_no_program_says_nothing() {
+        let mut asker = Asker { striped: Vec::new() };
+        assert_eq!(asker.elf(PathId(0), b"/etc/passwd"), None);
+        assert_eq!(asker.elf(PathId(0), b"/dev/null"), None);
+        assert_eq!(asker.stripe(PathId(0), b"/etc/passwd"), None);
+    }
+
+    #[test]
+    fn links_are_answered_by_the_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        let mut asker = Asker { striped: Vec::new() };
+        assert_eq!(asker.link(link.as_os_str().as_bytes()), Answer::Link(b"target".to_vec()));
+        assert_eq!(asker.link(folder.path().as_os_str().as_bytes()), Answer::NoLink);
+        assert_eq!(asker.link(b"/nowhere"), Answer::Absent);
+        assert_eq!(asker.link(b"/proc/self"), Answer::NoLink);
+    }
+
+    #[test]
+    fn layouts_tell_count_and_size() {
+        let mut plain = vec![0; 32];
+        plain[..4].copy_from_slice(&PLAIN_LAYOUT[0].to_le_bytes());
+        plain[24..28].copy_from_slice(&(1_u32 << 20).to_le_bytes());
+        plain[28..30].copy_from_slice(&4_u16.to_le_bytes());
+        assert_eq!(stripe(&plain), Some((4, 1 << 20)));
+        let mut composite = vec![0; 80];
+        composite[..4].copy_from_slice(&COMPOSITE_LAYOUT.to_le_bytes());
+        composite[FIRST_COMPONENT..FIRST_COMPONENT + 4].copy_from_slice(&80_u32.to_le_bytes());
+        composite.extend(&plain);
+        assert_eq!(stripe(&composite), Some((4, 1 << 20)));
+        for length in 0..composite.len() {
+            assert_eq!(stripe(&composite[..length]).filter(|_| length < 80 + 30), None);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Makes the command's process and attaches to it, or says what forbids that.
+
+use super::forward::Forwarding;
+use crate::RecordError;
+use crate::error::Barrier;
+use crate::sys::ptrace;
+use crate::sys::signals::{Mask, Standard};
+use crate::sys::spawn::{self, Failure, Program, Step, Waiting};
+use quell_trace::Pid;
+use std::io;
+use std::path::Path;
+
+/// The command's process, attached and waiting. Dropped before it is released, it ends without having run anything.
+#[derive(Debug)]
+pub(super) struct Attached {
+    waiting: Option<Waiting>,
+    command: Pid,
+    mask: Mask,
+}
+
+impl Attached {
+    pub(super) fn new(program: &Program) -> Result<Self, RecordError> {
+        let mask = Mask::block_all();
+        let waiting = spawn::spawn(program, &mask, Standard::at_start()).map_err(|source| {
+            mask.restore();
+            RecordError::Start { action: "make a process for the command", source }
+        })?;
+        let attached = Self { command: waiting.process, waiting: Some(waiting), mask };
+        match ptrace::seize(attached.command) {
+            Ok(()) => Ok(attached),
+            Err(source) => Err(RecordError::Barred { barrier: barrier(attached.command, &source), source }),
+        }
+    }
+
+    pub(super) fn command(&self) -> Pid {
+        self.command
+    }
+
+    /// Lets the command begin; signals to the recorder go to it from here on.
+    pub(super) fn release(mut self) -> Result<(Forwarding, Option<Failure>), RecordError> {
+        let start = |source| RecordError::Start { action: "start the command", source };
+        let forwarding = Forwarding::begin(self.command, self.mask).map_err(start)?;
+        let failure = self.waiting.take().map(Waiting::release).transpose().map_err(start)?;
+        Ok((forwarding, failure))
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.abandon();
+            self.mask.restore();
+        }
+    }
+}
+
+/// Why the process did not become the command, if it did not.
+pub(super) fn explain_failure(failure: Option<Failure>, program: &Path) -> Result<(), RecordError> {
+    let Some((step, errno)) = failure.and_then(Failure::read) else { return Ok(()) };
+    let source = io::Error::from_raw_os_error(errno);
+    Err(match step {
+        Step::Execute => RecordError::NotExecutable { program: program.to_owned(), source },
+        Step::Filter if errno == libc::EINVAL => RecordError::Barred { barrier: Barrier::NoFilters, source },
+        Step::Filter => RecordError::Barred { barrier: Barrier::SeccompFilter, source },
+    })
+}
+
+fn barrier(process: Pid, error: &io::Error) -> Barrier {
+    let word = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let status = word(&format!("/proc/{process}/status")).unwrap_or_default();
+    let yama = word("/proc/sys/kernel/yama/ptrace_scope");
+    let selinux = word("/sys/fs/selinux/booleans/deny_ptrace");
+    judge(&status, yama.as_deref(), selinux.as_deref(), error)
+}
+
+/// Judges by what `/proc/PID/status` and the switches of security modules say.
+fn judge(status: &str, yama: Option<&str>, selinux: Option<&str>, error: &io::Error) -> Barrier {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<i32>().ok()
+    };
+    match (yama, field("TracerPid:"), field("Seccomp:")) {
+        (_, Some(tracer), _) if tracer > 0 => Barrier::OtherTracer { tracer },
+        (Some("3"), _, _) => Barrier::YamaForbids,
+        (Some("2"), _, _) => Barrier::YamaAdministrators,
+        _ if selinux.is_some_and(|state| state.starts_with('1')) => Barrier::Selinux,
+        (_, _, Some(mode)) if mode > 0 => Barrier::SeccompFilter,
+        _ if error.raw_os_error() == Some(libc::ENOSYS) => Barrier::SeccompFilter,
+        _ => Barrier::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_that_forbids_is_named() {
+        let refused = io::Error::from_raw_os_error(libc::EPERM);
+        let free = "Name:\tx\nTracerPid:\t0\nSeccomp:\t0\n";
+        for (status, yama, selinux, expected) in [
+            (free, Some("3"), None, Barrier::YamaForbids),
+            (free, Some("2"), None, Barrier::YamaAdministrators),
+            (free, Some("1"), Some("1 1"), Barrier::Selinux),
+            ("TracerPid:\t12\nSeccomp:\t0\n", Some("3"), None, Barrier::OtherTracer { tracer: 12 }),
+            ("TracerPid:\t0\nSeccomp:\t2\n", None, None, Barrier::SeccompFilter),
+            (free, Some("1"), Some("0 0"), Barrier::Unknown),
+        ] {
+            assert_eq!(judge(status, yama, selinux, &refused), expected);
+        }
+    }
+}

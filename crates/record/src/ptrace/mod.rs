@@ -1,0 +1,323 @@
+//! The engine that observes with ptrace and a seccomp filter: two stops for each call of the set, none for others.
+//!
+//! ```text
+//! recorder                                child
+//! fork ---------------------------------> waits at a pipe
+//! PTRACE_SEIZE
+//! release ------------------------------> installs the filter, execve
+//! wait: before a call of the set <------- seccomp stop
+//!   arguments, paths; PTRACE_SYSCALL ---> the kernel does the call
+//! wait: after the call <----------------- stop at its return
+//!   result; PTRACE_CONT ----------------> runs at full speed to the next call of the set
+//! ```
+//!
+//! It refuses nothing: a call that it cannot understand runs on and is counted. Once the filter is installed the
+//! recorder must stay until the last process has ended, because without a tracer the kernel fails every call that
+//! stops for one.
+
+mod attach;
+mod births;
+mod forward;
+mod tracee;
+
+use crate::engine::{Birth, BirthKind, Engine, Loss, Observation, Observer};
+use crate::sys::ptrace::{
+    self, Change, Delivery, Entry, Group, Making, Pause, Replaced, Return, Stop, Stopped, Until,
+};
+use crate::sys::spawn::Program;
+use crate::{RecordError, filter};
+use attach::Attached;
+use births::Nursery;
+use forward::Forwarding;
+use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Instant;
+use tracee::{Reader, Tracee};
+
+/// Records a command with ptrace.
+#[derive(Debug)]
+pub(crate) struct Ptrace {
+    attached: Attached,
+    program: PathBuf,
+    began: Instant,
+}
+
+impl Ptrace {
+    /// Makes the command's process, which waits, and attaches to it.
+    ///
+    /// # Errors
+    /// [`RecordError::Barred`] where the system forbids ptrace.
+    pub(crate) fn attach(program: &Program) -> Result<Self, RecordError> {
+        let attached = Attached::new(program)?;
+        let file = OsStr::from_bytes(program.file.as_bytes());
+        Ok(Self { attached, program: file.into(), began: Instant::now() })
+    }
+}
+
+impl Engine for Ptrace {
+    fn name(&self) -> &'static str {
+        "ptrace"
+    }
+
+    fn run(self, observer: &mut dyn Observer) -> Result<Exit, RecordError> {
+        let Self { attached, program, began } = self;
+        let command = attached.command();
+        let (forwarding, failure) = attached.release()?;
+        let mut run = Run::new(command, began, forwarding, observer);
+        let exit = run.until_all_ended().map_err(|source| RecordError::Start { action: "wait", source });
+        drop(run);
+        attach::explain_failure(failure, &program)?;
+        exit
+    }
+}
+
+/// The command while it runs.
+struct Run<'a> {
+    command: Pid,
+    exit: Option<Exit>,
+    began: Instant,
+    tracees: HashMap<Pid, Tracee, BuildHasherDefault<PidHasher>>,
+    nursery: Nursery,
+    reader: Reader,
+    forwarding: Forwarding,
+    observer: &'a mut dyn Observer,
+}
+
+impl<'a> Run<'a> {
+    fn new(command: Pid, began: Instant, forwarding: Forwarding, observer: &'a mut dyn Observer) -> Self {
+        let mut run = Self {
+            command,
+            exit: None,
+            began,
+            tracees: HashMap::default(),
+            nursery: Nursery::default(),
+            reader: Reader::native(),
+            forwarding,
+            observer,
+        };
+        run.tracees.insert(command, Tracee::new(command));
+        run.observer.observe(Observation::Born(births::first(command)));
+        run
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn until_all_ended(&mut self) -> io::Result<Exit> {
+        while let Some((thread, change)) = ptrace::wait()? {
+            self.change(thread, change)?;
+        }
+        // The kernel reports the end of every tracee; this one cannot be missing.
+        Ok(self.exit.unwrap_or(Exit::Status(125)))
+    }
+
+    fn change(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+        if !self.tracees.contains_key(&thread) && !self.is_replacing(&change) {
+            return self.unknown(thread, change);
+        }
+        match change {
+            Change::Ended(exit) => self.ended(thread, exit),
+            Change::Stopped(Stop::Entry(stopped)) => self.entry(stopped),
+            Change::Stopped(Stop::Return(stopped)) => self.returned(stopped),
+            Change::Stopped(Stop::Making(stopped)) => self.making(stopped),
+            Change::Stopped(Stop::Replaced(stopped)) => self.replaced(stopped),
+            Change::Stopped(Stop::Delivery(stopped, signal)) => self.delivery(stopped, signal),
+            Change::Stopped(Stop::Group(stopped, signal)) => self.group(stopped, signal),
+            Change::Stopped(Stop::Pause(stopped)) => self.pause(stopped),
+        }
+    }
+
+    /// A process whose first thread had ended gets that number again when another of its threads executes.
+    fn is_replacing(&self, change: &Change) -> bool {
+        matches!(change, Change::Stopped(Stop::Replaced(stopped))
+            if stopped.former().is_some_and(|former| self.tracees.contains_key(&former)))
+    }
+
+    fn entry(&mut self, stopped: Stopped<Entry>) -> io::Result<()> {
+        let now = self.now();
+        let thread = stopped.thread();
+        let (Some(entered), Some(tracee)) = (stopped.entered(), self.tracees.get_mut(&thread)) else {
+            return stopped.resume(Until::NextStop);
+        };
+        if entered.word == filter::FOREIGN {
+            self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
+            return stopped.resume(Until::NextStop);
+        }
+        if self.reader.enter(tracee, &entered, now) {
+            return stopped.resume(Until::Return);
+        }
+        let hides = births::reveal_child(&stopped, &entered, tracee);
+        stopped.resume(if hides { Until::Return } else { Until::NextStop })
+    }
+
+    fn returned(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
+        let now = self.now();
+        let Some(value) = stopped.return_value() else { return Ok(()) };
+        let thread = stopped.thread();
+        let Some(tracee) = self.tracees.get_mut(&thread) else { return Ok(()) };
+        tracee.restore(&stopped);
+        let outcome = Outcome::from_return_value(value);
+        if let Some(call) = tracee.leave(thread, outcome, now) {
+            self.observer.observe(Observation::Called(call));
+            if outcome.is_success() && matches!(call.call, Call::Execve | Call::Execveat) {
+                self.observer.observe(Observation::Executed { thread, at: now });
+            }
+        }
+        stopped.resume(Until::NextStop)
+    }
+
+    fn making(&mut self, stopped: Stopped<Making>) -> io::Result<()> {
+        let now = self.now();
+        let parent = stopped.thread();
+        let until = self.tracees.get(&parent).map_or(Until::NextStop, Tracee::until);
+        let Some(child) = stopped.made() else { return stopped.resume(until) };
+        if self.tracees.contains_key(&child) {
+            return stopped.resume(until);
+        }
+        let flags = births::clone_flags(&stopped);
+        let restoring = self.tracees.get(&parent).and_then(Tracee::restoration);
+        let process = self.tracees.get(&parent).map_or(parent, |tracee| tracee.process);
+        let birth = births::birth(child, parent, flags, now);
+        stopped.resume(until)?;
+        self.born(birth, process, restoring)
+    }
+
+    /// Makes a thread known, and catches up on what it did before that.
+    fn born(
+        &mut self,
+        birth: Birth,
+        parent_process: Pid,
+        restoring: Option<tracee::Restoration>,
+    ) -> io::Result<()> {
+        let process = match birth.kind {
+            BirthKind::Process => birth.thread,
+            BirthKind::Thread => parent_process,
+        };
+        let mut tracee = Tracee::new(process);
+        tracee.restore_later(restoring);
+        self.tracees.insert(birth.thread, tracee);
+        self.observer.observe(Observation::Born(birth));
+        match self.nursery.take(birth.thread) {
+            Some(change) => self.change(birth.thread, change),
+            None => Ok(()),
+        }
+    }
+
+    fn replaced(&mut self, stopped: Stopped<Replaced>) -> io::Result<()> {
+        let now = self.now();
+        let process = stopped.thread();
+        let former = stopped.former().filter(|&former| former != process);
+        if let Some(former) = former
+            && let Some(caller) = self.tracees.remove(&former)
+        {
+            if let Some(mut first) = self.tracees.insert(process, caller) {
+                self.forget(process, &mut first, Exit::Status(0), now);
+            }
+            self.observer.observe(Observation::Renamed { from: former, to: process });
+        }
+        let until = self.tracees.get(&process).map_or(Until::NextStop, Tracee::until);
+        stopped.resume(until)
+    }
+
+    fn delivery(&mut self, stopped: Stopped<Delivery>, signal: i32) -> io::Result<()> {
+        let process = self.tracees.get(&stopped.thread()).map(|tracee| tracee.process);
+        if process == Some(self.command) && self.forwarding.is_echo(signal, &stopped) {
+            return stopped.resume(Until::NextStop);
+        }
+        stopped.deliver(signal)
+    }
+
+    fn group(&mut self, stopped: Stopped<Group>, signal: i32) -> io::Result<()> {
+        let thread = stopped.thread();
+        stopped.listen()?;
+        if thread == self.command {
+            self.forwarding.stop_with(self.command, signal);
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, stopped: Stopped<Pause>) -> io::Result<()> {
+        if let Some(tracee) = self.tracees.get_mut(&stopped.thread()) {
+            tracee.restore(&stopped);
+        }
+        stopped.resume(Until::NextStop)
+    }
+
+    fn ended(&mut self, thread: Pid, exit: Exit) -> io::Result<()> {
+        let now = self.now();
+        let Some(mut tracee) = self.tracees.remove(&thread) else { return Ok(()) };
+        self.forget(thread, &mut tracee, exit, now);
+        if thread == self.command {
+            self.exit = Some(exit);
+        }
+        if self.forwarding.target() == thread {
+            let next = self.tracees.values().map(|tracee| tracee.process).min();
+            self.forwarding.aim(next);
+        }
+        self.adopt_orphans(thread, tracee.process, now)
+    }
+
+    fn forget(&mut self, thread: Pid, tracee: &mut Tracee, exit: Exit, at: Nanos) {
+        if let Some(call) = tracee.leave(thread, Outcome::Unfinished, at) {
+            self.observer.observe(Observation::Called(call));
+        }
+        self.observer.observe(Observation::Ended { thread, at, exit });
+    }
+
+    /// A thread that its parent has not reported yet waits until that happens.
+    fn unknown(&mut self, thread: Pid, change: Change) -> io::Result<()> {
+        self.nursery.put(thread, change);
+        // A child of the recorder itself may have been made with `CLONE_PARENT`.
+        let recorder = Pid(std::process::id() as i32);
+        let living = |pid| pid == recorder || self.tracees.contains_key(&pid);
+        if births::has_living_parent(thread, living) != Some(false) {
+            return Ok(());
+        }
+        let now = self.now();
+        self.born(births::orphan(thread, self.command, now), self.command, None)
+    }
+
+    /// Takes those whose parent ended before it could report them.
+    fn adopt_orphans(&mut self, parent: Pid, process: Pid, now: Nanos) -> io::Result<()> {
+        for thread in self.nursery.waiting() {
+            let living = |pid| self.tracees.contains_key(&pid);
+            match births::has_living_parent(thread, living) {
+                Some(true) => {}
+                Some(false) => self.born(births::orphan(thread, parent, now), process, None)?,
+                // It ended, and so did who made it; its number may be given again.
+                None => _ = self.nursery.take(thread),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Process numbers are small and dense: one multiplication spreads them well enough, and this runs at every stop.
+#[derive(Debug, Default)]
+struct PidHasher(u64);
+
+impl Hasher for PidHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_i32(&mut self, number: i32) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}

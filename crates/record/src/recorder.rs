@@ -1,0 +1,313 @@
+//! Makes a trace of what an engine observes: gives processes, threads and paths their numbers, and collects the
+//! context.
+
+use crate::engine::{Birth, BirthKind, Loss, Observation, ObservedCall, Observer};
+use crate::facts;
+use quell_trace::context::{InheritedFd, NamespaceChange};
+use quell_trace::{
+    Call, Class, Event, Execution, Exit, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId, Thread,
+    ThreadId, TraceError, Writer,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Writes observations. Once something cannot be written, nothing more is, and calls are counted as lost: the command
+/// runs on.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    writer: Writer,
+    /// The command's birth, until its first program runs.
+    waiting: Option<Birth>,
+    threads: HashMap<Pid, Known>,
+    opened: HashSet<Opened>,
+    /// The mounts written, by namespace.
+    mounts: HashMap<u64, HashSet<Mount>>,
+    mount_count: usize,
+    /// The mount namespace of each living process.
+    namespaces: HashMap<ProcessId, u64>,
+    user: u32,
+    lost: BTreeMap<Loss, u64>,
+    notes: BTreeSet<String>,
+    problem: Option<TraceError>,
+}
+
+/// The numbers of a thread.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    process: ProcessId,
+    thread: ThreadId,
+    /// It is the first of its process, whose number it has.
+    is_first: bool,
+}
+
+/// A file whose identity was noted: a path may lead to several, as seen from several directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Opened {
+    Absolute(PathId),
+    Relative(PathId, u64, u64),
+}
+
+/// What is left when the command has ended.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    pub(crate) writer: Writer,
+    pub(crate) lost: u64,
+    /// Shape: sorted, one sentence each.
+    pub(crate) notes: Vec<String>,
+    pub(crate) problem: Option<TraceError>,
+    /// Mount points of Lustre, whose files tell their striping.
+    pub(crate) striped: Vec<String>,
+}
+
+/// Source: `clone(2)`.
+const CLONE_NEWNS: u64 = 0x2_0000;
+/// A mount of a trace has a number of 16 bits.
+const MOST_MOUNTS: usize = u16::MAX as usize;
+
+impl Recorder {
+    /// A recorder for a command that `user` starts.
+    pub(crate) fn new(writer: Writer, user: u32) -> Self {
+        Self {
+            writer,
+            waiting: None,
+            threads: HashMap::new(),
+            opened: HashSet::new(),
+            mounts: HashMap::new(),
+            mount_count: 0,
+            namespaces: HashMap::new(),
+            user,
+            lost: BTreeMap::new(),
+            notes: BTreeSet::new(),
+            problem: None,
+        }
+    }
+
+    /// Ends the observation.
+    pub(crate) fn finish(mut self) -> Remains {
+        self.mounts_that_came_by_themselves();
+        let lost = self.lost.values().sum();
+        let sentences = self.lost.iter().map(|(loss, &count)| loss.describe(count));
+        let notes = sentences.chain(self.notes.iter().cloned()).collect();
+        let striped = self.mounts.values().flatten().filter(|mount| mount.kind == "lustre");
+        let striped = striped.map(|mount| mount.mount_point.clone()).collect();
+        Remains { writer: self.writer, lost, notes, problem: self.problem, striped }
+    }
+
+    fn lose(&mut self, loss: Loss) {
+        *self.lost.entry(loss).or_default() += 1;
+    }
+
+    /// Does one piece of writing; the first that fails is the last.
+    fn write<T>(&mut self, write: impl FnOnce(&mut Writer) -> Result<T, TraceError>) -> Option<T> {
+        if self.problem.is_some() {
+            return None;
+        }
+        write(&mut self.writer).map_err(|error| self.problem = Some(error)).ok()
+    }
+
+    fn born(&mut self, birth: Birth) {
+        let Some(parent) = birth.parent else {
+            self.waiting = Some(birth);
+            return;
+        };
+        let parent = self.threads.get(&parent).copied();
+        let is_first = birth.kind == BirthKind::Process;
+        let process = match (is_first, parent) {
+            (false, Some(parent)) => Some(parent.process),
+            _ => self.new_process(birth, parent.map(|parent| parent.process)),
+        };
+        let Some(process) = process else { return };
+        self.new_thread(birth, process, parent.map(|parent| parent.thread), is_first);
+        if is_first {
+            let inherited = parent.and_then(|parent| self.namespaces.get(&parent.process).copied());
+            self.namespaces.extend(inherited.map(|namespace| (process, namespace)));
+            if facts::mount_namespace(birth.thread) != inherited {
+                self.look_at_mounts(birth.thread, process, birth.at);
+            }
+        }
+    }
+
+    fn new_process(&mut self, birth: Birth, parent: Option<ProcessId>) -> Option<ProcessId> {
+        let process = Process { pid: birth.thread, parent, start: birth.at, end: None, exit: None };
+        self.write(|writer| writer.process(process))
+    }
+
+    fn new_thread(&mut self, birth: Birth, process: ProcessId, parent: Option<ThreadId>, is_first: bool) {
+        let Birth { thread: tid, at: start, shares_files, shares_directory, .. } = birth;
+        let thread = Thread { tid, process, parent, start, shares_files, shares_directory };
+        if let Some(thread) = self.write(|writer| writer.thread(thread)) {
+            self.threads.insert(tid, Known { process, thread, is_first });
+        }
+    }
+
+    /// The command's first program runs: from here on everything is recorded.
+    fn begin(&mut self, birth: Birth) {
+        let pid = birth.thread;
+        let Some(process) = self.new_process(birth, None) else { return };
+        self.new_thread(birth, process, None, true);
+        if let Some(directory) = facts::link(pid, "cwd") {
+            self.write(|writer| {
+                let path = writer.path(&directory)?;
+                writer.working_directory(path)
+            });
+        }
+        for (fd, path) in facts::descriptors(pid) {
+            self.write(|writer| {
+                let path = path.map(|path| writer.path(&path)).transpose()?;
+                writer.inherited(InheritedFd { fd, path })
+            });
+        }
+        self.look_at_mounts(pid, process, birth.at);
+    }
+
+    fn called(&mut self, observed: &ObservedCall<'_>) {
+        if let Some(birth) = self.waiting {
+            let begins = observed.call.class() == Class::Exec && observed.outcome.is_success();
+            if !begins {
+                return;
+            }
+            self.waiting = None;
+            self.begin(birth);
+        }
+        if self.problem.is_some() {
+            return self.lose(Loss::Unwritable);
+        }
+        let Some(&known) = self.threads.get(&observed.thread) else { return self.lose(Loss::UnknownThread) };
+        match self.write(|writer| event(writer, observed, known)) {
+            None => self.lose(Loss::Unwritable),
+            Some(path) => self.after(observed, known, path),
+        }
+    }
+
+    /// What a successful call makes worth asking.
+    fn after(&mut self, observed: &ObservedCall<'_>, known: Known, path: Option<PathId>) {
+        let Outcome::Success(value) = observed.outcome else { return };
+        let flags = observed.arguments.flags;
+        match observed.call {
+            call if call.class() == Class::Open => self.opened(observed, value, path),
+            Call::Unshare | Call::Setns if flags != 0 && flags & CLONE_NEWNS == 0 => {}
+            Call::Unshare
+            | Call::Setns
+            | Call::Mount
+            | Call::Umount2
+            | Call::PivotRoot
+            | Call::MoveMount
+            | Call::MountSetattr
+            | Call::Chroot => self.look_at_mounts(observed.thread, known.process, observed.end),
+            Call::IoUringSetup => {
+                self.notes.insert("io_uring was used: operations that go through it are not seen".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the identity of a file at its first successful open.
+    fn opened(&mut self, observed: &ObservedCall<'_>, fd: i64, path: Option<PathId>) {
+        let Some(path) = path else { return };
+        let is_absolute = observed.path.is_some_and(|path| path.first() == Some(&b'/'));
+        if is_absolute && !self.opened.insert(Opened::Absolute(path)) {
+            return;
+        }
+        let Some(file) = facts::opened_file(observed.thread, fd) else { return };
+        if is_absolute || self.opened.insert(Opened::Relative(path, file.device, file.inode)) {
+            self.write(|writer| writer.identity(&file));
+        }
+    }
+
+    fn executed(&mut self, pid: Pid, at: Nanos) {
+        let Some(&Known { process, thread, .. }) = self.threads.get(&pid) else { return };
+        let (program, arguments) = (facts::link(pid, "exe"), facts::arguments(pid));
+        let variables = facts::search_variables(pid);
+        if self.user != 0 && facts::gains_privilege(pid, self.user) {
+            let name = quell_trace::path::escape(program.as_deref().unwrap_or_default());
+            self.notes
+                .insert(format!("`{name}` is set-user-ID or set-group-ID and ran without that privilege"));
+        }
+        self.write(|writer| {
+            let program = program.map(|program| writer.path(&program)).transpose()?;
+            writer.execution(Execution { process, thread, at, program, arguments }, variables)
+        });
+    }
+
+    fn renamed(&mut self, from: Pid, to: Pid) {
+        if let Some(known) = self.threads.remove(&from) {
+            self.threads.insert(to, Known { is_first: true, ..known });
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, at: Nanos, exit: Exit) {
+        if let Some(Known { process, is_first: true, .. }) = self.threads.remove(&pid) {
+            self.namespaces.remove(&process);
+            self.write(|writer| writer.ended(process, at, Some(exit)));
+        }
+    }
+
+    /// Writes which namespace a process sees, if that changed, and the mounts that were not known in it.
+    fn look_at_mounts(&mut self, pid: Pid, process: ProcessId, at: Nanos) {
+        let Some(namespace) = facts::mount_namespace(pid) else { return };
+        if self.namespaces.insert(process, namespace) != Some(namespace) {
+            self.write(|writer| writer.namespace(NamespaceChange { process, at, namespace }));
+        }
+        self.add_mounts(facts::mounts(pid, namespace), namespace);
+    }
+
+    fn add_mounts(&mut self, seen: Vec<Mount>, namespace: u64) {
+        let known = self.mounts.entry(namespace).or_default();
+        let mut new: Vec<_> = seen.into_iter().filter(|mount| known.insert(mount.clone())).collect();
+        if self.mount_count + new.len() > MOST_MOUNTS {
+            new.truncate(MOST_MOUNTS - self.mount_count);
+            self.notes.insert(format!("only the first {MOST_MOUNTS} mounts are in the trace"));
+        }
+        self.mount_count += new.len();
+        if !new.is_empty() {
+            self.write(|writer| writer.mounts(new));
+        }
+    }
+
+    /// autofs and CVMFS mount on demand, without a call of the command.
+    fn mounts_that_came_by_themselves(&mut self) {
+        let me = Pid(std::process::id() as i32);
+        if let Some(namespace) = facts::mount_namespace(me).filter(|seen| self.mounts.contains_key(seen)) {
+            self.add_mounts(facts::mounts(me, namespace), namespace);
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn observe(&mut self, observation: Observation<'_>) {
+        match observation {
+            Observation::Called(observed) => self.called(&observed),
+            Observation::Born(birth) => self.born(birth),
+            Observation::Executed { thread, at } => self.executed(thread, at),
+            Observation::Renamed { from, to } => self.renamed(from, to),
+            Observation::Ended { thread, at, exit } => self.ended(thread, at, exit),
+            Observation::Lost(loss) => self.lose(loss),
+        }
+    }
+}
+
+/// Appends a call; the number of its path.
+fn event(
+    writer: &mut Writer,
+    observed: &ObservedCall<'_>,
+    known: Known,
+) -> Result<Option<PathId>, TraceError> {
+    let path = observed.path.map(|path| writer.path(path)).transpose()?;
+    let path2 = observed.path2.map(|path| writer.path(path)).transpose()?;
+    let arguments = observed.arguments;
+    writer.event(&Event {
+        start: observed.start,
+        duration: observed.end.since(observed.start),
+        process: known.process,
+        thread: known.thread,
+        outcome: observed.outcome,
+        fd: arguments.fd,
+        fd2: arguments.fd2,
+        path,
+        path2,
+        flags: arguments.flags,
+        size: arguments.size,
+        offset: arguments.offset,
+        ..Event::new(observed.call)
+    })?;
+    Ok(path)
+}

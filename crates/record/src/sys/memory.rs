@@ -1,0 +1,109 @@
+//! Reads and writes the memory of a stopped thread.
+
+use super::checked;
+use quell_trace::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The kernel maps memory in pages of at least this many bytes: a read that does not cross a multiple of it either
+/// succeeds or fails as a whole. Both architectures have it as their smallest page.
+const PAGE: u64 = 4096;
+
+/// Most paths are shorter: the first read takes this much, so that little is copied for nothing.
+const FIRST_READ: u64 = 256;
+
+/// A path may have this many bytes with its final zero. Source: `PATH_MAX` of `linux/limits.h`.
+const LONGEST: usize = 4096;
+
+/// Reads into `buffer` from `address`; the number of bytes that could be read, which is less than asked for where
+/// memory is not mapped.
+pub(crate) fn read(thread: Pid, address: u64, buffer: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
+    // SAFETY: `local` describes `buffer`, which is borrowed mutably; `remote` is an address in another process that
+    // the kernel checks.
+    let read = unsafe { libc::process_vm_readv(thread.0, &raw const local, 1, &raw const remote, 1, 0) };
+    match checked(read as i64) {
+        Ok(read) => read as usize,
+        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => 0,
+        // The call is not built into the kernel or forbidden: the slower way says the same.
+        Err(_) => open_memory(thread, false).and_then(|file| file.read_at(buffer, address)).unwrap_or(0),
+    }
+}
+
+/// Writes all of `bytes`; whether that worked. Works on memory that the thread itself may only read, too.
+pub(crate) fn write(thread: Pid, address: u64, bytes: &[u8]) -> bool {
+    open_memory(thread, true).and_then(|file| file.write_all_at(bytes, address)).is_ok()
+}
+
+fn open_memory(thread: Pid, write: bool) -> std::io::Result<File> {
+    File::options().read(true).write(write).open(format!("/proc/{thread}/mem"))
+}
+
+/// Appends the string at `address`, without its final zero, to `text`; whether all of it could be read. A string
+/// longer than any path is cut off there.
+pub(crate) fn read_string(thread: Pid, address: u64, text: &mut Vec<u8>) -> bool {
+    text.clear();
+    let mut chunk = FIRST_READ;
+    let mut address = address;
+    while text.len() < LONGEST {
+        let (begin, in_page) = (text.len(), PAGE - address % PAGE);
+        let wanted = in_page.min(chunk).min((LONGEST - begin) as u64) as usize;
+        text.resize(begin + wanted, 0);
+        let read = read(thread, address, &mut text[begin..]);
+        if let Some(zero) = text[begin..begin + read].iter().position(|&byte| byte == 0) {
+            text.truncate(begin + zero);
+            return true;
+        }
+        if read < wanted {
+            return false;
+        }
+        address = address.wrapping_add(wanted as u64);
+        chunk = PAGE;
+    }
+    text.truncate(LONGEST - 1);
+    true
+}
+
+/// The little-endian word at `address`.
+pub(crate) fn read_word(thread: Pid, address: u64) -> Option<u64> {
+    let mut word = [0; 8];
+    (read(thread, address, &mut word) == word.len()).then(|| u64::from_le_bytes(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn me() -> Pid {
+        Pid(std::process::id() as i32)
+    }
+
+    #[test]
+    fn strings_are_read_up_to_their_zero_wherever_pages_end() {
+        let mut memory = vec![b'a'; 3 * PAGE as usize];
+        let base = memory.as_ptr() as u64;
+        let mut text = Vec::new();
+        for (begin, length) in [(0, 0), (10, 5), (4000, 300), (4090, 5), (100, 4095), (17, 255), (17, 256)] {
+            memory.fill(b'a');
+            memory[begin + length] = 0;
+            assert!(read_string(me(), base + begin as u64, &mut text));
+            assert_eq!(text.len(), length, "at {begin}");
+        }
+    }
+
+    #[test]
+    fn a_string_longer_than_any_path_is_cut_off() {
+        let memory = vec![b'a'; 3 * PAGE as usize];
+        let mut text = Vec::new();
+        assert!(read_string(me(), memory.as_ptr() as u64, &mut text));
+        assert_eq!(text.len(), LONGEST - 1);
+    }
+
+    #[test]
+    fn an_address_without_memory_reads_nothing() {
+        let mut text = Vec::new();
+        assert!(!read_string(me(), 0, &mut text));
+        assert_eq!(read_word(me(), 8), None);
+    }
+}

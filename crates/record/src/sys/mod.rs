@@ -1,0 +1,23 @@
+//! Thin wrappers around what only the kernel can do: the one place of this crate with unsafe code.
+//!
+//! Everything above sees typed values: a stopped thread is a [`ptrace::Stopped`] that is consumed when the thread
+//! is resumed, so that a request to a running thread does not compile.
+
+pub(crate) mod memory;
+pub(crate) mod ptrace;
+pub(crate) mod seccomp;
+pub(crate) mod signals;
+pub(crate) mod spawn;
+
+/// The error of a C library call that returned -1.
+fn last_error() -> std::io::Error {
+    std::io::Error::last_os_error()
+}
+
+/// The result of a C library call as a `Result`.
+fn checked(result: impl Into<i64>) -> std::io::Result<i64> {
+    match result.into() {
+        -1 => Err(last_error()),
+        value => Ok(value),
+    }
+}

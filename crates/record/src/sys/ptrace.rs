@@ -1,0 +1,368 @@
+//! ptrace: attach, wait, ask and resume.
+//!
+//! [`wait`] is the only source of [`Stopped`] values, each with the kind of its stop as a type. Requests take a
+//! reference, resuming takes the value: what runs cannot be asked. A thread may be killed at any time, also while it
+//! is stopped: requests then fail with `ESRCH`, which is no error but news that [`wait`] will repeat.
+//!
+//! Source: `ptrace(2)`.
+
+use super::checked;
+use quell_trace::{Exit, Pid};
+use std::io;
+use std::marker::PhantomData;
+
+/// A thread that is stopped, at a stop of this kind.
+#[derive(Debug)]
+#[must_use = "a thread that nobody resumes stays stopped for ever"]
+pub(crate) struct Stopped<Kind> {
+    thread: Pid,
+    kind: PhantomData<Kind>,
+}
+
+/// Before a call that the filter picked.
+#[derive(Debug)]
+pub(crate) enum Entry {}
+/// After a call.
+#[derive(Debug)]
+pub(crate) enum Return {}
+/// In `fork`, `vfork` or `clone`, after the child was made.
+#[derive(Debug)]
+pub(crate) enum Making {}
+/// In `execve`, after the program was replaced.
+#[derive(Debug)]
+pub(crate) enum Replaced {}
+/// Before a signal is delivered.
+#[derive(Debug)]
+pub(crate) enum Delivery {}
+/// Stopped by a signal like `SIGSTOP`, with its whole process.
+#[derive(Debug)]
+pub(crate) enum Group {}
+/// Born, or continued after a group stop.
+#[derive(Debug)]
+pub(crate) enum Pause {}
+
+/// A stop, by kind.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Entry(Stopped<Entry>),
+    Return(Stopped<Return>),
+    Making(Stopped<Making>),
+    Replaced(Stopped<Replaced>),
+    Delivery(Stopped<Delivery>, i32),
+    Group(Stopped<Group>, i32),
+    Pause(Stopped<Pause>),
+}
+
+/// What [`wait`] reports of a thread.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Stopped(Stop),
+    Ended(Exit),
+}
+
+/// How far a thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// To the next stop of the filter, signal or event.
+    NextStop,
+    /// To the end of the call that it is in.
+    Return,
+}
+
+/// A call as the filter saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entered {
+    pub(crate) thread: Pid,
+    pub(crate) number: u64,
+    pub(crate) arguments: [u64; 6],
+    /// The word that the filter gave.
+    pub(crate) word: u16,
+}
+
+/// Attaches to a child of this process, which goes on running. It and all its descendants die with the recorder.
+///
+/// # Errors
+/// `EPERM` where a security module, a container or another tracer forbids it.
+pub(crate) fn seize(thread: Pid) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_TRACECLONE
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACESECCOMP
+        | libc::PTRACE_O_EXITKILL;
+    request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
+}
+
+/// Waits for the next change of any thread; `None` when no thread is left.
+pub(crate) fn wait() -> io::Result<Option<(Pid, Change)>> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the result.
+        match checked(unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) }) {
+            Ok(thread) => {
+                let thread = Pid(thread as i32);
+                if let Some(change) = change(thread, status) {
+                    return Ok(Some((thread, change)));
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The word of a call's stop, with `PTRACE_O_TRACESYSGOOD`.
+const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
+
+fn change(thread: Pid, status: i32) -> Option<Change> {
+    if libc::WIFEXITED(status) {
+        return Some(Change::Ended(Exit::Status(libc::WEXITSTATUS(status))));
+    }
+    if libc::WIFSIGNALED(status) {
+        return Some(Change::Ended(Exit::Signal(libc::WTERMSIG(status))));
+    }
+    libc::WIFSTOPPED(status).then(|| Change::Stopped(stop(thread, libc::WSTOPSIG(status), status >> 16)))
+}
+
+fn stop(thread: Pid, signal: i32, event: i32) -> Stop {
+    match (event, signal) {
+        (0, CALL_STOP) => Stop::Return(Stopped::at(thread)),
+        (0, signal) => Stop::Delivery(Stopped::at(thread), signal),
+        (libc::PTRACE_EVENT_SECCOMP, _) => Stop::Entry(Stopped::at(thread)),
+        (libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE, _) => {
+            Stop::Making(Stopped::at(thread))
+        }
+        (libc::PTRACE_EVENT_EXEC, _) => Stop::Replaced(Stopped::at(thread)),
+        (libc::PTRACE_EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
+            Stop::Group(Stopped::at(thread), signal)
+        }
+        _ => Stop::Pause(Stopped::at(thread)),
+    }
+}
+
+impl<Kind> Stopped<Kind> {
+    fn at(thread: Pid) -> Self {
+        Self { thread, kind: PhantomData }
+    }
+
+    /// Its number.
+    pub(crate) fn thread(&self) -> Pid {
+        self.thread
+    }
+
+    /// The general registers.
+    pub(crate) fn registers(&self) -> io::Result<Registers> {
+        let mut registers = Registers([0; REGISTERS]);
+        let mut area =
+            libc::iovec { iov_base: registers.0.as_mut_ptr().cast(), iov_len: size_of_val(&registers.0) };
+        request(libc::PTRACE_GETREGSET, self.thread, GENERAL_REGISTERS, &raw mut area as usize)?;
+        Ok(registers)
+    }
+
+    /// Replaces the general registers.
+    pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        let mut area = libc::iovec {
+            iov_base: registers.0.as_ptr().cast_mut().cast(),
+            iov_len: size_of_val(&registers.0),
+        };
+        request(libc::PTRACE_SETREGSET, self.thread, GENERAL_REGISTERS, &raw mut area as usize).map(drop)
+    }
+
+    /// Lets the thread go on.
+    pub(crate) fn resume(self, until: Until) -> io::Result<()> {
+        resume(self.thread, until, 0)
+    }
+}
+
+impl Stopped<Entry> {
+    /// The call that is about to begin; `None` when the thread was killed meanwhile.
+    pub(crate) fn entered(&self) -> Option<Entered> {
+        let mut facts = CallFacts::default();
+        let address = &raw mut facts as usize;
+        match request(PTRACE_GET_SYSCALL_INFO, self.thread, size_of::<CallFacts>(), address) {
+            Ok(_) => Some(Entered {
+                thread: self.thread,
+                number: facts.number,
+                arguments: facts.arguments,
+                word: facts.word as u16,
+            }),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+            Err(_) => self.entered_by_registers(),
+        }
+    }
+
+    /// For kernels before 5.3.
+    fn entered_by_registers(&self) -> Option<Entered> {
+        let registers = self.registers().ok()?;
+        let word = event_message(self.thread).ok()? as u16;
+        let arguments = std::array::from_fn(|index| registers.argument(index));
+        Some(Entered { thread: self.thread, number: registers.call_number(), arguments, word })
+    }
+}
+
+impl Stopped<Return> {
+    /// What the call returned; `None` when the thread was killed meanwhile.
+    pub(crate) fn return_value(&self) -> Option<i64> {
+        return_value(self.thread)
+    }
+}
+
+impl Stopped<Making> {
+    /// The new thread or process.
+    pub(crate) fn made(&self) -> Option<Pid> {
+        event_message(self.thread).ok().map(|message| Pid(message as i32))
+    }
+}
+
+impl Stopped<Replaced> {
+    /// The number that the thread had before: `execve` gives it that of its process.
+    pub(crate) fn former(&self) -> Option<Pid> {
+        event_message(self.thread).ok().map(|message| Pid(message as i32))
+    }
+}
+
+impl Stopped<Delivery> {
+    /// Delivers the signal, and lets the thread go on.
+    pub(crate) fn deliver(self, signal: i32) -> io::Result<()> {
+        resume(self.thread, Until::NextStop, signal)
+    }
+
+    /// Who sent the signal, when a process did.
+    pub(crate) fn sender(&self) -> Option<Pid> {
+        // SAFETY: a structure of plain numbers may be all zeros.
+        let mut facts: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        request(libc::PTRACE_GETSIGINFO, self.thread, 0, &raw mut facts as usize).ok()?;
+        // SAFETY: the kernel filled the structure; the field is meaningful for this code.
+        (facts.si_code == libc::SI_USER).then(|| Pid(unsafe { facts.si_pid() }))
+    }
+}
+
+impl Stopped<Group> {
+    /// Leaves the thread in its group stop, to be woken by `SIGCONT` alone.
+    pub(crate) fn listen(self) -> io::Result<()> {
+        unless_gone(request(libc::PTRACE_LISTEN, self.thread, 0, 0).map(drop))
+    }
+}
+
+fn resume(thread: Pid, until: Until, signal: i32) -> io::Result<()> {
+    let how = match until {
+        Until::NextStop => libc::PTRACE_CONT,
+        Until::Return => libc::PTRACE_SYSCALL,
+    };
+    unless_gone(request(how, thread, 0, signal as usize).map(drop))
+}
+
+/// A thread that was killed while it was stopped needs no resuming.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        result => result,
+    }
+}
+
+fn event_message(thread: Pid) -> io::Result<u64> {
+    let mut message = 0_u64;
+    request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut message as usize)?;
+    Ok(message)
+}
+
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+/// One ptrace request. `data` is a number or the address of a place that fits the request.
+fn request(request: Request, thread: Pid, address: usize, data: usize) -> io::Result<i64> {
+    // SAFETY: callers in this file pass, where the request takes an address, that of a live local of the size that
+    // the request writes or reads; the kernel checks everything about the thread.
+    checked(unsafe { libc::ptrace(request, thread.0, address, data) } as i64)
+}
+
+/// Source: `linux/ptrace.h`, from kernel 5.3.
+const PTRACE_GET_SYSCALL_INFO: Request = 0x420e;
+
+/// `struct ptrace_syscall_info` of a seccomp stop.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct CallFacts {
+    kind: u8,
+    padding: [u8; 3],
+    architecture: u32,
+    instruction: u64,
+    stack: u64,
+    number: u64,
+    arguments: [u64; 6],
+    word: u32,
+    reserved: u32,
+}
+
+/// `NT_PRSTATUS`. Source: `linux/elf.h`.
+const GENERAL_REGISTERS: usize = 1;
+
+/// Words of the general register set. Source: `struct user_regs_struct` of `sys/user.h`.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: usize = 27;
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: usize = 34;
+
+/// The general registers of a stopped thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Registers([u64; REGISTERS]);
+
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    /// Where rdi, rsi, rdx, r10, r8 and r9 are.
+    const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+    /// Where orig_rax is.
+    const NUMBER: usize = 15;
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Registers {
+    /// Where x0 to x5 are.
+    const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
+    /// Where x8 is.
+    const NUMBER: usize = 8;
+}
+
+impl Registers {
+    /// The number of the call that the thread is in.
+    pub(crate) fn call_number(&self) -> u64 {
+        self.0[Self::NUMBER]
+    }
+
+    /// An argument of the call that the thread is in. Range of `index`: 0 to 5.
+    pub(crate) fn argument(&self, index: usize) -> u64 {
+        self.0[Self::ARGUMENTS[index]]
+    }
+
+    /// Changes an argument.
+    pub(crate) fn set_argument(&mut self, index: usize, value: u64) {
+        self.0[Self::ARGUMENTS[index]] = value;
+    }
+}
+
+/// Reads one register rather than all: this runs once a call.
+#[cfg(target_arch = "x86_64")]
+fn return_value(thread: Pid) -> Option<i64> {
+    /// Offset of rax in `struct user_regs_struct`.
+    const RETURN_VALUE: usize = 10 * 8;
+    let mut value = 0_i64;
+    // The raw call, because the C library cannot tell a value of -1 from an error.
+    // SAFETY: the kernel writes one word to `value`.
+    let result = unsafe {
+        libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKUSER as i64, thread.0, RETURN_VALUE, &raw mut value)
+    };
+    (result == 0).then_some(value)
+}
+
+/// Reads one register rather than all: this runs once a call.
+#[cfg(target_arch = "aarch64")]
+fn return_value(thread: Pid) -> Option<i64> {
+    let mut value = 0_i64;
+    let mut area = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: size_of::<i64>() };
+    request(libc::PTRACE_GETREGSET, thread, GENERAL_REGISTERS, &raw mut area as usize).ok()?;
+    Some(value)
+}

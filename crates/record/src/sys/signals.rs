@@ -1,0 +1,191 @@
+//! Signals of the recorder itself: what it was started with, what it waits for, what it sends on.
+
+use super::checked;
+use quell_trace::Pid;
+use std::io;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A set of blocked signals.
+#[derive(Clone, Copy)]
+pub(crate) struct Mask(libc::sigset_t);
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+impl Mask {
+    /// These signals.
+    pub(crate) fn of(signals: &[i32]) -> Self {
+        let mut set = Self::empty();
+        for &signal in signals {
+            // SAFETY: adds a number to an initialised set.
+            unsafe { libc::sigaddset(&raw mut set.0, signal) };
+        }
+        set
+    }
+
+    fn empty() -> Self {
+        // SAFETY: a signal set is plain bits.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: initialises the set that it is given.
+        unsafe { libc::sigemptyset(&raw mut set) };
+        Self(set)
+    }
+
+    /// Blocks every signal in this thread; the mask from before.
+    pub(crate) fn block_all() -> Self {
+        let mut all = Self::empty();
+        // SAFETY: fills the set that it is given.
+        unsafe { libc::sigfillset(&raw mut all.0) };
+        all.change(libc::SIG_SETMASK)
+    }
+
+    /// Makes this the mask of the thread. Async-signal-safe.
+    pub(crate) fn restore(&self) {
+        self.change(libc::SIG_SETMASK);
+    }
+
+    /// Blocks these in addition.
+    pub(crate) fn block(&self) {
+        self.change(libc::SIG_BLOCK);
+    }
+
+    fn change(&self, how: i32) -> Self {
+        let mut before = Self::empty();
+        // SAFETY: both sets are valid; the call cannot fail with a valid `how`.
+        unsafe { libc::pthread_sigmask(how, &raw const self.0, &raw mut before.0) };
+        before
+    }
+}
+
+/// A signal that was taken from the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) signal: i32,
+    /// Who sent it; `None` for the kernel, as for a key on the terminal.
+    pub(crate) sender: Option<Pid>,
+}
+
+/// Takes the next signal of the set, which must be blocked in every thread.
+pub(crate) fn wait_for(signals: &Mask) -> Option<Received> {
+    // SAFETY: a structure of plain numbers may be all zeros.
+    let mut facts: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: both point to live values.
+    let signal = unsafe { libc::sigwaitinfo(&raw const signals.0, &raw mut facts) };
+    if signal <= 0 {
+        return None;
+    }
+    // SAFETY: the kernel filled the structure, and senders are set where the code says that a process sent it.
+    let sender = (facts.si_code <= 0).then(|| Pid(unsafe { facts.si_pid() }));
+    Some(Received { signal, sender })
+}
+
+/// Sends a signal to a process.
+pub(crate) fn send(process: Pid, signal: i32) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::kill(process.0, signal) }).map(drop)
+}
+
+/// Sends a signal to one thread of this process.
+pub(crate) fn wake<T>(thread: &std::thread::JoinHandle<T>, signal: i32) {
+    // SAFETY: the handle keeps the thread's number valid until it is joined.
+    unsafe { libc::pthread_kill(thread.as_pthread_t(), signal) };
+}
+
+/// Ignores a signal while it lives, then puts back what was there.
+pub(crate) struct Ignored {
+    signal: i32,
+    before: libc::sigaction,
+}
+
+impl std::fmt::Debug for Ignored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ignored").field("signal", &self.signal).finish_non_exhaustive()
+    }
+}
+
+impl Ignored {
+    pub(crate) fn new(signal: i32) -> Self {
+        Self { signal, before: set_action(signal, libc::SIG_IGN) }
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        // SAFETY: puts back what the kernel gave.
+        unsafe { libc::sigaction(self.signal, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Stops this process as `signal` does to a program that does not handle it, until it is continued.
+pub(crate) fn stop_by(signal: i32) {
+    let ignored = set_action(signal, libc::SIG_DFL);
+    // SAFETY: takes a number.
+    unsafe { libc::raise(signal) };
+    // SAFETY: puts back what the kernel gave.
+    unsafe { libc::sigaction(signal, &raw const ignored, std::ptr::null_mut()) };
+}
+
+fn set_action(signal: i32, handler: libc::sighandler_t) -> libc::sigaction {
+    // SAFETY: a structure of plain numbers may be all zeros: no flags, nothing blocked.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler;
+    // SAFETY: both structures are valid; the handler is one of the two constants.
+    unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
+    before
+}
+
+/// What Rust's start-up changes before `main`, as it was: `SIGPIPE`, which it ignores, and standard streams that were
+/// closed, which it opens. A command that is started must find them as without quell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standard(u8);
+
+/// Bits of [`Standard`]: the streams 0 to 2 were closed, `SIGPIPE` was ignored.
+const PIPE_IGNORED: u8 = 8;
+
+static AT_START: AtomicU8 = AtomicU8::new(0);
+
+/// Runs before Rust's own start-up. Source: `System V ABI`, `.init_array`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER: extern "C" fn() = remember;
+
+extern "C" fn remember() {
+    let mut found = 0;
+    for stream in 0..3 {
+        // SAFETY: asks for flags; a closed descriptor is an answer.
+        if unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1 {
+            found |= 1 << stream;
+        }
+    }
+    // SAFETY: a structure of plain numbers may be all zeros.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks.
+    unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
+    if action.sa_sigaction == libc::SIG_IGN {
+        found |= PIPE_IGNORED;
+    }
+    AT_START.store(found, Ordering::Relaxed);
+}
+
+impl Standard {
+    /// As it was when this process was started.
+    pub(crate) fn at_start() -> Self {
+        Self(AT_START.load(Ordering::Relaxed))
+    }
+
+    /// Makes it so again. Async-signal-safe.
+    pub(crate) fn restore(self) {
+        for stream in (0..3).filter(|stream| self.0 & (1 << stream) != 0) {
+            // SAFETY: closes a stream of this process, which executes another program next.
+            unsafe { libc::close(stream) };
+        }
+        let handler = if self.0 & PIPE_IGNORED == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
+        set_action(libc::SIGPIPE, handler);
+    }
+}

@@ -1,0 +1,166 @@
+//! Makes the process that becomes the command: it waits until it is traced, then installs the filter and executes.
+
+use super::signals::{Mask, Standard};
+use super::{checked, seccomp};
+use crate::filter::Instruction;
+use quell_trace::Pid;
+use std::ffi::{CStr, CString, c_char};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+
+/// What is executed. Everything is made before the process is, because between `fork` and `execve` nothing may be
+/// allocated.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The file.
+    pub(crate) file: CString,
+    /// Shape: the name first.
+    pub(crate) arguments: Vec<CString>,
+    /// Shape: `NAME=value` each.
+    pub(crate) environment: Vec<CString>,
+    pub(crate) filter: Vec<Instruction>,
+}
+
+/// The process before it is released.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) process: Pid,
+    gate: PipeWriter,
+    failure: PipeReader,
+}
+
+/// Tells, once the process has ended, why it could not become the command.
+#[derive(Debug)]
+pub(crate) struct Failure(PipeReader);
+
+/// What the new process could not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Installing the filter.
+    Filter,
+    /// Executing the program.
+    Execute,
+}
+
+/// The shell that runs a script without `#!`, as `execvp(3)` does.
+const SHELL: &CStr = c"/bin/sh";
+
+/// Makes the process. It has the caller's descriptors, and signals as the caller itself was given them.
+///
+/// # Errors
+/// `EAGAIN` or `ENOMEM` where the system has no room for another process.
+pub(crate) fn spawn(program: &Program, mask: &Mask, standard: Standard) -> io::Result<Waiting> {
+    let (gate_in, gate) = io::pipe()?;
+    let (failure, failure_out) = io::pipe()?;
+    let plan = Plan::new(program, mask, standard);
+    // SAFETY: the child calls async-signal-safe functions only, and never returns from `become_command`.
+    let process = checked(unsafe { libc::fork() })?;
+    if process == 0 {
+        plan.become_command(gate_in.as_raw_fd(), gate.as_raw_fd(), failure_out.as_raw_fd());
+    }
+    Ok(Waiting { process: Pid(process as i32), gate, failure })
+}
+
+impl Waiting {
+    /// Lets the process go on to its `execve`.
+    pub(crate) fn release(mut self) -> io::Result<Failure> {
+        self.gate.write_all(&[0])?;
+        Ok(Failure(self.failure))
+    }
+
+    /// Ends the process, which has run nothing, and takes its status away.
+    pub(crate) fn abandon(self) {
+        let process = self.process;
+        drop(self);
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the result.
+        unsafe { libc::waitpid(process.0, &raw mut status, libc::__WALL) };
+    }
+}
+
+impl Failure {
+    /// The step and its errno; `None` when the command was executed.
+    pub(crate) fn read(mut self) -> Option<(Step, i32)> {
+        let mut report = [0; 5];
+        self.0.read_exact(&mut report).ok()?;
+        let [step, errno @ ..] = report;
+        let step = if step == Step::Filter as u8 { Step::Filter } else { Step::Execute };
+        Some((step, i32::from_le_bytes(errno)))
+    }
+}
+
+/// Pointers for `execve`, made beforehand. They point into the program, which outlives them.
+struct Plan<'a> {
+    program: &'a Program,
+    mask: &'a Mask,
+    standard: Standard,
+    arguments: Vec<*const c_char>,
+    /// For a script without `#!`: the shell, the file, the arguments after the name.
+    shell_arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(program: &'a Program, mask: &'a Mask, standard: Standard) -> Self {
+        let arguments = program.arguments.iter().map(CString::as_c_str);
+        let shell = [SHELL, &*program.file].into_iter().chain(arguments.clone().skip(1));
+        Self {
+            program,
+            mask,
+            standard,
+            shell_arguments: pointers(shell),
+            arguments: pointers(arguments),
+            environment: pointers(program.environment.iter().map(CString::as_c_str)),
+        }
+    }
+
+    fn become_command(&self, gate: RawFd, gate_writer: RawFd, failure: RawFd) -> ! {
+        if !is_released(gate, gate_writer) {
+            exit();
+        }
+        self.standard.restore();
+        self.mask.restore();
+        if let Err(errno) = seccomp::install(&self.program.filter) {
+            report(failure, Step::Filter, errno);
+        }
+        let mut errno = execute(&self.program.file, &self.arguments, &self.environment);
+        if errno == libc::ENOEXEC {
+            errno = execute(SHELL, &self.shell_arguments, &self.environment);
+        }
+        report(failure, Step::Execute, errno)
+    }
+}
+
+fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
+    strings.map(CStr::as_ptr).chain([std::ptr::null()]).collect()
+}
+
+/// Waits for the recorder's word; false when the recorder is gone.
+fn is_released(gate: RawFd, gate_writer: RawFd) -> bool {
+    // SAFETY: closes this process's copy of a descriptor that only the recorder writes to.
+    unsafe { libc::close(gate_writer) };
+    let mut word = 0_u8;
+    // SAFETY: one byte into a local.
+    unsafe { libc::read(gate, (&raw mut word).cast(), 1) == 1 }
+}
+
+/// Returns only when it fails, with the errno.
+fn execute(file: &CStr, arguments: &[*const c_char], environment: &[*const c_char]) -> i32 {
+    // SAFETY: both arrays end with a null pointer, and every string with a zero.
+    unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    super::last_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+fn report(failure: RawFd, step: Step, errno: i32) -> ! {
+    let [a, b, c, d] = errno.to_le_bytes();
+    let report = [step as u8, a, b, c, d];
+    // SAFETY: writes a local array.
+    unsafe { libc::write(failure, report.as_ptr().cast(), report.len()) };
+    exit()
+}
+
+/// Ends the process without running anything that belongs to the recorder.
+fn exit() -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(125) }
+}
