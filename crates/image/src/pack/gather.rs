@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::model::{Attributes, Coverage, Kind};
+use crate::model::{Attributes, Coverage, Kind, Timestamp};
 use crate::original::{Original, OriginalError, attributes_of};
-use crate::pack::forest::{Forest, join, split};
-use crate::pack::roots::{Choice, ancestors};
+use crate::pack::forest::{Forest, join, names, split};
+use crate::pack::roots::Choice;
 use crate::pack::secrets::{HEAD, suspicion};
 use crate::pack::{LeftOut, PackError, Progress};
 use crate::tree::{NodeId, Source, Tree, is_within};
@@ -41,9 +41,10 @@ pub(crate) fn gather(
     audience: Audience,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Gathered, PackError> {
-    let tree = Tree::new(attributes_of(Path::new("/"))?)?;
+    let all = choices.iter().any(|choice| choice.path == b"/");
+    let top = if all { attributes_of(Path::new("/"))? } else { way_to(b"/")? };
     let gathered = Gathered {
-        tree,
+        tree: Tree::new(top)?,
         left_out: Vec::new(),
         directories: 0,
         absences: 0,
@@ -80,45 +81,36 @@ struct Place<'a> {
 
 impl Gatherer<'_> {
     fn root(&mut self, forest: &Forest, choice: &Choice) -> Result<(), PackError> {
-        let mut node = self.gathered.tree.root();
-        let ways = ancestors(&choice.path);
-        for path in ways.iter().skip(1).chain([&choice.path]) {
-            if path == b"/" {
-                continue;
-            }
-            let (_, name) = split(path);
-            node = match self.gathered.tree.child(node, name) {
-                Some(known) => known,
-                None => {
-                    self.gathered.tree.add(node, name, attributes_of(Path::new(OsStr::from_bytes(path)))?)?
-                }
-            };
-        }
+        let node = self.reach(&choice.path, &choice.path)?;
         if let Some(seen) = forest.find(&choice.path) {
             self.gathered.tree.touch(node);
-            let original = Original::open(Path::new(OsStr::from_bytes(&choice.path)))?;
+            let original = Original::open(as_path(&choice.path))?;
             self.list(&Place { node, path: &choice.path, original: &original }, seen)?;
         }
         self.gathered.tree.add_root(&choice.path, &choice.reason, &choice.file_system)?;
         for (path, reason) in &choice.live {
-            self.live_directory(path, reason)?;
+            self.reach(path, &choice.path)?;
+            self.gathered.tree.add_live(path, reason)?;
         }
         Ok(())
     }
 
-    /// A live directory has a node to bind the original to, even where nothing else led to it.
-    fn live_directory(&mut self, path: &[u8], reason: &str) -> Result<(), PackError> {
+    /// The node of the directory at `path`, in or above `root`, with all that lead to it. A live directory has one
+    /// to bind the original to even where nothing else led there.
+    fn reach(&mut self, path: &[u8], root: &[u8]) -> Result<NodeId, PackError> {
         let mut node = self.gathered.tree.root();
-        for path in ancestors(path).iter().skip(1).map(Vec::as_slice).chain([path]) {
-            let (_, name) = split(path);
+        let mut at = b"/".to_vec();
+        for name in names(path) {
+            at = join(&at, name);
             node = match self.gathered.tree.child(node, name) {
                 Some(known) => known,
-                None => {
-                    self.gathered.tree.add(node, name, attributes_of(Path::new(OsStr::from_bytes(path)))?)?
+                None if is_within(&at, root) => {
+                    self.gathered.tree.add(node, name, attributes_of(as_path(&at))?)?
                 }
+                None => self.gathered.tree.add(node, name, way_to(&at)?)?,
             };
         }
-        Ok(self.gathered.tree.add_live(path, reason)?)
+        Ok(node)
     }
 
     /// Takes over what a covered directory lists.
@@ -267,11 +259,22 @@ impl Gatherer<'_> {
     fn finish(mut self) -> Result<Gathered, PackError> {
         self.held.sort_unstable();
         for (_, node, path) in &self.held {
-            self.gathered.tree.hold(*node, Source::File(OsStr::from_bytes(path).into()))?;
+            self.gathered.tree.hold(*node, Source::File(as_path(path).into()))?;
         }
         self.gathered.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(self.gathered)
     }
+}
+
+/// Attributes of a directory that only leads to a root: what `stat` says, without what changes when something
+/// unrelated happens in it, so that an image does not depend on that.
+fn way_to(path: &[u8]) -> Result<Attributes, OriginalError> {
+    let still = Timestamp::default();
+    Ok(Attributes { size: 0, nlink: 2, mtime: still, ctime: still, ..attributes_of(as_path(path))? })
+}
+
+fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
 }
 
 /// The paths of `led_to` that lie in a root and that no recording asked for.

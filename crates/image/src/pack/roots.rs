@@ -7,7 +7,7 @@
 
 use quell_trace::ServedBy;
 
-use crate::pack::forest::{Forest, join, names};
+use crate::pack::forest::{Forest, join};
 use crate::tree::is_within;
 
 /// A directory that was chosen.
@@ -151,17 +151,6 @@ fn topmost_live<'a>(path: &[u8], node: &'a Forest, live: &mut Vec<(Vec<u8>, &'a 
 fn has_own(node: &Forest) -> bool {
     let asked = |child: &Forest| child.seen.touched || child.seen.missed;
     node.seen.entered || node.children.values().any(|child| child.children.is_empty() && asked(child))
-}
-
-/// The directories on the way to `path`, from `/` to its parent.
-pub(crate) fn ancestors(path: &[u8]) -> Vec<Vec<u8>> {
-    let mut found = vec![b"/".to_vec()];
-    for name in names(path) {
-        let next = join(&found[found.len() - 1], name);
-        found.push(next);
-    }
-    found.pop();
-    found
 }
 
 #[cfg(test)]

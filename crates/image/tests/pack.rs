@@ -1,0 +1,409 @@
+//! Packing from real recordings and real originals: what becomes a root, what is covered, what is held.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use quell_image::pack::{Nothing, Options, PackError, Packed, pack};
+use quell_image::write::Audience;
+use quell_image::{Content, Coverage, Image, Lookup, Use};
+use quell_trace::context::NamespaceChange;
+use quell_trace::resolve::{Answer, Links};
+use quell_trace::writer::{Ending, Finish};
+use quell_trace::{
+    Call, Completeness, ElfFile, Errno, Event, Exit, Fd, Header, Mount, Nanos, Outcome, PathId, Pid, Process,
+    RecorderFacts, Stripe, Thread, Trace, Writer,
+};
+use support::{at, child, opened, scratch};
+use tempfile::TempDir;
+
+/// A directory tree that stands for a network file system, and a recording of a program on it.
+struct Session {
+    scratch: TempDir,
+    top: PathBuf,
+    writer: Writer,
+    clock: u64,
+    descriptors: i32,
+}
+
+/// Asks the real file system, as the recorder does.
+struct Ask;
+
+impl Links for Ask {
+    fn link(&mut self, path: &[u8]) -> Answer {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        match fs::read_link(path) {
+            Ok(target) => Answer::Link(target.into_os_string().into_vec()),
+            Err(_) if path.exists() => Answer::NoLink,
+            Err(_) => Answer::Absent,
+        }
+    }
+}
+
+impl Finish for Ask {
+    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
+        None
+    }
+
+    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
+        None
+    }
+}
+
+impl Session {
+    /// Starts a recording in which the files below `top` lie on a file system of type `kind`.
+    fn new(kind: &str) -> Self {
+        let scratch = scratch();
+        let top = scratch.path().canonicalize().unwrap().join("net");
+        fs::create_dir(&top).unwrap();
+        let mut writer = Writer::create(&scratch.path().join("t.qtrace"), header()).unwrap();
+        let mount = |point: &str, kind: &str| Mount {
+            namespace: 1,
+            mount_point: point.into(),
+            root: "/".into(),
+            kind: kind.into(),
+            source: String::new(),
+            device: 0,
+            options: String::new(),
+        };
+        writer.mounts(vec![mount("/", "ext4"), mount(top.to_str().unwrap(), kind)]).unwrap();
+        let process = Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None };
+        let process = writer.process(process).unwrap();
+        writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 1 }).unwrap();
+        writer
+            .thread(Thread {
+                tid: Pid(1),
+                process,
+                parent: None,
+                start: Nanos(0),
+                shares_files: false,
+                shares_directory: false,
+            })
+            .unwrap();
+        let work = writer.path(b"/").unwrap();
+        writer.working_directory(work).unwrap();
+        Self { scratch, top, writer, clock: 0, descriptors: 10 }
+    }
+
+    /// Makes a file below the top, with its directories.
+    fn file(&self, path: &str, content: &[u8]) {
+        let path = self.top.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn call(&mut self, call: Call, path: Option<&str>, fd: Fd, flags: u64, outcome: Outcome) {
+        let path = path.map(|path| self.top.join(path).into_os_string().into_vec());
+        let path = path.map(|path| self.writer.path(&path).unwrap());
+        self.clock += 1000;
+        let event = Event { start: Nanos(self.clock), path, fd, flags, outcome, ..Event::new(call) };
+        self.writer.event(&event).unwrap();
+    }
+
+    fn stat(&mut self, path: &str) {
+        self.call(Call::Newfstatat, Some(path), Fd::WORKING_DIRECTORY, 0, Outcome::Success(0));
+    }
+
+    fn miss(&mut self, path: &str) {
+        let absent = Outcome::Failure(Errno::ENOENT);
+        self.call(Call::Openat, Some(path), Fd::WORKING_DIRECTORY, 0, absent);
+    }
+
+    fn open(&mut self, path: &str, flags: u64) -> Fd {
+        self.descriptors += 1;
+        let opened = Outcome::Success(self.descriptors.into());
+        self.call(Call::Openat, Some(path), Fd::WORKING_DIRECTORY, flags, opened);
+        Fd(self.descriptors)
+    }
+
+    fn read(&mut self, path: &str) {
+        let fd = self.open(path, 0);
+        self.call(Call::Read, None, fd, 0, Outcome::Success(1));
+        self.call(Call::Close, None, fd, 0, Outcome::Success(0));
+    }
+
+    fn list(&mut self, path: &str) {
+        let fd = self.open(path, O_DIRECTORY);
+        self.call(Call::Getdents64, None, fd, 0, Outcome::Success(0));
+    }
+
+    fn image(&self) -> PathBuf {
+        self.scratch.path().join("i.qimg")
+    }
+
+    /// Ends the recording and packs it.
+    fn pack_with(self, options: &Options) -> (Done, Result<Packed, PackError>) {
+        let image = self.image();
+        let trace = self.scratch.path().join("t.qtrace");
+        let ending = Ending { exit: Exit::Status(0), took: Nanos(self.clock), lost: 0, notes: Vec::new() };
+        self.writer.finish(ending, &mut Ask).unwrap();
+        let trace = Trace::open(&[trace]).unwrap();
+        let packed = pack(&trace, &image, options, &mut |_| {});
+        (Done { _scratch: self.scratch, top: self.top, image }, packed)
+    }
+
+    fn pack(self) -> (Done, Packed) {
+        let options = Options { roots: Vec::new(), audience: Audience::Owner };
+        let (rest, packed) = self.pack_with(&options);
+        (rest, packed.unwrap())
+    }
+}
+
+/// What is left of a session that was packed.
+struct Done {
+    _scratch: TempDir,
+    top: PathBuf,
+    image: PathBuf,
+}
+
+impl Done {
+    fn open(&self) -> Image<Vec<u8>> {
+        opened(fs::read(&self.image).unwrap())
+    }
+
+    fn path(&self, path: &str) -> Vec<u8> {
+        self.top.join(path).into_os_string().into_vec()
+    }
+}
+
+const O_DIRECTORY: u64 = 0o200_000;
+const O_CREATE_TO_WRITE: u64 = 0o1101;
+const O_PATH: u64 = 0o10_000_000;
+
+fn header() -> Header {
+    Header {
+        format: quell_trace::header::FORMAT.into(),
+        version: quell_trace::header::VERSION,
+        completeness: Completeness::Partial,
+        command: vec!["python3".into(), "app.py".into()],
+        working_directory: "/".into(),
+        exit: None,
+        began: 0.0,
+        seconds: None,
+        recorder: RecorderFacts {
+            engine: "test".into(),
+            version: "0".into(),
+            events: 0,
+            lost: 0,
+            notes: Vec::new(),
+        },
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 0,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    }
+}
+
+#[test]
+fn an_environment_is_packed() {
+    let mut session = Session::new("lustre");
+    for (path, content) in [
+        ("env/bin/tool", &b"program"[..]),
+        ("env/lib/a.py", b"module a"),
+        ("env/lib/b.py", b"module b"),
+        ("env/lib/never.py", b"not asked for"),
+        ("env/lib/only-stat", b"never read"),
+        ("env/share/doc", b"directory never entered"),
+        ("env/target/lib.so", b"library"),
+    ] {
+        session.file(path, content);
+    }
+    symlink("../target/lib.so", session.top.join("env/lib/lib.so")).unwrap();
+    fs::create_dir(session.top.join("env/empty")).unwrap();
+    session.read("env/lib/b.py");
+    session.list("env/empty");
+    session.read("env/bin/tool");
+    session.miss("env/lib/c.py");
+    session.miss("env/lib/c/__init__.py");
+    session.stat("env/lib/only-stat");
+    session.open("env/target/lib.so", O_PATH);
+    session.read("env/lib/lib.so");
+    session.read("env/lib/a.py");
+    let (rest, packed) = session.pack();
+    assert_eq!(packed.roots.len(), 1);
+    assert_eq!(packed.roots[0].path, rest.path("").strip_suffix(b"/").unwrap());
+    assert!(packed.roots[0].reason.contains("network file system (lustre)"), "{}", packed.roots[0].reason);
+    assert_eq!((packed.totals.held_files, packed.directories, packed.absences), (4, 6, 1));
+    assert!(packed.outside.is_empty() && packed.left_out.is_empty() && packed.live.is_empty());
+
+    let image = rest.open();
+    assert_eq!(image.index().command().collect::<Vec<_>>(), [b"python3".as_slice(), b"app.py"]);
+    let lib = at(&image, &rest.path("env/lib"));
+    assert_eq!(image.lookup(lib, b"c.py"), Ok(Lookup::Absent));
+    assert_eq!(image.lookup(lib, b"c"), Ok(Lookup::Absent));
+    assert_eq!(image.content(child(&image, lib, b"a.py")), Ok(Content::Held(b"module a")));
+    assert_eq!(image.content(child(&image, lib, b"never.py")), Ok(Content::Original));
+    assert_eq!(image.usage(child(&image, lib, b"never.py")), Ok(Use::Listed));
+    assert_eq!(image.content(child(&image, lib, b"only-stat")), Ok(Content::Original));
+    assert_eq!(image.usage(child(&image, lib, b"only-stat")), Ok(Use::Touched));
+    assert_eq!(image.link_target(child(&image, lib, b"lib.so")), Ok(&b"../target/lib.so"[..]));
+    assert_eq!(image.content(at(&image, &rest.path("env/target/lib.so"))), Ok(Content::Held(b"library")));
+    assert_eq!(image.coverage(at(&image, &rest.path("env/share"))), Ok(Coverage::Uncovered));
+    assert_eq!(
+        image.coverage(at(&image, rest.top.parent().unwrap().as_os_str().as_bytes())),
+        Ok(Coverage::Uncovered)
+    );
+    assert_eq!(image.lookup(at(&image, &rest.path("env/empty")), b"x"), Ok(Lookup::Absent));
+    let original = fs::metadata(rest.top.join("env/lib/a.py")).unwrap();
+    let attributes = image.attributes(child(&image, lib, b"a.py")).unwrap();
+    assert_eq!((attributes.inode, attributes.device), (original.ino(), original.dev()));
+    assert_eq!(attributes.ctime.nanoseconds, original.ctime_nsec() as u32);
+
+    // Data lies in the order of first access.
+    let address = |path: &str| match image.content(at(&image, &rest.path(path))).unwrap() {
+        Content::Held(bytes) => bytes.as_ptr() as usize,
+        Content::Original => panic!("{path} is not held"),
+    };
+    let order = ["env/lib/b.py", "env/bin/tool", "env/target/lib.so", "env/lib/a.py"].map(address);
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn what_is_written_stays_the_original() {
+    let mut session = Session::new("nfs4");
+    for path in ["env/pyvenv.cfg", "env/lib/a.py", "env/var/log", "home/out.txt", "env/lib/__pycache__/a.pyc"]
+    {
+        session.file(path, b"content");
+    }
+    session.read("env/pyvenv.cfg");
+    session.read("env/lib/a.py");
+    session.miss("env/lib/__pycache__/a.pyc");
+    session.open("env/lib/__pycache__/a.pyc", O_CREATE_TO_WRITE);
+    session.open("env/var/log", O_CREATE_TO_WRITE);
+    session.open("home/out.txt", O_CREATE_TO_WRITE);
+    let (rest, packed) = session.pack();
+    assert_eq!(packed.roots.iter().map(|root| root.path.clone()).collect::<Vec<_>>(), [rest.path("env")]);
+    assert_eq!(packed.live.len(), 1);
+    assert_eq!(packed.live[0].path, rest.path("env/var"));
+    assert_eq!(packed.live[0].reason, "`log` was opened for writing");
+    assert_eq!(packed.outside.iter().map(|outside| outside.operations).sum::<u64>(), 2);
+    let image = rest.open();
+    let live: Vec<_> = image.index().live_directories().collect();
+    assert_eq!(live[0].nid, at(&image, &rest.path("env/var")));
+    assert_eq!(image.coverage(live[0].nid), Ok(Coverage::Uncovered));
+    let bytecode = at(&image, &rest.path("env/lib/__pycache__/a.pyc"));
+    assert_eq!(image.content(bytecode), Ok(Content::Held(b"content")));
+}
+
+#[test]
+fn what_appears_while_the_program_waits_is_live() {
+    let mut session = Session::new("lustre");
+    for path in ["env/x", "env/flags/ready", "env/sockets/a"] {
+        session.file(path, b"");
+    }
+    fs::remove_file(session.top.join("env/sockets/a")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        session.top.join("env/sockets/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    session.stat("env/x");
+    session.miss("env/flags/ready");
+    session.stat("env/flags/ready");
+    session.stat("env/sockets/pipe");
+    let (rest, packed) = session.pack();
+    let live: Vec<_> = packed.live.iter().map(|live| live.path.clone()).collect();
+    assert_eq!(live, [rest.path("env/flags"), rest.path("env/sockets")]);
+    assert_eq!(packed.live[0].reason, "`ready` was missing at first and appeared later");
+    rest.open();
+}
+
+#[test]
+fn large_directories_are_covered_in_part() {
+    let mut session = Session::new("lustre");
+    fs::create_dir(session.top.join("many")).unwrap();
+    for i in 0..20_001 {
+        fs::File::create(session.top.join(format!("many/{i}"))).unwrap();
+    }
+    session.stat("many/17");
+    session.miss("many/none");
+    let (rest, packed) = session.pack();
+    assert_eq!(packed.absences, 1);
+    let image = rest.open();
+    let many = at(&image, &rest.path("many"));
+    assert_eq!(image.coverage(many), Ok(Coverage::Partial));
+    assert!(matches!(image.lookup(many, b"17"), Ok(Lookup::Found(_))));
+    assert_eq!(image.lookup(many, b"none"), Ok(Lookup::Absent));
+    assert_eq!(image.lookup(many, b"18"), Ok(Lookup::Unknown));
+    assert_eq!(image.entries(many).unwrap().count(), 3);
+}
+
+#[test]
+fn secrets_and_private_files_are_left_out_and_named() {
+    let mut session = Session::new("lustre");
+    for (path, mode) in
+        [("env/a", 0o644), ("env/.ssh/config", 0o644), ("env/private", 0o640), ("env/key.pem", 0o644)]
+    {
+        session.file(path, b"-----BEGIN PRIVATE KEY-----");
+        fs::set_permissions(session.top.join(path), fs::Permissions::from_mode(mode)).unwrap();
+        session.read(path);
+    }
+    let options = Options { roots: Vec::new(), audience: Audience::Everyone };
+    let (rest, packed) = session.pack_with(&options);
+    let packed = packed.unwrap();
+    let left_out: Vec<_> = packed.left_out.iter().map(|left| (left.path.clone(), left.reason)).collect();
+    assert_eq!(
+        left_out,
+        [
+            (rest.path("env/.ssh/config"), "it lies in a directory of keys or credentials"),
+            (rest.path("env/key.pem"), "it holds a private key"),
+            (rest.path("env/private"), "not everybody may read it"),
+        ]
+    );
+    assert_eq!(packed.totals.held_files, 1);
+    let image = rest.open();
+    assert_eq!(image.content(at(&image, &rest.path("env/key.pem"))), Ok(Content::Original));
+    assert_eq!(fs::metadata(&rest.image).unwrap().mode() & 0o777, 0o644);
+}
+
+#[test]
+fn nothing_to_pack_says_why() {
+    let mut local = Session::new("ext4");
+    local.file("env/a", b"");
+    local.read("env/a");
+    let (rest, packed) = local.pack_with(&Options { roots: Vec::new(), audience: Audience::Owner });
+    assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Local })));
+    assert!(!rest.image.exists());
+
+    let mut changed = Session::new("lustre");
+    changed.file("out", b"");
+    changed.open("out", O_CREATE_TO_WRITE);
+    let (_, packed) = changed.pack_with(&Options { roots: Vec::new(), audience: Audience::Owner });
+    assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Changed })));
+
+    let mut given = Session::new("ext4");
+    given.file("env/a", b"here");
+    given.file("other/b", b"there");
+    given.read("env/a");
+    let roots = vec![given.top.join("env")];
+    let (rest, packed) = given.pack_with(&Options { roots, audience: Audience::Owner });
+    assert_eq!(packed.unwrap().roots[0].path, rest.path("env"));
+    assert_eq!(rest.open().content(at(&rest.open(), &rest.path("env/a"))), Ok(Content::Held(b"here")));
+}
+
+#[test]
+fn packing_twice_gives_the_same_bytes() {
+    let mut session = Session::new("lustre");
+    for i in 0..200 {
+        session.file(&format!("env/{}/{i}", i % 7), &vec![i as u8; i * 97]);
+        session.read(&format!("env/{}/{i}", i % 7));
+    }
+    let trace = session.scratch.path().join("t.qtrace");
+    let (rest, packed) = session.pack();
+    let first = fs::read(&rest.image).unwrap();
+    let options = Options { roots: Vec::new(), audience: Audience::Owner };
+    let again = pack(&Trace::open(&[trace]).unwrap(), &rest.image, &options, &mut |_| {}).unwrap();
+    assert_eq!(again, packed);
+    assert!(fs::read(&rest.image).unwrap() == first);
+}
