@@ -11,7 +11,7 @@ from pathlib import Path
 from . import measure, venv
 from .errors import RigError
 from .moosefs import POLICIES
-from .rig import MOST_NODES, Rig, status
+from .rig import MOST_NODES, Rig, describe
 from .state import DEFAULT_DIRECTORY, Directory
 
 _PACKAGES = (
@@ -25,7 +25,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         own, command = _split(list(arguments))
         options = _parser().parse_args(own)
-        return options.run(options, command)
+        status: int = options.run(options, command)
+        return status
     except RigError as error:
         print(f"rig: {error}", file=sys.stderr)
         if error.hint:
@@ -163,7 +164,7 @@ def _selected(rig: Rig, options: argparse.Namespace) -> list[int]:
 
 
 _up = _locked(lambda rig, options: rig.up(options.nodes, options.policy, options.latency), make=True)
-_down = _locked(lambda rig, options: rig.down())
+_down = _locked(lambda rig, _: rig.down())
 _latency = _locked(lambda rig, options: rig.set_latency(options.microseconds))
 _policy = _locked(lambda rig, options: rig.set_policy(_selected(rig, options), options.policy))
 _cold = _locked(lambda rig, options: rig.set_policy(_selected(rig, options), None))
@@ -172,7 +173,7 @@ _venv = _locked(lambda rig, options: venv.local_venv(rig) if options.local else 
 
 
 def _status(options: argparse.Namespace, _: list[str]) -> int:
-    print(status(_open(options)))
+    print(describe(_open(options)))
     return 0
 
 

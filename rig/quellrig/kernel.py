@@ -71,4 +71,4 @@ def open_tun(name: str) -> int:
 
 def namespace_inode(pid: int, kind: str) -> int:
     """Inode of a process's namespace; the number is reused when the namespace has gone."""
-    return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
+    return Path(f"/proc/{pid}/ns/{kind}").stat().st_ino

@@ -1,14 +1,18 @@
 """Commands on nodes: one that the rig becomes, or many between two readings of the counters."""
 
 import os
+import pwd
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .counters import Totals, change
 from .errors import RigError
+from .processes import TOKEN_VARIABLE
 from .rig import Rig
 
 # The shell's words for what cannot be run.
@@ -81,13 +85,44 @@ class Result:
 
 def become_command(rig: Rig, node: int, user: str | None, command: list[str]) -> NoReturn:
     """Replaces this process by a command on a node, so that status and signals are the command's own."""
-    environment = rig.enter(node, user)
+    environment = _enter(rig, node, user)
     try:
         os.execvpe(command[0], command, environment)
     except OSError as error:
         print(f"rig: cannot run `{command[0]}`: {error.strerror}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
+
+
+def _enter(rig: Rig, node: int, user: str | None) -> dict[str, str]:
+    """Moves this process into a node, as a user, and returns the environment for it."""
+    here = Path.cwd()
+    rig.enter(node)
+    try:
+        os.chdir(here)
+    except OSError:
+        os.chdir("/")
+    # Python ignores these, and a command would inherit that.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    environment = {**os.environ, TOKEN_VARIABLE: rig.require_started().token, "QUELL_RIG_NODE": str(node)}
+    return environment | (_become(user) if user else {})
+
+
+def _become(user: str) -> dict[str, str]:
+    """Drops to a user, by name or number, without further groups; returns the variables that go with it."""
+    try:
+        entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
+        uid, gid, name, home = entry.pw_uid, entry.pw_gid, entry.pw_name, entry.pw_dir
+    except KeyError:
+        if not user.isdigit():
+            raise RigError(f"there is no user `{user}`", "give a name or a number") from None
+        uid = gid = int(user)
+        name, home = user, "/"
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    return {"USER": name, "LOGNAME": name, "HOME": home}
 
 
 def measure(rig: Rig, nodes: list[int], processes: int, user: str | None, command: list[str]) -> Result:
@@ -127,7 +162,7 @@ def _run_all(rig: Rig, nodes: Iterable[int], user: str | None, command: list[str
     os.close(gate_out)
     start = time.monotonic()
     os.close(gate_in)
-    runs = []
+    runs: list[Run] = []
     while len(runs) < len(children):
         pid, status, usage = os.wait4(-1, 0)
         if pid in children:
@@ -152,7 +187,7 @@ def _wait_and_become(
         os.dup2(2, 1)
         os.read(gate_out, 1)
         become_command(rig, node, user, command)
-    except RigError as error:
+    except (RigError, OSError) as error:
         print(f"rig: {error}", file=sys.stderr)
     finally:
         sys.stderr.flush()
@@ -167,5 +202,5 @@ def table(rows: Mapping[str, Mapping[str, int]]) -> str:
     if len(rows) > 1:
         sums = [sum(row[name] for row in rows.values()) for name in names]
         lines.append(["all", *map(str, sums), str(sum(sum(row.values()) for row in rows.values()))])
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in lines)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)

@@ -62,6 +62,8 @@ OPERATIONS = (
     "mknod", "unlink", "rename", "link", "readdir", "open", "read", "write",
 )  # fmt: skip
 
+_KNOWN = "MooseFS 3.0.117 is known to work"
+
 _CHUNKSERVER_LIST = 500
 _SESSION_LIST = 508
 _SESSION_LIST_VERSION = 4
@@ -152,9 +154,10 @@ class Master:
         """Whether a chunkserver is connected and has told its space."""
         answer = self._ask(_CHUNKSERVER_LIST, b"")
         if len(answer) % _CHUNKSERVER_ENTRY.size:
-            raise RigError("the master's list of chunkservers has an unknown form", "MooseFS 3.0.117 is known to work")
+            raise RigError("the master's list of chunkservers has an unknown form", _KNOWN)
         return any(
-            not entry[0] & _CHUNKSERVER_DISCONNECTED and entry[11] > 0 for entry in _CHUNKSERVER_ENTRY.iter_unpack(answer)
+            not entry[0] & _CHUNKSERVER_DISCONNECTED and entry[11] > 0
+            for entry in _CHUNKSERVER_ENTRY.iter_unpack(answer)
         )
 
     def _ask(self, request: int, data: bytes) -> bytes:
@@ -168,7 +171,7 @@ class Master:
                 if kind == request + 1:
                     return answer
                 if kind != 0:  # 0 keeps the connection alive
-                    raise RigError(f"the master answers {kind} to request {request}", "MooseFS 3.0.117 is known to work")
+                    raise RigError(f"the master answers {kind} to request {request}", _KNOWN)
         except OSError as error:
             raise RigError(f"the master does not answer: {error}", "run `rig status`") from error
 
@@ -202,7 +205,7 @@ def _parse_sessions(data: bytes) -> Iterator[Session]:
             position += _SESSION_LIMITS
             values = struct.unpack_from(f">{2 * count}L", data, position)
             position += 8 * count
-            current, last = (dict(zip(names, half)) for half in (values[:count], values[count:]))
+            current, last = (dict(zip(names, half, strict=True)) for half in (values[:count], values[count:]))
             yield Session(number, f"{a}.{b}.{c}.{d}", current, last)
     except struct.error as error:
-        raise RigError("the master's list of sessions has an unknown form", "MooseFS 3.0.117 is known to work") from error
+        raise RigError("the master's list of sessions has an unknown form", _KNOWN) from error

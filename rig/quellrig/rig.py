@@ -4,10 +4,8 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import pwd
 import secrets
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +15,7 @@ from . import kernel, moosefs, processes, wire
 from .counters import Totals
 from .errors import RigError
 from .moosefs import MOUNT_POINT, Master
-from .processes import TOKEN_VARIABLE, Process
+from .processes import Process
 from .state import Directory, State, boot_id
 
 SERVER_ADDRESS = "10.71.0.1"
@@ -104,7 +102,9 @@ class Rig:
         state = self.require()
         for node in nodes:
             if not 1 <= node <= state.nodes:
-                raise RigError(f"there is no node {node}", f"nodes are 1 to {state.nodes}; `rig up --nodes N` makes more")
+                raise RigError(
+                    f"there is no node {node}", f"nodes are 1 to {state.nodes}; `rig up --nodes N` makes more"
+                )
 
     # ---- up
 
@@ -359,22 +359,9 @@ class Rig:
         self.directory.save_counters(totals.to_json())
         return totals
 
-    # ---- exec
-
-    def enter(self, node: int, user: str | None) -> dict[str, str]:
-        """Moves this process into a node, as a user, and returns the environment for it."""
-        state = self.require_started()
-        here = os.getcwd()
-        kernel.enter(state.processes[_holder(node)].pid)
-        try:
-            os.chdir(here)
-        except OSError:
-            os.chdir("/")
-        environment = {**os.environ, TOKEN_VARIABLE: state.token, "QUELL_RIG_NODE": str(node)}
-        # Python ignores these, and a command would inherit that.
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        return environment | (_become(user) if user else {})
+    def enter(self, node: int) -> None:
+        """Moves this process into a node."""
+        kernel.enter(self.require_started().processes[_holder(node)].pid)
 
     # ---- down
 
@@ -404,23 +391,7 @@ class Rig:
                 subprocess.run(command, capture_output=True)
 
 
-def _become(user: str) -> dict[str, str]:
-    """Drops to a user, by name or number, without further groups; returns the variables that go with it."""
-    try:
-        entry = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
-        uid, gid, name, home = entry.pw_uid, entry.pw_gid, entry.pw_name, entry.pw_dir
-    except KeyError:
-        if not user.isdigit():
-            raise RigError(f"there is no user `{user}`", "give a name or a number") from None
-        uid = gid = int(user)
-        name, home = user, "/"
-    os.setgroups([])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(uid, uid, uid)
-    return {"USER": name, "LOGNAME": name, "HOME": home}
-
-
-def status(rig: Rig) -> str:
+def describe(rig: Rig) -> str:
     """What is up, as one JSON object."""
     state = rig.state
     if state is None:

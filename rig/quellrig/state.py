@@ -7,13 +7,14 @@
     etc/ log/      configuration and logs of the daemons
     data/          the server's data
     venv/          the Python environment on the local disk
+
+Nothing else on the machine is written, but for the empty mount point.
 """
 
 import contextlib
 import dataclasses
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -113,17 +114,18 @@ class Directory:
 
     def _read(self, path: Path) -> dict[str, Any] | None:
         try:
-            return json.loads(path.read_text())
+            content: dict[str, Any] = json.loads(path.read_text())
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise RigError(f"`{path}` is damaged: {error}", "remove it, and end the processes it names") from error
+        return content
 
     def _write(self, path: Path, content: dict[str, Any]) -> None:
         temporary = path.with_suffix(".new")
         try:
             temporary.write_text(json.dumps(content, indent=1))
-            os.replace(temporary, path)
+            temporary.replace(path)
         except OSError as error:
             raise RigError(f"cannot write `{path}`: {error.strerror}", "see `df` for the state directory") from error
 

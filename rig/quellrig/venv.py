@@ -74,7 +74,7 @@ def fill(rig: Rig, name: str, source: Path) -> Path:
 
 
 def _tree_mebibytes(path: Path) -> int:
-    blocks = sum(os.lstat(os.path.join(top, name)).st_blocks for top, _, names in os.walk(path) for name in names)
+    blocks = sum(Path(top, name).lstat().st_blocks for top, _, names in os.walk(path) for name in names)
     return (blocks * 512 >> 20) + 1
 
 
@@ -97,9 +97,10 @@ def _on_server(rig: Rig, argv: list[str]) -> None:
 def _filled(rig: Rig) -> dict[str, str]:
     """Marks of the trees on the file system, by name; kept beside the server's data, which they describe."""
     try:
-        return json.loads((rig.directory.data / _FILLED).read_text())
+        marks: dict[str, str] = json.loads((rig.directory.data / _FILLED).read_text())
     except FileNotFoundError:
         return {}
+    return marks
 
 
 def _set_filled(rig: Rig, name: str, mark: str) -> None:

@@ -63,7 +63,8 @@ def set_latency(path: Path, microseconds: float) -> None:
 
 def status(path: Path) -> dict[str, Any]:
     """What the wire has counted."""
-    return json.loads(_ask(path, "status"))
+    answer: dict[str, Any] = json.loads(_ask(path, "status"))
+    return answer
 
 
 def _ask(path: Path, request: str, descriptors: list[int] | None = None) -> str:

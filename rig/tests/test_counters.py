@@ -2,6 +2,7 @@
 
 import struct
 import unittest
+from collections.abc import Sequence
 
 from quellrig.counters import Totals, change
 from quellrig.errors import RigError
@@ -16,7 +17,7 @@ def session(current: int, last: int, number: int = 7, address: str = "10.71.1.1"
     return Session(number, address, {"lookup": current}, {"lookup": last})
 
 
-def total(*readings: tuple[float, Session | None]) -> tuple[int, int]:
+def total(readings: Sequence[tuple[float, Session | None]]) -> tuple[int, int]:
     """Lookups of node 1 after the readings, and the gaps."""
     totals = Totals.from_json(None)
     for now, one in readings:
@@ -27,7 +28,7 @@ def total(*readings: tuple[float, Session | None]) -> tuple[int, int]:
 
 class TestTotals(unittest.TestCase):
     def test_by_case(self) -> None:
-        cases = {
+        cases: dict[str, tuple[Sequence[tuple[float, Session | None]], tuple[int, int]]] = {
             "first reading counts both hours": ([(NOON + 60, session(3, 4))], (7, 0)),
             "within an hour": ([(NOON + 60, session(3, 4)), (NOON + 70, session(10, 4))], (14, 0)),
             "idle": ([(NOON + 60, session(3, 4)), (NOON + 70, session(3, 4))], (7, 0)),
@@ -49,7 +50,7 @@ class TestTotals(unittest.TestCase):
         }
         for name, (readings, expected) in cases.items():
             with self.subTest(name):
-                self.assertEqual(total(*readings), expected)
+                self.assertEqual(total(readings), expected)
 
     def test_an_earlier_life_is_ignored(self) -> None:
         totals = Totals.from_json(None)

@@ -103,7 +103,8 @@ class TestPrivilegedRig(OwnRigCase):
 
     def totals(self, node: int) -> dict[str, int]:
         (one,) = json.loads(self.rig("counters", "--json", node).stdout)["nodes"]
-        return one["operations"]
+        counts: dict[str, int] = one["operations"]
+        return counts
 
     def test_privileged_nodes_share_files_and_nothing_else(self) -> None:
         self.on(1, f"echo shared > {MOUNT}/file; echo own > /dev/shm/file")
@@ -117,14 +118,14 @@ class TestPrivilegedRig(OwnRigCase):
         self.rig("exec", 1, "--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
         self.rig("exec", 1, "--", "/nonexistent/command", status=127)
         self.rig("exec", 1, "--", "/", status=126)
-        self.assertEqual(self.on(1, "pwd"), os.getcwd())
+        self.assertEqual(self.on(1, "pwd"), str(Path.cwd()))
 
     def test_privileged_ordinary_users_have_namespaces_and_fuse(self) -> None:
-        host = os.stat("/dev/fuse").st_mode
+        host = Path("/dev/fuse").stat().st_mode
         script = "id -u; id -G; true <> /dev/fuse && unshare --user --map-root-user --mount id -u"
         done = self.rig("exec", 1, "--user", NOBODY, "--", "sh", "-c", script)
         self.assertEqual(done.stdout.split(), [NOBODY, NOBODY, "0"])
-        self.assertEqual(os.stat("/dev/fuse").st_mode, host, "the host's device is as it was")
+        self.assertEqual(Path("/dev/fuse").stat().st_mode, host, "the host's device is as it was")
 
     def test_privileged_latency_is_never_less_than_asked_for(self) -> None:
         script = (
@@ -172,7 +173,12 @@ class TestPrivilegedRig(OwnRigCase):
         self.rig("latency", 0)
 
     def test_privileged_bad_arguments_are_one_line_and_a_hint(self) -> None:
-        for arguments in (["exec", "9", "--", "true"], ["exec", "1"], ["measure", "0", "--", "true"], ["fill", "a/b", "/"]):
+        for arguments in (
+            ["exec", "9", "--", "true"],
+            ["exec", "1"],
+            ["measure", "0", "--", "true"],
+            ["fill", "a/b", "/"],
+        ):
             with self.subTest(arguments):
                 lines = self.rig(*arguments, status=2).stderr.splitlines()
                 self.assertEqual([line.split(":")[0] for line in lines], ["rig", "hint"])
