@@ -96,6 +96,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn merging_equals_adding(a in proptest::collection::vec(any::<u64>(), 0..20),
                                  b in proptest::collection::vec(0u64..1 << 40, 0..20)) {
