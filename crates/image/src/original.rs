@@ -14,9 +14,10 @@ use thiserror::Error;
 use crate::erofs::xattr::is_expressible;
 use crate::model::{Attributes, Device, Kind, NamedValues, Timestamp};
 
-/// An original directory, open.
+/// An original directory, open as a place to look names up in: permission to list it is not needed for that.
 #[derive(Debug)]
 pub struct Original {
+    /// Opened with `O_PATH`.
     fd: OwnedFd,
     path: PathBuf,
 }
@@ -75,8 +76,10 @@ impl Original {
     /// The names in it without `.` and `..`, sorted.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, OriginalError> {
         let failed = |errno| failure("list", self.path.clone(), errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, ".", flags, Mode::empty()).map_err(failed)?;
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.fd).map_err(failed)? {
+        for entry in Dir::new(fd).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
@@ -93,6 +96,22 @@ impl Original {
         let stat = rustix::fs::statat(&self.fd, name, flags);
         let stat = stat.map_err(|errno| failure("stat", self.join(name), errno))?;
         attributes(&stat).ok_or_else(|| failure("stat", self.join(name), Errno::INVAL))
+    }
+
+    /// What `lstat` says of each of `names`, in their order, some at a time.
+    pub fn all_attributes(&self, names: &[Vec<u8>]) -> Vec<Result<Attributes, OriginalError>> {
+        let share = names.len().div_ceil(LANES).max(NAMES_PER_LANE);
+        if names.len() <= share {
+            return names.iter().map(|name| self.attributes(name)).collect();
+        }
+        std::thread::scope(|scope| {
+            let ask = |names: &[Vec<u8>]| names.iter().map(|name| self.attributes(name)).collect::<Vec<_>>();
+            let lanes: Vec<_> = names.chunks(share).map(|names| scope.spawn(move || ask(names))).collect();
+            let answers = lanes.into_iter().map(|lane| lane.join());
+            answers
+                .flat_map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
     }
 
     /// What the link `name` points to.
@@ -149,9 +168,15 @@ pub fn attributes_of(path: &Path) -> Result<Attributes, OriginalError> {
     attributes(&stat).ok_or_else(|| failure("stat", path.to_path_buf(), Errno::INVAL))
 }
 
-/// Flags to open a directory for listing.
+/// Flags to open a directory as a place to look names up in.
 const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Requests for attributes in flight at a time: enough to hide a network's round trip, too few to be a storm.
+const LANES: usize = 8;
+
+/// Names that a lane is worth starting for.
+const NAMES_PER_LANE: usize = 16;
 
 /// Most bytes of a list or value of extended attributes. Source: `XATTR_LIST_MAX`, `XATTR_SIZE_MAX` of Linux.
 const XATTR_MAX: usize = 65_536;

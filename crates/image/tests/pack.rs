@@ -407,3 +407,23 @@ fn packing_twice_gives_the_same_bytes() {
     assert_eq!(again, packed);
     assert!(fs::read(&rest.image).unwrap() == first);
 }
+
+#[test]
+fn directories_that_may_not_be_listed_are_passed_through() {
+    let mut session = Session::new("lustre");
+    for path in ["closed/env/a", "closed/other/b"] {
+        session.file(path, b"content");
+    }
+    // To root everything is allowed; an image for everybody takes what others may.
+    fs::set_permissions(session.top.join("closed"), fs::Permissions::from_mode(0o711)).unwrap();
+    session.read("closed/env/a");
+    session.miss("closed/none");
+    let (rest, packed) = session.pack_with(&Options { roots: Vec::new(), audience: Audience::Everyone });
+    assert!(packed.unwrap().left_out.is_empty());
+    let image = rest.open();
+    let closed = at(&image, &rest.path("closed"));
+    assert_eq!(image.coverage(closed), Ok(Coverage::Partial));
+    assert_eq!(image.lookup(closed, b"none"), Ok(Lookup::Absent));
+    assert_eq!(image.lookup(closed, b"other"), Ok(Lookup::Unknown));
+    assert_eq!(image.content(at(&image, &rest.path("closed/env/a"))), Ok(Content::Held(b"content")));
+}

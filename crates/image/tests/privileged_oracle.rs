@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use quell_image::original::Original;
-use quell_image::write::{Audience, write};
+use quell_image::write::{Audience, WriteError, write};
 use quell_image::{Attributes, Content, Image, Kind, Nid, Source, Timestamp, Tree};
 use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use support::{Mounted, at, child, directory, fsck, no_mounts, opened, plain, scratch, tree_of};
@@ -208,4 +208,29 @@ fn privileged_what_is_not_held_is_an_error_to_the_kernel() {
         }
     }
     assert_eq!(fs::read(mounted.path.join("held")).unwrap(), b"bytes");
+}
+
+#[test]
+fn privileged_a_full_file_system_is_named_and_left_clean() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped, because it needs root");
+        return;
+    }
+    let scratch = scratch();
+    let small = scratch.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let options = Some(c"size=256k");
+    if let Err(error) =
+        rustix::mount::mount("none", &small, "tmpfs", rustix::mount::MountFlags::empty(), options)
+    {
+        println!("skipped, because a tmpfs cannot be mounted: {error}");
+        return;
+    }
+    let _unmounted = Mounted { path: small.clone() };
+    let mut tree = Tree::new(directory()).unwrap();
+    let file = tree.add(tree.root(), b"file", plain(Kind::Regular, 1 << 20)).unwrap();
+    tree.hold(file, Source::Bytes(vec![1; 1 << 20])).unwrap();
+    let error = write(&tree, &small.join("image"), Audience::Owner, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, WriteError::NoSpace { needed, .. } if needed > 1 << 20), "{error}");
+    assert_eq!(fs::read_dir(&small).unwrap().count(), 0);
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -18,6 +19,12 @@ use crate::write::Audience;
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
 pub(crate) const PARTIAL_ABOVE: usize = 20_000;
+
+/// The permission of others to read a file or list a directory.
+const READ: u16 = 0o4;
+
+/// The permission of others to look names up in a directory.
+const EXECUTE: u16 = 0o1;
 
 /// What was read.
 #[derive(Debug)]
@@ -113,26 +120,16 @@ impl Gatherer<'_> {
         Ok(node)
     }
 
-    /// Takes over what a covered directory lists.
+    /// Takes over what a directory holds: all of it, or what the recordings asked for if it is too large or may
+    /// not be listed.
     fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
-        let names = place.original.names()?;
-        self.gathered.directories += 1;
-        if names.len() > PARTIAL_ABOVE {
-            self.gathered.tree.cover(place.node, Coverage::Partial)?;
-            for (name, child) in &seen.children {
-                let known = names.binary_search_by(|listed| listed[..].cmp(name)).is_ok();
-                if known {
-                    self.entry(place, name, Some(child))?;
-                } else {
-                    self.gathered.tree.absent(place.node, name)?;
-                }
-            }
-        } else {
-            self.gathered.tree.cover(place.node, Coverage::Complete)?;
-            for name in &names {
-                self.entry(place, name, seen.children.get(&name[..]))?;
-            }
+        match self.names(place) {
+            Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
+            Ok(_) => self.partial(place, seen)?,
+            Err(error) if error.is_forbidden() => self.partial(place, seen)?,
+            Err(error) => return Err(error.into()),
         }
+        self.gathered.directories += 1;
         let missed = seen.children.iter().filter(|(name, child)| {
             child.seen.missed && self.gathered.tree.child(place.node, name).is_none()
         });
@@ -142,12 +139,55 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, place: &Place<'_>, name: &[u8], seen: Option<&Forest>) -> Result<(), PackError> {
-        let attributes = match place.original.attributes(name) {
-            // It went away since the directory was listed: so it is absent, and the directory's time tells.
-            Err(error) if error.is_absence() => return Ok(()),
-            other => other?,
-        };
+    /// The names in a directory, if those who are to use the image may list it.
+    fn names(&self, place: &Place<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
+        if self.is_withheld(place.node, READ) {
+            let source = io::ErrorKind::PermissionDenied.into();
+            return Err(OriginalError { action: "list", path: as_path(place.path).into(), source });
+        }
+        place.original.names()
+    }
+
+    fn complete(&mut self, place: &Place<'_>, seen: &Forest, names: &[Vec<u8>]) -> Result<(), PackError> {
+        self.gathered.tree.cover(place.node, Coverage::Complete)?;
+        for (name, attributes) in names.iter().zip(place.original.all_attributes(names)) {
+            match attributes {
+                Ok(attributes) => self.entry(place, name, seen.children.get(&name[..]), attributes)?,
+                // It went away since the directory was listed: so it is absent, and the directory's time tells.
+                Err(error) if error.is_absence() => {}
+                Err(error) if error.is_forbidden() => return self.uncover(place),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+        self.gathered.tree.cover(place.node, Coverage::Partial)?;
+        for (name, child) in seen.children.iter().filter(|(_, child)| child.is_used()) {
+            match place.original.attributes(name) {
+                Ok(attributes) => self.entry(place, name, Some(child), attributes)?,
+                Err(error) if error.is_absence() => self.gathered.tree.absent(place.node, name)?,
+                Err(error) if error.is_forbidden() => return self.uncover(place),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up a directory in which names may not be looked up.
+    fn uncover(&mut self, place: &Place<'_>) -> Result<(), PackError> {
+        self.leave_out(place.path, "names in it may not be looked up");
+        Ok(self.gathered.tree.cover(place.node, Coverage::Uncovered)?)
+    }
+
+    fn entry(
+        &mut self,
+        place: &Place<'_>,
+        name: &[u8],
+        seen: Option<&Forest>,
+        attributes: Attributes,
+    ) -> Result<(), PackError> {
         let several = attributes.nlink > 1 && attributes.kind != Kind::Directory;
         let identity = (attributes.device, attributes.inode);
         let path = join(place.path, name);
@@ -174,7 +214,7 @@ impl Gatherer<'_> {
             Kind::Directory => self.directory(place, name, (&path, node), seen),
             Kind::Symlink => self.follow(place, name),
             Kind::Regular => {
-                self.hold(place, name, (path, node), seen, &attributes);
+                self.hold(place, name, (path, node), seen);
                 Ok(())
             }
             _ => Ok(()),
@@ -202,19 +242,24 @@ impl Gatherer<'_> {
         if is_live || !needed {
             return Ok(());
         }
-        if self.audience == Audience::Everyone && self.gathered.tree.attributes(node).permissions & 0o5 != 0o5
-        {
-            self.leave_out(path, "not everybody may list it");
+        if self.is_withheld(node, EXECUTE) {
+            self.leave_out(path, "not everybody may look names up in it");
             return Ok(());
         }
         match place.original.open_child(name) {
             Ok(original) => self.list(&Place { node, path, original: &original }, seen),
             Err(error) if error.is_forbidden() => {
-                self.leave_out(path, "it may not be listed");
+                self.leave_out(path, "it may not be opened");
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether an image for everybody must do without what others have no `permission` for.
+    fn is_withheld(&self, node: NodeId, permission: u16) -> bool {
+        let permissions = self.gathered.tree.attributes(node).permissions;
+        self.audience == Audience::Everyone && permissions & permission == 0
     }
 
     /// Notes where a link leads, so that what it means can be covered too.
@@ -232,18 +277,11 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    fn hold(
-        &mut self,
-        place: &Place<'_>,
-        name: &[u8],
-        (path, node): (Vec<u8>, NodeId),
-        seen: &Forest,
-        attributes: &Attributes,
-    ) {
+    fn hold(&mut self, place: &Place<'_>, name: &[u8], (path, node): (Vec<u8>, NodeId), seen: &Forest) {
         let Some(first_access) = seen.seen.read else { return };
         if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
             self.leave_out(&path, reason);
-        } else if self.audience == Audience::Everyone && attributes.permissions & 0o4 == 0 {
+        } else if self.is_withheld(node, READ) {
             self.leave_out(&path, "not everybody may read it");
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");

@@ -34,7 +34,7 @@ impl Output {
             .map_err(|errno| output.error("set the mode of", errno.into()))?;
         match rustix::fs::fallocate(&output.file, FallocateFlags::empty(), 0, bytes) {
             // Not every file system can reserve; then a full one shows when it is written to.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(output),
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => Ok(output),
             Err(errno) => Err(output.full(errno.into(), bytes)),
         }
     }
@@ -102,13 +102,16 @@ fn open(target: &Path) -> Result<(File, Option<PathBuf>), Errno> {
     let private = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory_of(target), flags | OFlags::TMPFILE, private) {
         Ok(file) => Ok((file.into(), None)),
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-            let name = hidden_name(target);
-            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, private)?;
-            Ok((file.into(), Some(name)))
-        }
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => open_named(target),
         Err(errno) => Err(errno),
     }
+}
+
+fn open_named(target: &Path) -> Result<(File, Option<PathBuf>), Errno> {
+    let name = hidden_name(target);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
+    let file = rustix::fs::open(&name, flags, Mode::RUSR | Mode::WUSR)?;
+    Ok((file.into(), Some(name)))
 }
 
 /// A name beside `target` that no other process uses at the same time on this node.
@@ -128,4 +131,49 @@ fn directory_of(target: &Path) -> &Path {
 
 fn io_error(action: &'static str, path: &Path, source: io::Error) -> WriteError {
     WriteError::Output { action, path: path.to_path_buf(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_named_file_is_published_or_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("image");
+        let create = || {
+            let (file, temporary) = open_named(&target).unwrap();
+            Output { target: target.clone(), file, temporary }
+        };
+        let mut output = create();
+        output.append(b"half", 8).unwrap();
+        assert_eq!(names(directory.path()).len(), 1);
+        drop(output);
+        assert_eq!(names(directory.path()), [""; 0]);
+        let mut output = create();
+        output.append(b"whole", 5).unwrap();
+        output.publish().unwrap();
+        assert_eq!(names(directory.path()), ["image"]);
+        assert_eq!(std::fs::read(&target).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn an_unnamed_file_is_published_over_an_older_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("image");
+        std::fs::write(&target, "older").unwrap();
+        let mut output = Output::create(&target, Audience::Owner, 5).unwrap();
+        output.append(b"newer", 5).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"older");
+        output.publish().unwrap();
+        assert_eq!(names(directory.path()), ["image"]);
+        assert_eq!(std::fs::read(&target).unwrap(), b"newer");
+    }
 }
