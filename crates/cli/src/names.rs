@@ -5,7 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Programs whose first plain argument is what runs.
-const INTERPRETERS: &[&str] = &["python", "perl", "ruby", "julia", "Rscript", "node", "bash", "sh", "tclsh", "lua", "java"];
+const INTERPRETERS: &[&str] =
+    &["python", "perl", "ruby", "julia", "Rscript", "node", "bash", "sh", "tclsh", "lua", "java"];
 
 /// The trace of a command: after the script when an interpreter runs one, else after the program.
 pub(crate) fn trace(command: &[OsString]) -> PathBuf {
@@ -13,7 +14,8 @@ pub(crate) fn trace(command: &[OsString]) -> PathBuf {
     let interpreter = stem(program);
     let plain = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let script = INTERPRETERS.contains(&plain).then(|| command.get(1)).flatten();
-    let named = script.filter(|script| !script.as_encoded_bytes().starts_with(b"-")).map(|script| stem(script));
+    let named =
+        script.filter(|script| !script.as_encoded_bytes().starts_with(b"-")).map(|script| stem(script));
     PathBuf::from(format!("{}.qtrace", named.unwrap_or(interpreter)))
 }
 
@@ -28,6 +30,15 @@ pub(crate) fn of_rank(trace: &Path, rank: Option<RankId>) -> PathBuf {
 /// The image of a trace.
 pub(crate) fn image(trace: &Path) -> PathBuf {
     PathBuf::from(trace.file_name().unwrap_or(OsStr::new("quell"))).with_extension("qimg")
+}
+
+/// A word as it can be typed in a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 fn stem(path: &OsStr) -> String {
@@ -49,6 +60,15 @@ mod tests {
         ] {
             let command: Vec<OsString> = command.iter().map(OsString::from).collect();
             assert_eq!(trace(&command), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_only_where_a_shell_needs_it() {
+        for (word, expected) in
+            [("a/b.c", "a/b.c"), ("", "''"), ("import x", "'import x'"), ("it's", r"'it'\''s'")]
+        {
+            assert_eq!(quoted(word), expected);
         }
     }
 

@@ -29,7 +29,9 @@ impl Printer {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-            outcome => outcome.map_err(|error| Failure::new(error).context("cannot write to standard output")),
+            outcome => {
+                outcome.map_err(|error| Failure::new(error).context("cannot write to standard output"))
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use quell_trace::{Trace, TraceError};
 use std::path::PathBuf;
 
 /// Opens recordings as one trace.
-pub(crate) fn open(directories: &[PathBuf]) -> Result<Trace, Failure> {
+pub(crate) fn open<P: AsRef<std::path::Path>>(directories: &[P]) -> Result<Trace, Failure> {
     Trace::open(directories).map_err(explain)
 }
 

@@ -1,0 +1,127 @@
+//! `quell pack`.
+
+use super::traces;
+use crate::failure::Failure;
+use crate::flags::Pack;
+use crate::names;
+use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressStyle};
+use quell_image::pack::{Options, PackError, Packed, Progress};
+use quell_image::write::Audience;
+use quell_trace::path::escape;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// At most this many rows of a list; the rest are counted.
+const ROWS: usize = 10;
+
+pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
+    let trace = traces::open(&flags.traces)?;
+    let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
+    if target.exists() && !flags.force {
+        let exists = Failure::message(format!("`{}` exists already", target.display()));
+        return Err(exists.hint("`--force` replaces it, `-o IMG` writes elsewhere"));
+    }
+    let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
+    let options = Options { roots: flags.roots.clone(), audience };
+    let bar = progress_bar(printer);
+    let packed = quell_image::pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let packed = packed.map_err(explain)?;
+    printer.data(&describe(&packed, &target))?;
+    let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
+    printer.talk(&format!(
+        "next: quell run {} -- {}",
+        target.display(),
+        command.collect::<Vec<_>>().join(" ")
+    ));
+    Ok(0)
+}
+
+fn progress_bar(printer: &Printer) -> ProgressBar {
+    match printer.draws_progress() {
+        true => ProgressBar::new(0),
+        false => ProgressBar::hidden(),
+    }
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    match progress {
+        Progress::Listing { directories, entries } => {
+            bar.set_style(style("{spinner} listing: {msg}"));
+            bar.set_message(format!("{directories} directories, {entries} entries"));
+            bar.tick();
+        }
+        Progress::Writing(written) => {
+            bar.set_style(style("{wide_bar} {bytes}/{total_bytes} {eta}"));
+            bar.set_length(written.total);
+            bar.set_position(written.done);
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// What was packed, what stays outside, and why.
+fn describe(packed: &Packed, target: &Path) -> String {
+    let mut text = String::new();
+    let totals = &packed.totals;
+    // Writing to a string cannot fail.
+    _ = writeln!(
+        text,
+        "{}: {} with {} files of {}, {} names in {} directories, {} absences",
+        target.display(),
+        size(packed.written.bytes),
+        totals.held_files,
+        size(totals.content_bytes),
+        totals.nodes,
+        packed.directories,
+        packed.absences,
+    );
+    let reasons = |list: &[quell_image::pack::Chosen]| -> Vec<String> {
+        list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()
+    };
+    list(&mut text, "packed below", &reasons(&packed.roots));
+    list(&mut text, "stays the original", &reasons(&packed.live));
+    let left_out = packed.left_out.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason));
+    list(&mut text, "left out", &left_out.collect::<Vec<_>>());
+    let outside = packed.outside.iter().map(|outside| {
+        let cure = outside.cure.map(|cure| format!("  ({cure})")).unwrap_or_default();
+        format!("{:>7} operations  {}{cure}", outside.operations, escape(&outside.directory))
+    });
+    list(&mut text, "still asked of the network file system", &outside.collect::<Vec<_>>());
+    text
+}
+
+fn list(text: &mut String, title: &str, rows: &[String]) {
+    if rows.is_empty() {
+        return;
+    }
+    _ = writeln!(text, "\n{title}:");
+    rows.iter().take(ROWS).for_each(|row| _ = writeln!(text, "  {row}"));
+    if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {
+        _ = writeln!(text, "  and {more} more");
+    }
+}
+
+/// Bytes in the largest unit that leaves a digit before the point.
+fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+fn explain(error: PackError) -> Failure {
+    let hint = match &error {
+        PackError::Nothing { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
+        PackError::Root { .. } => Some("`--root` takes a directory that exists"),
+        PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),
+        PackError::Original(_) => Some("pack on a node that sees the files as the recording did"),
+        _ => None,
+    };
+    let failure = Failure::new(error).context("cannot pack");
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

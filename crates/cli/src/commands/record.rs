@@ -1,0 +1,182 @@
+//! `quell record`.
+
+use super::{plain, run, traces};
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
+use crate::flags::{self, Arguments, Record};
+use crate::printer::Printer;
+use crate::{host, names};
+use clap::Parser as _;
+use quell_record::{RecordError, Recorded, Recording};
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::{Completeness, Header, Launcher, RankId, RecorderFacts, TraceError};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
+    let launcher = host::launcher();
+    if flags.disable || !records(&flags, launcher.as_ref()) {
+        return Err(plain::exec(&flags.command));
+    }
+    if let Some(inner) = wrapped_run(&flags.command) {
+        return record_inside(flags, inner, printer);
+    }
+    let directory = directory(&flags, launcher.as_ref());
+    make_way(&directory, flags.force)?;
+    let request = Recording {
+        header: header(&flags.command, launcher.as_ref()),
+        command: flags.command,
+        environment: std::env::vars_os().collect(),
+        directory,
+    };
+    let recorded = quell_record::record(&request).map_err(explain)?;
+    if launcher.is_none_or(|launcher| launcher.rank == RankId(0)) {
+        say(&recorded, &request.directory, printer);
+    }
+    Ok(u8::try_from(recorded.exit.shell_status()).unwrap_or(OURS))
+}
+
+/// Whether this rank records: those asked for, else rank 0 and one sample.
+fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
+    match (launcher, &flags.ranks) {
+        (None, _) => true,
+        (Some(launcher), Some(ranks)) => ranks.contains(&launcher.rank.0),
+        (Some(launcher), None) => launcher.records_by_default(),
+    }
+}
+
+fn directory(flags: &Record, launcher: Option<&Launcher>) -> PathBuf {
+    let named = flags.output.clone().unwrap_or_else(|| names::trace(&flags.command));
+    names::of_rank(&named, launcher.map(|launcher| launcher.rank))
+}
+
+/// Removes an earlier trace when that was asked for; anything else that is in the way stays.
+fn make_way(directory: &Path, force: bool) -> Result<(), Failure> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    let exists = || traces::explain(TraceError::Exists { path: directory.to_owned() }).status(OURS);
+    if !force {
+        return Err(exists());
+    }
+    if !directory.join("header.json").is_file() {
+        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
+        return Err(no_trace.hint("`-o DIR` writes elsewhere").status(OURS));
+    }
+    std::fs::remove_dir_all(directory).map_err(|error| {
+        Failure::new(error).context(format!("cannot replace `{}`", directory.display())).status(OURS)
+    })
+}
+
+/// `quell record -- quell run IMG -- CMD` means the program, not quell: the parsed inner command.
+fn wrapped_run(command: &[OsString]) -> Option<flags::Run> {
+    let program = Path::new(command.first()?).file_name()?;
+    if program != "quell" {
+        return None;
+    }
+    match Arguments::try_parse_from(command).ok()?.command {
+        flags::Command::Run(inner) if !inner.disable => Some(inner),
+        _ => None,
+    }
+}
+
+/// Records inside the namespace: the server must not be traced, because the tracer waits for what it answers.
+fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Result<u8, Failure> {
+    let ourselves = std::env::current_exe().map_err(|error| Failure::new(error).status(OURS))?;
+    let mut output = flags.output.unwrap_or_else(|| names::trace(&inner.command));
+    output = std::path::absolute(&output).unwrap_or(output);
+    let mut command = vec![ourselves.into_os_string(), "record".into(), "--output".into(), output.into()];
+    command.extend(flags.force.then(|| OsString::from("--force")));
+    command.push("--".into());
+    command.extend(inner.command);
+    run::run(&flags::Run { command, ..inner }, printer)
+}
+
+fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
+    let escape = |word: &OsString| quell_trace::path::escape(word.as_encoded_bytes());
+    let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
+    Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        completeness: Completeness::Partial,
+        command: command.iter().map(escape).collect(),
+        working_directory: escape(&working_directory),
+        exit: None,
+        began: host::now(),
+        seconds: None,
+        recorder: RecorderFacts {
+            engine: quell_record::ENGINE.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            events: 0,
+            lost: 0,
+            notes: Vec::new(),
+        },
+        host: host::name(),
+        kernel: host::kernel(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        user: rustix::process::geteuid().as_raw(),
+        rank: launcher.map(|launcher| launcher.rank),
+        ranks: launcher.and_then(|launcher| launcher.ranks),
+        node: launcher.and_then(|launcher| launcher.node),
+        job: launcher.and_then(|launcher| launcher.job.clone()),
+    }
+}
+
+/// One line on what was recorded, what is missing in it, and the next step.
+fn say(recorded: &Recorded, directory: &Path, printer: &Printer) {
+    let recorder = &recorded.header.recorder;
+    let name = directory.display();
+    if let Some(problem) = &recorded.problem {
+        printer.warn(&format!("the trace is partial: {:#}", anyhow::anyhow!("{problem}")));
+    }
+    if recorder.lost > 0 {
+        printer.warn(&format!(
+            "{} calls happened and are not in the trace: {}",
+            recorder.lost,
+            recorder.notes.join("; ")
+        ));
+    }
+    printer.talk(&format!("recorded {} calls in `{name}`; next: quell report {name}", recorder.events));
+    let written = byte_code_written(directory);
+    if written > 0 {
+        printer.hint(&format!(
+            "this run wrote {written} Python byte-code files, which later runs only read: record once more, with --force"
+        ));
+    }
+}
+
+/// How many `.pyc` files the run wrote: Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
+fn byte_code_written(directory: &Path) -> usize {
+    let Ok(recording) = quell_trace::Recording::open(directory) else { return 0 };
+    let aside = |path: &[u8]| {
+        let number = path.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+        let stem = path.strip_suffix(number).unwrap_or_default();
+        stem.ends_with(b".pyc.")
+            && !number.is_empty()
+            && number.iter().all(u8::is_ascii_digit)
+            && path[0] == b'/'
+    };
+    recording.paths.iter().filter(|(_, path)| aside(path)).count()
+}
+
+fn explain(error: RecordError) -> Failure {
+    let (status, hint) = match &error {
+        RecordError::NotFound { .. } => (NOT_FOUND, None),
+        RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, None),
+        RecordError::Barred { .. } => (
+            OURS,
+            Some(
+                "record on a node that allows it, or use a log: `strace -f -o LOG CMD` needs the same right",
+            ),
+        ),
+        RecordError::Trace(TraceError::Exists { .. }) => {
+            (OURS, Some("`--force` replaces it, `-o DIR` writes elsewhere"))
+        }
+        RecordError::Trace(_) => (OURS, Some("`-o DIR` writes the trace elsewhere")),
+        RecordError::ZeroByte { .. } | RecordError::Start { .. } => (OURS, None),
+    };
+    let failure = Failure::new(error).status(status);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

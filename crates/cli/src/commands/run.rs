@@ -1,0 +1,118 @@
+//! `quell run`.
+
+use super::plain;
+use crate::failure::{Failure, OURS};
+use crate::flags::{Check, Run};
+use crate::host;
+use crate::printer::Printer;
+use quell_mount::{ImageError, RunError, RunRequest, Trust};
+use quell_trace::{Launcher, RankId};
+use std::convert::Infallible;
+use std::time::Instant;
+
+/// At most this many changes are named; the rest are counted.
+const NAMED_CHANGES: usize = 10;
+
+pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
+    if flags.disable {
+        return Err(plain::exec(&flags.command));
+    }
+    if is_recorded() {
+        let failure =
+            Failure::message("`quell run` cannot start inside a recording: its server would be recorded too");
+        return Err(failure.hint("quell run IMG -- quell record -o T -- CMD").status(OURS));
+    }
+    let launcher = host::launcher();
+    warn_of_launchers(flags, launcher.as_ref(), printer);
+    let began = Instant::now();
+    let request = RunRequest {
+        image: flags.image.clone(),
+        command: flags.command.clone(),
+        job: launcher.as_ref().and_then(|launcher| launcher.job.clone()).unwrap_or_default(),
+        check: check(flags.check, launcher.as_ref()),
+        stats: flags.stats.clone(),
+        trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
+        began,
+    };
+    let error = match quell_mount::run(&request) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    match &error {
+        RunError::Unavailable(reason) if !flags.require => {
+            if is_first(launcher.as_ref()) {
+                printer.warn(&format!("the image is not used and the command runs plain: {reason}"));
+                reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
+            }
+            Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
+        }
+        _ => Err(explain(error)),
+    }
+}
+
+/// Whether this is the rank that speaks and checks for the job.
+fn is_first(launcher: Option<&Launcher>) -> bool {
+    launcher.is_none_or(|launcher| launcher.rank == RankId(0))
+}
+
+fn check(wanted: Check, launcher: Option<&Launcher>) -> quell_mount::Check {
+    match wanted {
+        Check::First if is_first(launcher) => {
+            quell_mount::Check::Sources { parallelism: quell_mount::check::DEFAULT_PARALLELISM }
+        }
+        Check::First | Check::None => quell_mount::Check::Nothing,
+    }
+}
+
+/// Ranks that a launcher starts elsewhere do not inherit the namespace.
+fn warn_of_launchers(flags: &Run, launcher: Option<&Launcher>, printer: &Printer) {
+    const LAUNCHERS: [&str; 8] =
+        ["srun", "mpirun", "mpiexec", "orterun", "prterun", "aprun", "jsrun", "flux"];
+    let program = flags.command.first().map(std::path::Path::new).and_then(|program| program.file_name());
+    let Some(name) = program.and_then(|name| name.to_str()).filter(|name| LAUNCHERS.contains(name)) else {
+        return;
+    };
+    if launcher.is_none() {
+        let image = flags.image.display();
+        printer.warn(&format!("`{name}` starts ranks outside of the image's namespace"));
+        printer.hint(&format!("{name} ... quell run {image} -- CMD"));
+    }
+}
+
+/// Whether a recorder of ours traces this process: it waits for answers of the server that it would have stopped.
+fn is_recorded() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or("0").trim();
+    tracer != "0"
+        && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
+}
+
+fn explain(error: RunError) -> Failure {
+    let status = error.exit_status();
+    let hints = match &error {
+        RunError::Stale { changes } => {
+            let named = changes
+                .iter()
+                .take(NAMED_CHANGES)
+                .map(|change| format!("{}: {}", change.path.display(), change.difference));
+            let more = changes.len().saturating_sub(NAMED_CHANGES);
+            let more = (more > 0).then(|| format!("and {more} more"));
+            named
+                .chain(more)
+                .chain(["record and pack again, or `--check none` to run with the image as it is".into()])
+                .collect()
+        }
+        RunError::Image { source: ImageError::Untrusted { .. }, .. } => {
+            vec!["`--trust` uses it; whoever can write it decides what you run".to_owned()]
+        }
+        RunError::Image { .. } => vec!["`quell pack TRACE -o IMG` makes an image".to_owned()],
+        RunError::Unavailable(reason) => {
+            reason.setting().iter().map(|setting| format!("look at {setting}")).collect()
+        }
+        _ => Vec::new(),
+    };
+    hints.into_iter().fold(Failure::new(error).status(status), Failure::hint)
+}
+
+/// The type of what `quell_mount::run` returns when it succeeds: it does not return.
+const _: fn(&RunRequest) -> Result<Infallible, RunError> = quell_mount::run;
