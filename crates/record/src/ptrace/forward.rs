@@ -2,7 +2,8 @@
 //!
 //! A key on the terminal, and a signal to the whole process group, reach the command without help. A signal that
 //! somebody sends to the recorder alone is sent on. The two are told apart by the sender: what comes from the kernel
-//! is not sent on, and what was sent on but had reached the command directly, too, is delivered once.
+//! is not sent on, and what was sent on but had reached the command directly, too, is delivered once. (A command
+//! that takes signals from the queue, by `sigwait(3)`, takes such a signal twice: the kernel does not report those.)
 //!
 //! Signals that stop are the other way round: when the command stops for the terminal, the recorder stops as well,
 //! so that the shell sees its job stop.

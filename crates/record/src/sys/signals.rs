@@ -92,7 +92,7 @@ pub(crate) fn send(process: Pid, signal: i32) -> io::Result<()> {
 /// Sends a signal to one thread of this process.
 pub(crate) fn wake<T>(thread: &std::thread::JoinHandle<T>, signal: i32) {
     // SAFETY: the handle keeps the thread's number valid until it is joined.
-    unsafe { libc::pthread_kill(thread.as_pthread_t(), signal) };
+    unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, signal) };
 }
 
 /// Ignores a signal while it lives, then puts back what was there.

@@ -1,0 +1,239 @@
+//! What the tests of the recorder share: fixtures, fresh directories, recordings, and strace as the oracle.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+pub(crate) mod strace;
+
+use quell_trace::{Call, Outcome, Recording};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{LazyLock, Mutex};
+
+/// A call as both recorders see it: name, paths, and the errno's name or `?` for one that did not return.
+pub(crate) type Seen = (String, Vec<Option<Vec<u8>>>, Option<String>);
+
+/// The calls of each thread, in order.
+pub(crate) type Threads = BTreeMap<i32, Vec<Seen>>;
+
+/// The recorder: the crate's example, which `cargo test` builds beside the tests.
+pub(crate) fn recorder() -> PathBuf {
+    let here = std::env::current_exe().expect("a test is a program");
+    let path = here.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").join("examples/record");
+    assert!(path.exists(), "`{}` is missing: `cargo build -p quell-record --example record`", path.display());
+    path
+}
+
+/// Builds the fixture of this name and gives the program.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    static BUILT: LazyLock<Mutex<BTreeMap<String, PathBuf>>> = LazyLock::new(Mutex::default);
+    let mut built = BUILT.lock().unwrap();
+    built.entry(name.to_owned()).or_insert_with(|| build(name)).clone()
+}
+
+fn build(name: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fixtures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join(name);
+    let mut command = if name == "go" {
+        let mut go = Command::new("go");
+        go.args(["build", "-o"]).arg(&program).arg(".").current_dir(sources.join("go"));
+        go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod");
+        go
+    } else {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(sources.join(format!("{name}.c")));
+        compiler.args(match name {
+            "static" => &["-static"][..],
+            "foreign" => &["-static", "-no-pie"],
+            _ => &[],
+        });
+        compiler
+    };
+    assert!(command.status().expect("a compiler is installed").success(), "{name} compiles");
+    program
+}
+
+/// A command in a directory of its own, which is empty at the begin of each run and has the same name in all.
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    command: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+/// A recording and what the command said.
+pub(crate) struct Run {
+    pub(crate) output: Output,
+    pub(crate) recording: Recording,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new<S: AsRef<str>>(command: &[S]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let command = command.iter().map(|word| word.as_ref().to_owned()).collect();
+        Self { folder, command, environment: Vec::new() }
+    }
+
+    pub(crate) fn fixture(name: &str) -> Self {
+        Self::new(&[fixture(name).to_str().unwrap()])
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// The directory that the command works in.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// `before`, then the command, in a fresh directory.
+    pub(crate) fn run_under(&self, before: &[&str]) -> Output {
+        let work = self.directory();
+        if work.exists() {
+            std::fs::remove_dir_all(&work).unwrap();
+        }
+        std::fs::create_dir(&work).unwrap();
+        let words: Vec<&str> =
+            before.iter().copied().chain(self.command.iter().map(String::as_str)).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&work).stdin(std::process::Stdio::null());
+        command.env("PYTHONHASHSEED", "0");
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        command.output().unwrap()
+    }
+
+    pub(crate) fn run_plain(&self) -> Output {
+        self.run_under(&[])
+    }
+
+    pub(crate) fn record(&self) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("t.qtrace");
+        let output = self.run_under(&[recorder().to_str().unwrap(), trace.to_str().unwrap()]);
+        let recording = Recording::open(&trace)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        Run { output, recording, _folder: folder }
+    }
+
+    pub(crate) fn strace(&self) -> Threads {
+        let log = self.folder.path().join("strace.log");
+        let set = Call::ALL.iter().map(|call| format!("?{}", call.name())).collect::<Vec<_>>().join(",");
+        let trace = format!("trace={set}");
+        self.run_under(&[
+            "strace",
+            "-f",
+            "-xx",
+            "-e",
+            "signal=none",
+            "-e",
+            &trace,
+            "-o",
+            log.to_str().unwrap(),
+        ]);
+        strace::parse(&std::fs::read(&log).unwrap())
+    }
+}
+
+impl Run {
+    /// The calls of each thread.
+    pub(crate) fn threads(&self) -> Threads {
+        let mut threads = Threads::new();
+        self.recording
+            .for_each_event(|event| {
+                let path =
+                    |id: Option<quell_trace::PathId>| id.map(|id| self.recording.paths.bytes(id).to_vec());
+                let paths = match strace::path_arguments(event.call.name()).len() {
+                    0 => vec![],
+                    1 => vec![path(event.path)],
+                    _ => vec![path(event.path), path(event.path2)],
+                };
+                let errno = match event.outcome {
+                    Outcome::Success(_) => None,
+                    Outcome::Failure(errno) => Some(strace::errno_name(&errno.name())),
+                    Outcome::Unfinished => Some("?".to_owned()),
+                };
+                let seen = (event.call.name().to_owned(), paths, errno);
+                threads.entry(event.thread.0 as i32).or_default().push(seen);
+            })
+            .unwrap();
+        threads
+    }
+
+    /// How often a call was made with this path.
+    pub(crate) fn count(&self, call: Call, path: &str) -> usize {
+        let mut count = 0;
+        let wanted = self.recording.paths.find(path.as_bytes());
+        self.recording
+            .for_each_event(|event| count += usize::from(event.call == call && event.path == wanted))
+            .unwrap();
+        if wanted.is_some() { count } else { 0 }
+    }
+}
+
+/// The sequences of all threads, whoever they belong to, without names made by chance. Shape: sorted.
+pub(crate) fn sequences(mut threads: Threads) -> Vec<Vec<Seen>> {
+    for path in threads.values_mut().flatten().flat_map(|(_, paths, _)| paths).flatten() {
+        if path.starts_with(b"/tmp/tcl_") {
+            path.truncate(b"/tmp/tcl_".len());
+        }
+    }
+    let mut sequences: Vec<_> = threads.into_values().filter(|calls| !calls.is_empty()).collect();
+    sequences.sort();
+    sequences
+}
+
+/// How often each call was made and how often it failed.
+pub(crate) fn counts(threads: &Threads) -> BTreeMap<String, (usize, usize)> {
+    let mut counts = BTreeMap::new();
+    for (name, _, errno) in threads.values().flatten() {
+        let count: &mut (usize, usize) = counts.entry(name.clone()).or_default();
+        count.0 += 1;
+        count.1 += usize::from(errno.as_deref().is_some_and(|errno| errno != "?"));
+    }
+    counts
+}
+
+/// Asserts equality of sequences, and shows the first difference rather than everything.
+pub(crate) fn assert_same(what: &str, ours: Vec<Vec<Seen>>, theirs: Vec<Vec<Seen>>) {
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        for (position, pair) in ours.iter().zip(theirs).enumerate() {
+            assert_eq!(
+                show(pair.0),
+                show(pair.1),
+                "{what}: thread {index}, call {position} (ours, strace's)"
+            );
+        }
+        let rest = |calls: &[Seen], from: usize| calls.iter().skip(from).map(show).collect::<Vec<_>>();
+        let shorter = ours.len().min(theirs.len());
+        assert_eq!(rest(ours, shorter), rest(theirs, shorter), "{what}: thread {index}, the rest");
+    }
+    assert_eq!(ours.len(), theirs.len(), "{what}: threads");
+}
+
+fn show((name, paths, errno): &Seen) -> String {
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| {
+            path.as_ref().map_or("NULL".to_owned(), |path| String::from_utf8_lossy(path).into_owned())
+        })
+        .collect();
+    format!("{name}({}) {}", paths.join(", "), errno.as_deref().unwrap_or(""))
+}
+
+/// Whether this machine lets the test trace; says why not.
+pub(crate) fn may_trace() -> bool {
+    let allowed = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    match allowed {
+        Ok(status) if status.success() => true,
+        _ => {
+            println!("skipped, because strace cannot trace here");
+            false
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads the log of `strace -f -xx`: the oracle of the recorder's tests.
+
+use super::{Seen, Threads};
+use std::collections::HashMap;
+
+/// Parses a log. Calls that were interrupted by other threads' lines are put together again.
+pub(crate) fn parse(log: &[u8]) -> Threads {
+    let mut threads = Threads::new();
+    let mut begun: HashMap<i32, String> = HashMap::new();
+    for line in log.split(|&byte| byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let Some((pid, rest)) = line.split_once(' ') else { continue };
+        let Ok(pid) = pid.parse::<i32>() else { continue };
+        let rest = rest.trim_start();
+        if rest.starts_with("+++") {
+            // The thread ended in its call.
+            if let Some(call) = begun.remove(&pid) {
+                put(&mut threads, pid, &format!("{call}) = ?"));
+            }
+            if let Some(new) = rest.strip_prefix("+++ superseded by execve in pid ") {
+                let old: i32 = new.trim_end_matches(" +++").parse().unwrap();
+                let call = begun.remove(&old);
+                begun.extend(call.map(|call| (pid, call)));
+                let calls = threads.remove(&old).unwrap_or_default();
+                let replaced = threads.insert(pid, calls).unwrap_or_default();
+                threads.insert(-pid, replaced);
+            }
+        } else if let Some(rest) = rest.strip_prefix("<... ") {
+            let rest = rest.split_once(" resumed>").map_or("", |(_, rest)| rest);
+            let whole = begun.remove(&pid).unwrap_or_default() + rest;
+            unfinished_or_put(&mut threads, &mut begun, pid, &whole);
+        } else if !rest.starts_with("---") && !rest.starts_with("???") {
+            unfinished_or_put(&mut threads, &mut begun, pid, rest);
+        }
+    }
+    threads
+}
+
+fn unfinished_or_put(threads: &mut Threads, begun: &mut HashMap<i32, String>, pid: i32, text: &str) {
+    // `execve` in another thread than the first goes on under another number.
+    let text = match text.split_once("<pid changed to ") {
+        Some((begin, _)) => &format!("{begin}<unfinished ...>"),
+        None => text,
+    };
+    match text.split_once("<unfinished ...>") {
+        Some((begin, end)) if !end.contains(" = ") => _ = begun.insert(pid, begin.trim_end().to_owned()),
+        _ => put(threads, pid, &text.replace(" <unfinished ...>", "")),
+    }
+}
+
+fn put(threads: &mut Threads, pid: i32, line: &str) {
+    if let Some(seen) = call(line) {
+        threads.entry(pid).or_default().push(seen);
+    }
+}
+
+/// `name(arguments) = result`; `None` for memory without a file, which quell does not record.
+fn call(line: &str) -> Option<Seen> {
+    let (name, rest) = line.split_once('(')?;
+    let (arguments, result) = rest.rsplit_once(" = ")?;
+    let arguments = split(arguments.trim_end().strip_suffix(')').unwrap_or(arguments));
+    if name == "mmap" && arguments.get(3).is_some_and(|flags| flags.contains("MAP_ANONYMOUS")) {
+        return None;
+    }
+    let paths = path_arguments(name).iter().map(|&index| decode(arguments.get(index)?)).collect();
+    let mut words = result.split(' ');
+    let (value, errno) = (words.next()?, words.next());
+    let errno = match (value, errno) {
+        ("-1" | "?", Some(errno)) if errno.starts_with('E') => Some(errno.to_owned()),
+        ("?", _) => Some("?".to_owned()),
+        _ => None,
+    };
+    Some((name.to_owned(), paths, errno))
+}
+
+/// Splits at commas that are not inside strings, brackets or braces.
+fn split(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut begin, mut parts) = (0, false, 0, Vec::new());
+    for (at, character) in text.char_indices() {
+        match character {
+            '"' => quoted = !quoted,
+            '(' | '[' | '{' if !quoted => depth += 1,
+            ')' | ']' | '}' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                parts.push(text[begin..at].trim());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[begin..].trim());
+    parts
+}
+
+/// A string that `-xx` printed: every byte as `\xNN`. `None` for an address or `NULL`.
+fn decode(argument: &str) -> Option<Vec<u8>> {
+    let text = argument.strip_prefix('"')?.split('"').next()?;
+    Some(text.split("\\x").skip(1).map(|byte| u8::from_str_radix(&byte[..2], 16).unwrap()).collect())
+}
+
+/// Which arguments of a call are paths: written down here once more, from the man pages, to check the recorder's.
+pub(crate) fn path_arguments(name: &str) -> &'static [usize] {
+    match name {
+        "open" | "creat" | "stat" | "lstat" | "access" | "readlink" | "statfs" | "unlink" | "mkdir"
+        | "rmdir" | "mknod" | "chmod" | "chown" | "lchown" | "utime" | "utimes" | "truncate" | "execve"
+        | "chdir" | "chroot" | "umount2" | "getxattr" | "lgetxattr" | "listxattr" | "llistxattr"
+        | "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" => &[0],
+        "openat" | "openat2" | "newfstatat" | "statx" | "faccessat" | "faccessat2" | "readlinkat"
+        | "unlinkat" | "mkdirat" | "mknodat" | "fchmodat" | "fchmodat2" | "fchownat" | "futimesat"
+        | "utimensat" | "execveat" | "name_to_handle_at" | "inotify_add_watch" | "open_tree" | "fspick"
+        | "mount_setattr" | "mount" => &[1],
+        "rename" | "link" | "symlink" | "pivot_root" => &[0, 1],
+        "renameat" | "renameat2" | "linkat" | "move_mount" => &[1, 3],
+        "symlinkat" => &[0, 2],
+        "fanotify_mark" => &[4],
+        _ => &[],
+    }
+}
+
+/// Errors inside the kernel, which have no name outside, as strace prints them.
+pub(crate) fn errno_name(name: &str) -> String {
+    match name {
+        "E512" => "ERESTARTSYS",
+        "E513" => "ERESTARTNOINTR",
+        "E514" => "ERESTARTNOHAND",
+        "E516" => "ERESTART_RESTARTBLOCK",
+        "EOPNOTSUPP" => "EOPNOTSUPP",
+        name => name,
+    }
+    .to_owned()
+}
