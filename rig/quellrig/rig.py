@@ -1,6 +1,5 @@
 """The rig itself: what `up`, `policy`, `latency`, `exec`, `counters` and `down` do."""
 
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -58,6 +57,9 @@ def node_address(node: int) -> str:
     return f"10.71.1.{node}"
 
 
+# Seconds for which a remount waits for processes that still hold the client.
+_PATIENCE_WITH_GUESTS = 3
+
 _LEAVING = "leaving"
 
 
@@ -109,7 +111,7 @@ class Rig:
     # ---- up
 
     def up(self, nodes: int, policy: str, latency_us: float) -> None:
-        """Brings everything up; whatever is half up, or up with another number of nodes, is taken down first."""
+        """Brings everything up; what is half up is taken down first, and what is up only changes policy and latency."""
         if self.state is not None:
             if not self.dead() and self.state.nodes == nodes:
                 self.set_latency(latency_us)
@@ -164,9 +166,23 @@ class Rig:
             self._wait_mounted(node)
         with self.master() as master:
             self._wait("chunkserver", master.chunkserver_ready, 30)
+        self._empty_trash_at_once()
         wire.set_latency(directory.socket, state.latency_us)
         state.complete = True
         directory.save(state)
+
+    def _empty_trash_at_once(self) -> None:
+        """Has what is deleted gone at once, on a new file system: by default MooseFS keeps it for a day."""
+        done = self.directory.data / "trash-off"
+        if done.exists():
+            return
+        holder = self.require_started().processes["server"].pid
+        command = ["mfssettrashtime", "0", str(MOUNT_POINT)]
+        with self.server_mount():
+            result = subprocess.run(command, preexec_fn=lambda: kernel.enter(holder), capture_output=True, text=True)
+        if result.returncode != 0:
+            raise RigError(f"`mfssettrashtime` fails: {result.stdout.strip()}", "run `rig status`")
+        done.touch()
 
     def require_started(self) -> State:
         """The state of a rig that is at least being brought up."""
@@ -248,13 +264,8 @@ class Rig:
         self._wait(f"mount {node}", lambda: self._mounted(node), 30)
 
     def _mounted(self, node: int) -> bool:
-        """Whether the node's name space shows a FUSE mount at the mount point."""
-        holder = self.require_started().processes[_holder(node)].pid
-        try:
-            mounts = Path(f"/proc/{holder}/mountinfo").read_text().splitlines()
-        except OSError:
-            return False
-        return any(line.split()[4] == str(MOUNT_POINT) and " - fuse" in line for line in mounts)
+        """Whether a client is mounted in the node's own mount namespace."""
+        return _client_device(self.require_started().processes[_holder(node)].pid) is not None
 
     def set_policy(self, nodes: Iterable[int], policy: str | None) -> None:
         """Remounts clients, which makes them cold, under a new policy or, with none, under their own."""
@@ -263,15 +274,36 @@ class Rig:
             return
         self.check_nodes(nodes)
         state = self.require()
-        self.read_counters()
-        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
-            list(pool.map(self._unmount, nodes))
         for node in nodes:
+            self._require_unshared(node)
+        self.read_counters()
+        failures = []
+        for node in nodes:
+            try:
+                self._unmount(node)
+            except RigError as failure:
+                failures.append(failure)
+                continue
             self._let_leave(node)
             self._start_mount(node, policy or state.policies[node])
         for node in nodes:
             self._wait_mounted(node)
         self.directory.save(state)
+        if failures:
+            raise failures[0]
+
+    def _require_unshared(self, node: int) -> None:
+        """Refuses while processes of the node hold the client in mount namespaces of their own, where it would stay."""
+        holder = self.require_started().processes[_holder(node)].pid
+        namespace, device = _mount_namespace(holder), _client_device(holder)
+
+        def holdouts() -> list[Process]:
+            others = [guest for guest in self._guests([node]) if _mount_namespace(guest.pid) != namespace]
+            return [guest for guest in others if device in [mount[2] for mount in _mounts(guest.pid)]]
+
+        # A server that outlives its ranks by a moment is not in the way.
+        if not processes.wait_until(lambda: not holdouts(), _PATIENCE_WITH_GUESTS, interval=0.1):
+            raise RigError(f"node {node} is in use", f"end these first: {_names(holdouts())}")
 
     def _let_leave(self, node: int) -> None:
         """Keeps an unmounted client on record until it has ended."""
@@ -284,7 +316,7 @@ class Rig:
     @contextlib.contextmanager
     def server_mount(self) -> Iterator[None]:
         """A client on the server's side of the wire, for filling: no latency, and on no node's account."""
-        state = self.require()
+        state = self.require_started()
         self._start("mount 0", moosefs.mount_command(self.directory, SERVER_ADDRESS, "lustre"), node=0)
         try:
             self._wait_mounted(0)
@@ -296,27 +328,13 @@ class Rig:
             self.directory.save(state)
 
     def _unmount(self, node: int) -> None:
-        """Unmounts a client.
-
-        It takes a second and a half to leave. That is not waited for, unless a process of the node could still use it.
-        """
-        state = self.require_started()
-        client = state.processes[f"mount {node}"]
-        done = subprocess.run(
-            ["nsenter", f"--mount=/proc/{state.processes[_holder(node)].pid}/ns/mnt", "umount", str(MOUNT_POINT)],
-            capture_output=True,
-            text=True,
-        )
+        """Unmounts a client, and does not wait the second and a half that it takes to leave."""
+        holder = self.require_started().processes[_holder(node)].pid
+        command = ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "umount", str(MOUNT_POINT)]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise RigError(
-                f"node {node} is in use: {done.stderr.strip()}",
-                f"end these first: {self._guest_names(node)}",
-            )
-        if self._guests([node]) and not processes.wait_until(lambda: not client.alive(), 10):
-            raise RigError(
-                f"the client of node {node} does not end: another mount namespace still holds it",
-                f"end these: {self._guest_names(node)}, then run `rig down`",
-            )
+            reason = done.stderr.strip().removeprefix("umount: ")
+            raise RigError(f"node {node} is in use: {reason}", f"end these first: {_names(self._guests([node]))}")
 
     def _guests(self, nodes: Iterable[int]) -> list[Process]:
         """Processes that run in nodes, beside what the rig runs there and its children.
@@ -328,14 +346,6 @@ class Rig:
         held = [state.networks[name] for name in names if name in state.networks and state.processes[name].alive()]
         own = {process.pid for process in state.processes.values()}
         return [guest for guest in processes.in_network(held) if not own & set(processes.lineage(guest.pid))]
-
-    def _guest_names(self, node: int) -> str:
-        """For a hint: `pid (name)` of each process that runs in a node."""
-        names = []
-        for guest in self._guests([node]):
-            with contextlib.suppress(OSError):
-                names.append(f"{guest.pid} ({Path(f'/proc/{guest.pid}/comm').read_text().strip()})")
-        return ", ".join(names) or "a mount namespace without processes"
 
     def set_latency(self, microseconds: float) -> None:
         """Sets the round trip that the wire adds."""
@@ -389,6 +399,38 @@ class Rig:
             if client is not None and client.alive() and holder is not None and holder.alive():
                 command = ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "umount", "--lazy", str(MOUNT_POINT)]
                 subprocess.run(command, capture_output=True)
+
+
+def _mounts(pid: int) -> list[list[str]]:
+    """Fields of /proc/PID/mountinfo, proc(5): 2 is the device, 4 the mount point; the type follows the lone hyphen."""
+    try:
+        return [line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()]
+    except OSError:
+        return []
+
+
+def _client_device(pid: int) -> str | None:
+    """Device, `major:minor`, of the FUSE mount that a process sees at the mount point."""
+    for mount in _mounts(pid):
+        if mount[4] == str(MOUNT_POINT) and mount[mount.index("-") + 1].startswith("fuse"):
+            return mount[2]
+    return None
+
+
+def _mount_namespace(pid: int) -> int | None:
+    try:
+        return kernel.namespace_inode(pid, "mnt")
+    except OSError:
+        return None
+
+
+def _names(guests: Iterable[Process]) -> str:
+    """For a hint: `pid (name)` of each process."""
+    names = []
+    for guest in guests:
+        with contextlib.suppress(OSError):
+            names.append(f"{guest.pid} ({Path(f'/proc/{guest.pid}/comm').read_text().strip()})")
+    return ", ".join(names) or "a process that has just ended"
 
 
 def describe(rig: Rig) -> str:

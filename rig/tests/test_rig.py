@@ -151,17 +151,25 @@ class TestPrivilegedRig(OwnRigCase):
             self.assertEqual(self.totals(1)["write"], before, "filling is on no node's account")
             self.on(2, f"rm -r {MOUNT}/tree")
 
+    def test_privileged_deleted_files_are_gone(self) -> None:
+        self.assertEqual(self.on(1, f"mfsgettrashtime {MOUNT}"), f"{MOUNT}: 0")
+
     def test_privileged_a_node_in_use_is_not_remounted(self) -> None:
-        script = f"cd {MOUNT}; echo; exec sleep 60"
-        command = [str(RIG), "--dir", str(self.directory), "exec", "2", "--", "sh", "-c", script]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as user:
-            assert user.stdout is not None
-            user.stdout.readline()
-            refused = self.rig("cold", "--node", 2, status=2).stderr
-            user.kill()
-        self.assertIn("node 2 is in use", refused)
-        self.assertIn(f"{user.pid} (sleep)", refused)
-        self.rig("cold", "--node", 2)
+        uses = {
+            "a directory": f"cd {MOUNT}; echo; exec sleep 60",
+            "a mount namespace of its own": "exec unshare --mount sh -c 'echo; exec sleep 60'",
+        }
+        for name, script in uses.items():
+            command = [str(RIG), "--dir", str(self.directory), "exec", "2", "--", "sh", "-c", script]
+            with self.subTest(name), subprocess.Popen(command, stdout=subprocess.PIPE) as user:
+                assert user.stdout is not None
+                user.stdout.readline()
+                refused = self.rig("cold", status=2).stderr
+                user.kill()
+                self.assertIn("node 2 is in use", refused)
+                self.assertIn(f"{user.pid} (sleep)", refused)
+                self.on(1, f"ls {MOUNT}")
+        self.rig("cold")
 
     def test_privileged_up_again_changes_what_is_asked_only(self) -> None:
         before = json.loads(self.rig("status").stdout)
