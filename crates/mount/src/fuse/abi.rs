@@ -261,9 +261,12 @@ pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags) -> [
     bytes
 }
 
-/// The bytes of `struct fuse_statfs_out`.
-pub(crate) fn encode_statfs(stat: &rustix::fs::StatVfs) -> [u8; 80] {
-    let mut bytes = [0; 80];
+/// The bytes of `struct fuse_statfs_out`: totals of a file system.
+pub(crate) type Totals = [u8; 80];
+
+/// The answer to STATFS.
+pub(crate) fn encode_statfs(stat: &rustix::fs::StatVfs) -> Totals {
+    let mut bytes = [0; size_of::<Totals>()];
     let mut out = Layout(&mut bytes);
     out.u64(stat.f_blocks).u64(stat.f_bfree).u64(stat.f_bavail).u64(stat.f_files).u64(stat.f_ffree);
     out.u32(narrow(stat.f_bsize)).u32(narrow(stat.f_namemax)).u32(narrow(stat.f_frsize));

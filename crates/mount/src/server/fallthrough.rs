@@ -190,10 +190,15 @@ impl Server {
 
     /// STATFS: what the original's file system says.
     pub(crate) fn file_system(&self, node: Node, reply: Reply<'_>) {
-        match self.path(node).and_then(|path| self.originals.file_system(&path)) {
-            Ok(stat) => reply.bytes(&abi::encode_statfs(&stat)),
+        match self.path(node).and_then(|path| self.originals.file_system(self.root_of(&path))) {
+            Ok(totals) => reply.bytes(&totals),
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// The root that `path` lies in.
+    fn root_of<'p>(&'p self, path: &'p Path) -> &'p Path {
+        self.inode_numbers.root_of(path).unwrap_or(path)
     }
 
     /// FORGET.

@@ -57,7 +57,7 @@ impl Server {
 
     /// Whether `nid` is a directory below a root of which the image does not know the names.
     pub(crate) fn is_uncovered(&self, nid: Nid) -> Result<bool, Errno> {
-        if self.above_roots.contains(&nid) {
+        if self.passed_through.contains(&nid) {
             return Ok(false);
         }
         match self.image.coverage(nid) {

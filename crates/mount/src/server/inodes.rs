@@ -35,6 +35,11 @@ impl InodeNumbers {
         let root = self.roots.iter().find(|(root, _)| path.starts_with(root));
         inode ^ root.map_or(0, |(_, constant)| *constant)
     }
+
+    /// The root that `path` lies in.
+    pub(crate) fn root_of(&self, path: &Path) -> Option<&Path> {
+        self.roots.iter().map(|(root, _)| root.as_path()).find(|root| path.starts_with(root))
+    }
 }
 
 /// Zero for the first device, else twelve bits of a hash of the device, where inode numbers rarely have any.

@@ -23,7 +23,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair, sockopt};
-use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitOptions};
 use rustix::thread::CpuSet;
 
 use super::Server;
@@ -141,7 +141,15 @@ fn detach(start: &Start, starter: Option<&Watch>) {
         libc::SIGXCPU,
         libc::SIGPIPE,
     ]);
+    use_all_descriptors();
     leave_cores(rustix::thread::sched_getaffinity(None).ok());
+}
+
+/// Lets the server have as many files open as the system allows; the usual soft limit is 1024.
+fn use_all_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _enough_as_it_is =
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Runs on the job's cores without those that the first rank is bound to, if any are left.
@@ -273,6 +281,10 @@ fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
         let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
             return;
         };
+        // What is left unread when the connection closes would reach the rank before the message does, as an error.
+        if readable(&connection, TURN_AWAY_PATIENCE) {
+            let _whatever_it_says = receive::<FromRank>(&connection);
+        }
         let _gone = send(&connection, &message, &[]);
     }
 }

@@ -39,7 +39,7 @@ use crate::memory::{LoadedImage, Memory, Shared};
 use crate::namespace::Privilege;
 use crate::stats::{Asked, Counters, Refusal};
 use inodes::InodeNumbers;
-use nodes::{Alterations, FoundNodes, Node, ToldAbsences};
+use nodes::{Alterations, FoundNodes, Holders, Node, ToldAbsences};
 use notifier::Notifier;
 use originals::Originals;
 use permissions::Viewer;
@@ -51,8 +51,9 @@ pub(crate) struct Server {
     image: Image<Shared>,
     memory: Arc<Memory>,
     root: Nid,
-    /// The directories on the way to the roots: they are only walked through while the mount is built.
-    above_roots: HashSet<Nid>,
+    /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
+    /// covered by other mounts then.
+    passed_through: HashSet<Nid>,
     /// Whether any node of the image has extended attributes.
     xattrs: Xattrs,
     inode_numbers: InodeNumbers,
@@ -61,6 +62,7 @@ pub(crate) struct Server {
     counters: Arc<Counters>,
     found: FoundNodes,
     alterations: Alterations,
+    holders: Holders,
     told_absences: ToldAbsences,
     notifier: Notifier,
     negotiated: OnceLock<Negotiated>,
@@ -101,7 +103,7 @@ impl Server {
         Self {
             device,
             root: image.root(),
-            above_roots: above_roots(&image),
+            passed_through: passed_through(&image),
             xattrs,
             inode_numbers,
             viewer: Viewer::of_this_process(privilege),
@@ -109,6 +111,7 @@ impl Server {
             counters,
             found: FoundNodes::default(),
             alterations: Alterations::default(),
+            holders: Holders::default(),
             told_absences: ToldAbsences::default(),
             notifier,
             negotiated: OnceLock::new(),
@@ -303,20 +306,21 @@ fn reply_xattr(value: &[u8], size: u32, reply: Reply<'_>) {
     }
 }
 
-/// The directories from the image's root to each covered root, without the latter.
-fn above_roots(image: &Image<Shared>) -> HashSet<Nid> {
-    let mut above = HashSet::from([image.root()]);
+/// The directories from the image's root to each covered root, without the latter, and the live ones.
+fn passed_through(image: &Image<Shared>) -> HashSet<Nid> {
+    let mut passed = HashSet::from([image.root()]);
     for root in image.index().roots() {
         let mut nid = root.nid;
         while let Ok(parent) = image.parent(nid)
             && parent != nid
         {
             nid = parent;
-            above.insert(nid);
+            passed.insert(nid);
         }
     }
     for root in image.index().roots() {
-        above.remove(&root.nid);
+        passed.remove(&root.nid);
     }
-    above
+    passed.extend(image.index().live_directories().map(|live| live.nid));
+    passed
 }

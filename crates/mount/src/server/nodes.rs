@@ -7,7 +7,7 @@
 //! What an unforeseen write did to a frozen node is an [`Alteration`]; as long as there is none, one atomic load says
 //! so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -83,6 +83,8 @@ struct Found {
     key: OriginalKey,
     /// Lookups that the kernel has not given back.
     lookups: u64,
+    /// It has lost its name; programs may still have it open.
+    nameless: bool,
     held: Option<Arc<Held>>,
 }
 
@@ -111,7 +113,7 @@ impl FoundNodes {
         table.last += 1;
         let number = table.last;
         table.numbers.insert(key, number);
-        table.nodes.insert(number, Found { path, key, lookups: 1, held: None });
+        table.nodes.insert(number, Found { path, key, lookups: 1, nameless: false, held: None });
         Node::Found(number)
     }
 
@@ -158,9 +160,22 @@ impl FoundNodes {
         }
     }
 
+    /// Gives up the node's descriptor if its path leads to it too. Whether there is none now.
+    pub(crate) fn release(&self, number: u64) -> bool {
+        let mut table = lock(&self.0);
+        let Some(node) = table.nodes.get_mut(&number).filter(|node| !node.nameless) else {
+            return !table.nodes.contains_key(&number);
+        };
+        node.held = None;
+        true
+    }
+
     /// The original's last name is gone: its device and inode number may be given to another file.
     pub(crate) fn detach(&self, number: u64) {
         let mut table = lock(&self.0);
+        if let Some(node) = table.nodes.get_mut(&number) {
+            node.nameless = true;
+        }
         if let Some(key) = table.nodes.get(&number).map(|node| node.key)
             && table.numbers.get(&key) == Some(&number)
         {
@@ -237,6 +252,19 @@ impl Alterations {
         moves.push((from.to_owned(), to.to_owned()));
     }
 
+    /// Gives up the node's descriptor if its path leads to it too. Whether there is none now.
+    pub(crate) fn release(&self, nid: Nid) -> bool {
+        let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        match nodes.get_mut(&nid) {
+            Some(alteration) if alteration.nameless => false,
+            Some(alteration) => {
+                alteration.held = None;
+                true
+            }
+            None => true,
+        }
+    }
+
     /// Where an original lies that the image has at `path`.
     pub(crate) fn resolve(&self, path: Vec<u8>) -> PathBuf {
         let path = PathBuf::from(std::ffi::OsString::from_vec(path));
@@ -248,13 +276,31 @@ impl Alterations {
     }
 }
 
+/// The nodes that hold a descriptor, the one that began first in front.
+#[derive(Debug, Default)]
+pub(crate) struct Holders(Mutex<VecDeque<Node>>);
+
+/// Most descriptors that are held for nodes with a name. Nothing tells when a program closes a file, so a program that
+/// makes many would use up all the server may have open; a descriptor that was given up is opened again by path.
+const MAX_HELD: usize = 256;
+
+impl Holders {
+    /// Notes that `node` holds a descriptor. Returns nodes that should give theirs up.
+    pub(crate) fn add(&self, node: Node) -> Vec<Node> {
+        let mut holders = lock(&self.0);
+        holders.push_back(node);
+        let surplus = holders.len().saturating_sub(MAX_HELD);
+        holders.drain(..surplus).collect()
+    }
+}
+
 /// Names that the kernel was told are absent for ever, so that it can be told otherwise when a directory goes live.
 #[derive(Debug, Default)]
 pub(crate) struct ToldAbsences(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
-    names: HashMap<Nid, std::collections::HashSet<Box<[u8]>>>,
+    names: HashMap<Nid, HashSet<Box<[u8]>>>,
     count: usize,
 }
 

@@ -6,14 +6,15 @@
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::nodes::{Access, Held, Node};
-use crate::fuse::abi::{Attr, ListedName, Pushed, Time};
+use crate::fuse::abi::{Attr, ListedName, Pushed, Time, Totals, encode_statfs};
 use crate::lock;
 use crate::stats::{Counters, SentOn};
 
@@ -23,6 +24,7 @@ pub(crate) struct Originals {
     counters: Arc<Counters>,
     reading: Mutex<Descriptors>,
     listing: Mutex<HashMap<Node, OpenListing>>,
+    totals: Mutex<HashMap<PathBuf, (Instant, Totals)>>,
 }
 
 /// A directory that is being listed: where the next request probably goes on.
@@ -34,7 +36,7 @@ struct OpenListing {
 
 impl Originals {
     pub(crate) fn new(counters: Arc<Counters>) -> Self {
-        Self { counters, reading: Mutex::default(), listing: Mutex::default() }
+        Self { counters, reading: Mutex::default(), listing: Mutex::default(), totals: Mutex::default() }
     }
 
     /// Looks a name up: lstat(2) of its path.
@@ -58,10 +60,18 @@ impl Originals {
         rustix::fs::readlink(path, Vec::new()).map(std::ffi::CString::into_bytes)
     }
 
-    /// Totals of the file system.
-    pub(crate) fn file_system(&self, path: &Path) -> Result<rustix::fs::StatVfs, Errno> {
-        self.counters.sent_on(SentOn::Stat, path);
-        rustix::fs::statvfs(path)
+    /// Totals of the file system of a root, not older than a second, as the answer to STATFS.
+    pub(crate) fn file_system(&self, root: &Path) -> Result<Totals, Errno> {
+        let mut totals = lock(&self.totals);
+        if let Some((asked, stat)) = totals.get(root)
+            && asked.elapsed() < TOTALS_VALID
+        {
+            return Ok(*stat);
+        }
+        self.counters.sent_on(SentOn::Stat, root);
+        let stat = encode_statfs(&rustix::fs::statvfs(root)?);
+        totals.insert(root.to_owned(), (Instant::now(), stat));
+        Ok(stat)
     }
 
     /// Opens a regular file.
@@ -211,6 +221,10 @@ fn hand_on(
 
 /// How originals are opened: for ourselves only, without following a link, waiting for a pipe, or taking a terminal.
 const SAFELY: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// How long a file system's totals are kept: tools that walk trees ask for them in every directory, and on a parallel
+/// file system each answer takes all its servers.
+const TOTALS_VALID: Duration = Duration::from_secs(1);
 
 /// Bytes of names asked for at once. Network file systems answer in units of a few tens of KiB.
 const LISTING_BUFFER: usize = 32 << 10;

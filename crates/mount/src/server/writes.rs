@@ -119,6 +119,13 @@ impl Server {
             }
         }
         self.originals.close(node);
+        for node in self.holders.add(node) {
+            // One without a name keeps its descriptor: nothing else leads to it until the kernel forgets it.
+            let _keeps_it = match node {
+                Node::Found(number) => self.found.release(number),
+                Node::Frozen(nid) => self.alterations.release(nid),
+            };
+        }
     }
 
     /// From now on the node's original is asked, and its directory's.

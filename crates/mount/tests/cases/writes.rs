@@ -1,0 +1,246 @@
+//! Unforeseen writes below a frozen root: what works, and what fails loudly because no-open cannot do it.
+
+use std::process::Stdio;
+
+use crate::scene::{Scene, USERS, first_line, succeeded};
+use crate::support::Packing;
+
+fn python(scene: &Scene, program: &str) -> (String, serde_json::Value) {
+    let file = scene.path("stats.json");
+    let root = scene.root();
+    let output = scene
+        .run(&["--stats", file.to_str().unwrap()], &["python3", "-c", program, root.to_str().unwrap()])
+        .output()
+        .unwrap();
+    (succeeded(&output), crate::scene::stats(&file))
+}
+
+fn named(stats: &serde_json::Value, list: &str) -> Vec<String> {
+    let paths = stats[list].as_array().unwrap();
+    paths.iter().map(|path| path["path"].as_str().unwrap().to_owned()).collect()
+}
+
+pub(crate) fn locks_fail_loudly() {
+    const PROGRAM: &str = "
+import errno, fcntl, sys
+name = sys.argv[1] + '/bin/plain'
+def attempt(what, lock, kind):
+    try:
+        lock(file, kind | fcntl.LOCK_NB)
+        print(what, 'granted')
+    except OSError as error:
+        print(what, errno.errorcode[error.errno])
+with open(name, 'r+') as file:
+    attempt('flock exclusive', fcntl.flock, fcntl.LOCK_EX)
+    attempt('fcntl exclusive', fcntl.lockf, fcntl.LOCK_EX)
+with open(name) as file:
+    attempt('flock shared', fcntl.flock, fcntl.LOCK_SH)
+    attempt('fcntl shared', fcntl.lockf, fcntl.LOCK_SH)
+    attempt('flock unlock', fcntl.flock, fcntl.LOCK_UN)
+";
+    for user in USERS {
+        let scene = Scene::new(user);
+        let (printed, stats) = python(&scene, PROGRAM);
+        let expected = "flock exclusive ENOLCK\nfcntl exclusive ENOLCK\nflock shared granted\nfcntl shared granted\n\
+                        flock unlock granted\n";
+        assert_eq!(printed, expected);
+        assert_eq!(named(&stats, "refused_locks"), [scene.root().join("bin/plain").to_str().unwrap()]);
+    }
+}
+
+/// Two appenders, one of them elsewhere: nothing is overwritten, and the one that would have is told.
+pub(crate) fn append_that_would_overwrite() {
+    const PROGRAM: &str = "
+import errno, os, sys
+log = os.open(sys.argv[1] + '/bin/plain', os.O_WRONLY | os.O_APPEND)
+os.write(log, b'AAAA\\n')
+os.write(log, b'BBBB\\n')
+print('appended', flush=True)
+sys.stdin.read()
+try:
+    os.write(log, b'DDDD\\n')
+    print('overwrote')
+except OSError as error:
+    print(errno.errorcode[error.errno])
+";
+    for user in USERS {
+        let scene = Scene::new(user);
+        let name = scene.root().join("bin/plain");
+        let file = scene.path("stats.json");
+        let root = scene.root();
+        let mut child = scene
+            .run(&["--stats", file.to_str().unwrap()], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert_eq!(first_line(&mut child), "appended");
+        let elsewhere = format!("echo CCCC >> {}", name.display());
+        succeeded(&scene.plain(&["sh", "-c", &elsewhere]).output().unwrap());
+        drop(child.stdin.take());
+        assert_eq!(succeeded(&child.wait_with_output().unwrap()), "EIO\n");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "no program\nAAAA\nBBBB\nCCCC\n");
+        assert_eq!(named(&crate::scene::stats(&file), "refused_appends"), [name.to_str().unwrap()]);
+    }
+}
+
+pub(crate) fn truncated_and_rewritten() {
+    for user in USERS {
+        let scene = Scene::new(user);
+        let script = format!(
+            "cd {}/lib; cat a.txt; echo xy > a.txt; stat -c %s a.txt; cat a.txt a-again.txt; \
+             echo longer than before > a.txt; cat a.txt; head -c 5 big.bin > /dev/null; \
+             python3 -c 'f = open(\"big.bin\", \"r+b\"); f.seek(1000000); f.write(b\"HERE\"); f.close()'; \
+             tail -c +1000001 big.bin | head -c 4; stat -c ' %s' big.bin",
+            scene.root().display()
+        );
+        let (printed, stats) = scene.script_with_stats(&script);
+        assert_eq!(printed, "alpha\n3\nxy\nxy\nlonger than before\nHERE 3000017\n");
+        assert_eq!(std::fs::read_to_string(scene.root().join("lib/a.txt")).unwrap(), "longer than before\n");
+        assert_eq!(&std::fs::read(scene.root().join("lib/big.bin")).unwrap()[1_000_000..1_000_004], b"HERE");
+        let writes = named(&stats, "unforeseen_writes");
+        assert_eq!(writes.len(), 2, "{writes:?}");
+    }
+}
+
+pub(crate) fn removed_while_open() {
+    const PROGRAM: &str = "
+import os, sys, tempfile
+lib = sys.argv[1] + '/lib/'
+def check(name, flags):
+    f = os.open(name, flags, 0o600)
+    os.unlink(name)
+    os.write(f, b'still here')
+    os.lseek(f, 0, 0)
+    print(os.read(f, 100).decode(), os.fstat(f).st_nlink, os.path.exists(name))
+    os.ftruncate(f, 5)
+    print(os.fstat(f).st_size)
+    os.close(f)
+check(lib + 'temporary', os.O_RDWR | os.O_CREAT | os.O_EXCL)
+with tempfile.TemporaryFile(dir=lib) as f:
+    f.write(b'anonymous'); f.seek(0); print(f.read().decode())
+# Something frozen, held and not held, that is removed while it is open.
+for name in ['big.bin', 'many/entry-7']:
+    f = os.open(lib + name, os.O_RDONLY)
+    os.unlink(lib + name)
+    size = os.fstat(f).st_size
+    data = b''
+    while part := os.read(f, 1 << 20): data += part
+    print(name, size, len(data), os.fstat(f).st_nlink)
+# Replaced by rename, as editors do.
+old = open(lib + 'a.txt')
+with open(lib + 'a.new', 'w') as f: f.write('beta\\n')
+os.rename(lib + 'a.new', lib + 'a.txt')
+print(open(lib + 'a.txt').read(), old.read(), os.path.exists(lib + 'a.new'), end='')
+";
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let mut packing = Packing::of(&scene.root());
+        packing.not_held.push(scene.root().join("lib/many/entry-7"));
+        scene.pack(&packing);
+        let (printed, _) = python(&scene, PROGRAM);
+        let expected = "still here 0 False\n5\nanonymous\nbig.bin 3000017 3000017 0\nmany/entry-7 1 1 0\n\
+                        beta\n alpha\n False";
+        assert_eq!(printed, expected);
+        let plain = Scene::unpacked(user);
+        let output =
+            plain.plain(&["python3", "-c", PROGRAM, plain.root().to_str().unwrap()]).output().unwrap();
+        assert_eq!(succeeded(&output), expected);
+    }
+}
+
+/// Nothing is sent when a file is closed, so the server cannot know: what it keeps open must be bounded.
+pub(crate) fn many_created_files() {
+    const PROGRAM: &str = "
+import os, sys
+lib = sys.argv[1] + '/lib/'
+for i in range(3000):
+    with open(lib + 'new-%d' % i, 'w') as f: f.write(str(i))
+print(sum(int(open(lib + 'new-%d' % i).read()) for i in range(3000)), len(os.listdir(lib)))
+for i in range(3000):
+    with open(lib + 'new-%d' % i, 'a') as f: f.write('0')
+    os.unlink(lib + 'new-%d' % i)
+print(len(os.listdir(lib)))
+";
+    let scene = Scene::new(crate::scene::User::Nobody);
+    let before = std::fs::read_dir(scene.root().join("lib")).unwrap().count();
+    let (printed, _) = python(&scene, PROGRAM);
+    assert_eq!(printed, format!("{} {}\n{before}\n", 2999 * 1500, before + 3000));
+}
+
+/// A file that another node makes, and that the program waits for.
+pub(crate) fn file_from_elsewhere_appears() {
+    const PROGRAM: &str = "
+import os, sys, time
+name = sys.argv[1]
+assert not os.path.exists(name)
+if sys.argv[2] == 'write': open(os.path.dirname(name) + '/own', 'w').close()
+assert not os.path.exists(name)
+print('waiting', flush=True)
+while not os.path.exists(name) or os.path.basename(name) not in os.listdir(os.path.dirname(name)): time.sleep(0.01)
+content = ''
+while content != 'second': content = open(name).read(); time.sleep(0.01)
+print(content)
+";
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let root = scene.root();
+        let mut packing = Packing::of(&root);
+        packing.live.push(root.join("results"));
+        packing.uncovered.push(root.join("uncovered"));
+        scene.pack(&packing);
+        for (directory, how) in
+            [("results", "wait"), ("uncovered", "wait"), ("uncovered/deep", "wait"), ("lib", "write")]
+        {
+            let name = root.join(directory).join("awaited");
+            let mut child = scene
+                .run(&[], &["python3", "-c", PROGRAM, name.to_str().unwrap(), how])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            assert_eq!(first_line(&mut child), "waiting");
+            std::fs::write(&name, "first").unwrap();
+            scene.give(&name);
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::fs::write(&name, "second").unwrap();
+            assert_eq!(first_line(&mut child), "second", "{directory}");
+            assert!(child.wait().unwrap().success());
+        }
+    }
+}
+
+/// The same changes, made below a frozen root and in a plain copy, lead to the same output and the same tree.
+pub(crate) fn changes_are_those_of_a_plain_run() {
+    const CHANGES: &str = "set -e; umask 027; cd $1
+        mkdir -p new/deeper; echo one > new/deeper/one; ln -s one new/deeper/link; cat new/deeper/link
+        ln new/deeper/one lib/one-again; cat lib/one-again; stat -c %h lib/one-again new/deeper/one
+        mv lib/many lib/plenty; cat lib/plenty/entry-3; test ! -e lib/many; ls lib/plenty | wc -l
+        echo more >> lib/plenty/entry-3; cat lib/plenty/entry-3
+        mkdir lib/many; echo fresh > lib/many/entry-3; cat lib/many/entry-3 lib/plenty/entry-3; ls lib/many
+        mv lib/plenty/entry-5 bin/five; cat bin/five; mv bin/five lib/a.txt; cat lib/a.txt lib/a-again.txt
+        rm bin/hello; test ! -e bin/hello; ls bin; rmdir empty; test ! -d empty; mkdir empty; ls -a empty
+        chmod 700 lib/python; touch -d @1000000000.5 lib/python/pkg/__init__.py; stat -c '%a %Y' lib/python lib/python/pkg/__init__.py | head -1
+        cp -a lib/python lib/copy; rm -r lib/python; ls lib; mv lib/copy lib/python; cat lib/python/pkg/__init__.py
+        truncate -s 100 lib/big.bin; stat -c %s lib/big.bin; mkfifo results/pipe; (echo through > results/pipe &); cat results/pipe
+        dd if=/dev/zero of=results/zeros bs=64k count=40 2> /dev/null; sha256sum < results/zeros
+        fallocate -l 5000 results/allocated; stat -c %s results/allocated
+        rm -rf uncovered; mkdir uncovered; echo last > uncovered/last; find . | sort | wc -l
+        (set -C; echo no > uncovered/last) 2>/dev/null || echo exists; sync uncovered/last";
+    const RESULT: &str = "cd $1; find . -printf '%p|%y|%#m|%n|%U|%G|%l|' -type f -printf '%s' -o -printf '\\n' | sort; \
+                          find . -type f -exec sha256sum {} + | sort";
+    for user in USERS {
+        let (scene, twin) = (Scene::new(user), Scene::unpacked(user));
+        let (root, twin_root) = (scene.root(), twin.root());
+
+        let plain = twin.plain(&bash(CHANGES, twin_root.to_str().unwrap())).output().unwrap();
+        let mounted = scene.run(&[], &bash(CHANGES, root.to_str().unwrap())).output().unwrap();
+        assert_eq!(succeeded(&mounted), succeeded(&plain));
+        let tree = |scene: &Scene, root: &str| succeeded(&scene.plain(&bash(RESULT, root)).output().unwrap());
+        assert_eq!(tree(&scene, root.to_str().unwrap()), tree(&twin, twin_root.to_str().unwrap()));
+    }
+}
+
+/// The command that runs `script` with `root` as its first argument.
+fn bash<'a>(script: &'a str, root: &'a str) -> [&'a str; 5] {
+    ["bash", "-c", script, "changes", root]
+}
