@@ -1,5 +1,6 @@
 //! A failure as the user meets it: what was attempted and why it failed in one line, hints, and the exit status.
 
+use quell_trace::Errno;
 use std::fmt::Display;
 
 /// Exit status of every command but `record` and `run`: it could not do its work.
@@ -10,6 +11,11 @@ pub(crate) const OURS: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// Exit status of `record` and `run`: the command was not found.
 pub(crate) const NOT_FOUND: u8 = 127;
+
+/// Hint where a command was not found.
+pub(crate) const LOOK_FOR: &str = "look for it with `type -a NAME`; a module may have to be loaded first";
+/// Hint where a command cannot be executed.
+pub(crate) const MAKE_EXECUTABLE: &str = "give a program, or a script with `#!` and execute permission";
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -39,6 +45,19 @@ impl Failure {
 
     pub(crate) fn status(self, status: u8) -> Self {
         Self { status, ..self }
+    }
+}
+
+impl Failure {
+    /// What was attempted and why it failed, in one line; an error of the system by its name and meaning.
+    pub(crate) fn line(&self) -> String {
+        let cause = |cause: &(dyn std::error::Error + 'static)| {
+            let system = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+            system
+                .and_then(|errno| u16::try_from(errno).ok())
+                .map_or_else(|| cause.to_string(), |errno| Errno(errno).to_string())
+        };
+        self.error.chain().map(cause).collect::<Vec<_>>().join(": ")
     }
 }
 

@@ -54,7 +54,7 @@ impl Printer {
 
     /// Says why the command failed, once, and returns its status.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
-        self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {:#}", failure.error));
+        self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {}", failure.line()));
         failure.hints.iter().for_each(|hint| self.hint(hint));
         ExitCode::from(failure.status)
     }

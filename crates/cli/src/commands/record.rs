@@ -1,7 +1,7 @@
 //! `quell record`.
 
 use super::{plain, run, traces};
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
+use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
 use crate::flags::{self, Arguments, Record};
 use crate::printer::Printer;
 use crate::{host, names};
@@ -160,8 +160,8 @@ fn byte_code_written(directory: &Path) -> usize {
 
 fn explain(error: RecordError) -> Failure {
     let (status, hint) = match &error {
-        RecordError::NotFound { .. } => (NOT_FOUND, None),
-        RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, None),
+        RecordError::NotFound { .. } => (NOT_FOUND, Some(failure::LOOK_FOR)),
+        RecordError::NotExecutable { .. } => (NOT_EXECUTABLE, Some(failure::MAKE_EXECUTABLE)),
         RecordError::Barred { .. } => (
             OURS,
             Some(

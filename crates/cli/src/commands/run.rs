@@ -1,7 +1,7 @@
 //! `quell run`.
 
 use super::plain;
-use crate::failure::{Failure, OURS};
+use crate::failure::{self, Failure, OURS};
 use crate::flags::{Check, Run};
 use crate::host;
 use crate::printer::Printer;
@@ -109,6 +109,8 @@ fn explain(error: RunError) -> Failure {
         RunError::Unavailable(reason) => {
             reason.setting().iter().map(|setting| format!("look at {setting}")).collect()
         }
+        RunError::CommandNotFound { .. } => vec![failure::LOOK_FOR.to_owned()],
+        RunError::NotExecutable { .. } => vec![failure::MAKE_EXECUTABLE.to_owned()],
         _ => Vec::new(),
     };
     hints.into_iter().fold(Failure::new(error).status(status), Failure::hint)
