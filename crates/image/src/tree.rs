@@ -159,7 +159,6 @@ impl Tree {
         }
         let root = tree.push(root, Body::directory())?;
         let directory = tree.add(root, INDEX_PATH[0], own_attributes(Kind::Directory))?;
-        tree.cover(directory, Coverage::Complete)?;
         tree.add(directory, INDEX_PATH[1], own_attributes(Kind::Regular))?;
         Ok(tree)
     }
