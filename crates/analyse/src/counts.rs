@@ -79,9 +79,10 @@ pub struct Totals {
     pub unnamed: u64,
     /// Different paths that metadata operations were about.
     pub distinct_paths: u64,
-    /// Bytes that read calls returned, pipes and sockets included, mapped files not.
+    /// Bytes that read calls returned, pipes and sockets included, mapped files not. What is copied in the kernel
+    /// counts once: `copy_file_range`, `splice` and `tee` read here, `sendfile` writes.
     pub bytes_read: Bytes,
-    /// Bytes that write calls took; what `sendfile`, `splice` and `copy_file_range` moved counts here.
+    /// Bytes that write calls took.
     pub bytes_written: Bytes,
 }
 

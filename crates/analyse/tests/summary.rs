@@ -180,6 +180,28 @@ fn operations_are_counted_under_who_served_them() {
 }
 
 #[test]
+fn bytes_are_counted_once_in_the_direction_of_the_first_descriptor() {
+    for (call, expected) in [
+        (Call::Read, (7, 0)),
+        (Call::Pwrite64, (0, 7)),
+        (Call::Sendfile, (0, 7)),
+        (Call::CopyFileRange, (7, 0)),
+        (Call::Readahead, (0, 0)),
+        (Call::Lseek, (0, 0)),
+    ] {
+        let mut recorded = Recorded::new();
+        recorded.event(call, "/a", Outcome::Success(7));
+        let summary = recorded.summary();
+        let (totals, file_system) = (summary.totals(), summary.file_systems()[0].1);
+        assert_eq!((totals.bytes_read.0, totals.bytes_written.0), expected, "{call:?}");
+        assert_eq!(
+            (file_system.bytes_read, file_system.bytes_written),
+            (totals.bytes_read, totals.bytes_written)
+        );
+    }
+}
+
+#[test]
 fn rankings_show_where_a_search_goes_wrong() {
     let mut recorded = Recorded::new();
     for library in ["libm.so", "libc.so"] {

@@ -1,7 +1,7 @@
 //! Tables without boxes: titles, a rule as strace draws it, rows, and a rule before the total.
 
 use crate::Style;
-use crate::text::{Role, painted, shortened, width};
+use crate::text::{Role, cut, painted, shortened, width};
 
 /// Columns between two columns.
 const GAP: usize = 2;
@@ -12,8 +12,10 @@ const SHORTEST: usize = 12;
 enum Kind {
     Number,
     Text,
-    /// Text that is shortened in the middle when the line would be too long.
-    Long,
+    /// A path: shortened in the middle when the line would be too long.
+    Path,
+    /// A sentence or a command: cut at its end when the line would be too long.
+    Phrase,
 }
 
 /// A table being filled.
@@ -35,9 +37,14 @@ impl Table {
         self.column(title, Kind::Text)
     }
 
-    /// A column of text that may be shortened.
-    pub(crate) fn long(self, title: &str) -> Self {
-        self.column(title, Kind::Long)
+    /// A column of paths, which may be shortened in their middle.
+    pub(crate) fn path(self, title: &str) -> Self {
+        self.column(title, Kind::Path)
+    }
+
+    /// A column of sentences or commands, which may be cut at their end.
+    pub(crate) fn phrase(self, title: &str) -> Self {
+        self.column(title, Kind::Phrase)
     }
 
     fn column(mut self, title: &str, kind: Kind) -> Self {
@@ -85,18 +92,21 @@ impl Table {
     fn line(&self, cells: &[String], widths: &[usize], role: Role, style: Style) -> String {
         let mut line = String::new();
         for ((cell, &columns), (_, kind)) in cells.iter().zip(widths).zip(&self.columns) {
-            let cell = shortened(cell, columns);
+            let cell = match kind {
+                Kind::Phrase => cut(cell, columns),
+                Kind::Number | Kind::Text | Kind::Path => shortened(cell, columns),
+            };
             let pad = " ".repeat(columns - width(&cell));
             match kind {
                 Kind::Number => line.extend([pad.as_str(), cell.as_str()]),
-                Kind::Text | Kind::Long => line.extend([cell.as_str(), pad.as_str()]),
+                Kind::Text | Kind::Path | Kind::Phrase => line.extend([cell.as_str(), pad.as_str()]),
             }
             line += &" ".repeat(GAP);
         }
         painted(line.trim_end(), role, style) + "\n"
     }
 
-    /// The widest cell of each column; columns of long text share what is left of the line.
+    /// The widest cell of each column; columns of paths and phrases share what is left of the line.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let rows = self.rows.iter().map(|(cells, _)| cells).chain(&self.total);
         let mut widths: Vec<usize> = self.columns.iter().map(|(title, _)| width(title)).collect();
@@ -107,7 +117,8 @@ impl Table {
         }
         let used = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let mut excess = used.saturating_sub(columns);
-        for (widest, _) in widths.iter_mut().zip(&self.columns).filter(|(_, (_, kind))| *kind == Kind::Long) {
+        let flexible = |kind| matches!(kind, Kind::Path | Kind::Phrase);
+        for (widest, _) in widths.iter_mut().zip(&self.columns).filter(|(_, (_, kind))| flexible(*kind)) {
             let cut = excess.min(widest.saturating_sub(SHORTEST));
             *widest -= cut;
             excess -= cut;

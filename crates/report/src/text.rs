@@ -31,20 +31,34 @@ pub(crate) fn quoted(word: &str) -> String {
 
 /// At most `columns` wide: a third of the begin and the end stay, because paths differ at their end.
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
-    const GAP: &str = "...";
     if width(text) <= columns {
         return text.to_owned();
     }
     let room = columns.saturating_sub(GAP.len());
-    let head = room / 3;
-    let fits = |part: &str, room: usize| width(part) <= room;
-    let ends = text.char_indices().map(|(at, character)| at + character.len_utf8());
-    let begin = ends.take_while(|&at| fits(&text[..at], head)).last().unwrap_or(0);
-    let rest = room - width(&text[..begin]);
+    let begin = begin(text, room / 3);
+    let rest = room - width(begin);
     let starts = text.char_indices().rev().map(|(at, _)| at);
-    let end = starts.take_while(|&at| fits(&text[at..], rest)).last().unwrap_or(text.len());
-    format!("{}{GAP}{}", &text[..begin], &text[end..])
+    let end = starts.take_while(|&at| width(&text[at..]) <= rest).last().unwrap_or(text.len());
+    format!("{begin}{GAP}{}", &text[end..])
 }
+
+/// At most `columns` wide: the begin stays, because a command is known by it.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    format!("{}{GAP}", begin(text, columns.saturating_sub(GAP.len())))
+}
+
+/// The longest begin of `text` that is at most `columns` wide.
+fn begin(text: &str, columns: usize) -> &str {
+    let ends = text.char_indices().map(|(at, character)| at + character.len_utf8());
+    let end = ends.take_while(|&at| width(&text[..at]) <= columns).last();
+    &text[..end.unwrap_or(0)]
+}
+
+/// Stands where text was left out.
+const GAP: &str = "...";
 
 /// Broken between words into lines of at most `columns`; a longer word has a line of its own.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
@@ -111,6 +125,8 @@ mod tests {
         let path = "/lustre/groups/physics/env/lib/python3.11/site-packages/numpy/core.so";
         assert_eq!(shortened(path, 40), "/lustre/grou...te-packages/numpy/core.so");
         assert_eq!(shortened("/short", 6), "/short");
+        assert_eq!(cut("python3 app.py", 10), "python3...");
+        assert_eq!(cut("python3 app.py", 14), "python3 app.py");
     }
 
     #[test]
@@ -118,6 +134,7 @@ mod tests {
         let path = "/\u{5927}\u{5927}\u{5927}\u{5927}/\u{5927}\u{5927}\u{5927}\u{5927}";
         for columns in 3..20 {
             assert!(width(&shortened(path, columns)) <= columns, "{columns}");
+            assert!(width(&cut(path, columns)) <= columns, "{columns}");
         }
     }
 

@@ -8,7 +8,7 @@ pub use report::report;
 
 use crate::Style;
 use crate::table::Table;
-use crate::text::{Role, clean, command, painted, shortened, width, wrapped};
+use crate::text::{Role, clean, command, cut, painted, width, wrapped};
 use quell_analyse::Doubt;
 
 /// Lines are laid out for at least so many columns: below, numbers would not fit.
@@ -17,7 +17,7 @@ pub const NARROWEST: usize = 60;
 /// Columns of the keys at the begin of headline lines, with their gap.
 const KEY: usize = 9;
 
-/// A command that is shortened keeps at least so much.
+/// A command that is cut keeps at least so much.
 const SHORTEST: usize = 20;
 
 /// A page being written.
@@ -46,10 +46,10 @@ impl Page {
         }
     }
 
-    /// A key and a command, shortened in its middle so that it stays on one line with what goes before and after.
+    /// A key and a command, cut so that it stays on one line with what goes before and after.
     fn command(&mut self, key: &str, before: &str, arguments: &[String], after: &str) {
         let room = self.style.width.saturating_sub(KEY + width(before) + width(after));
-        let words = format!("{before}{}{after}", shortened(&command(arguments), room.max(SHORTEST)));
+        let words = format!("{before}{}{after}", cut(&command(arguments), room.max(SHORTEST)));
         self.entry(key, &words, Role::Plain);
     }
 

@@ -119,7 +119,7 @@ fn image_name(summary: &Summary) -> String {
 fn parts(page: &mut Page, summary: &Summary) {
     let totals = summary.totals();
     let all = totals.metadata_operations;
-    let mut table = Table::default().number("operations").number("share").long("what it is");
+    let mut table = Table::default().number("operations").number("share").phrase("what it is");
     let mut row = |count: u64, what: &str| {
         table.row(vec![grouped(count), percent(count, all), what.to_owned()]);
     };
@@ -176,7 +176,7 @@ fn calls(page: &mut Page, summary: &Summary) {
 
 fn file_systems(page: &mut Page, summary: &Summary) {
     let mut table = Table::default().number("operations").number("missed").number("read").number("written");
-    table = table.text("served by").text("type").long("mount point");
+    table = table.text("served by").text("type").path("mount point");
     let mut row = |counts: quell_analyse::FileSystemCounts, by: &str, kind: &str, mount_point: &str| {
         table.row(vec![
             grouped(counts.metadata_operations),
@@ -203,21 +203,23 @@ fn rankings(page: &mut Page, summary: &Summary) {
         Scope::Network => " (network file systems)",
         Scope::All => "",
     };
-    let mut paths = Table::default().number("operations").number("missed").text("served by").long("path");
+    // On network file systems the answer is the same for each path.
+    let mut paths = Table::default().number("operations").number("missed");
+    paths = if scope == Scope::All { paths.text("served by").path("path") } else { paths.path("path") };
     for row in summary.top_paths(scope, ROWS) {
-        paths.row(vec![
-            grouped(row.counts.metadata_operations),
-            grouped_or_blank(row.counts.missed),
-            served_by(row.counts.served_by).into(),
-            row.path,
-        ]);
+        let mut cells =
+            vec![grouped(row.counts.metadata_operations), grouped_or_blank(row.counts.missed), row.path];
+        if scope == Scope::All {
+            cells.insert(2, served_by(row.counts.served_by).into());
+        }
+        paths.row(cells);
     }
     page.section(&format!("Paths by operations{of}"), &paths);
     let directories = directory_table(&summary.top_directories(scope, ROWS));
     page.section(&format!("Directories by operations on their names{of}"), &directories);
     let searched = directory_table(&summary.missed_directories(scope, ROWS));
     page.section(&format!("Directories by misses{of}"), &searched);
-    let mut names = Table::default().number("missed").number("directories").long("name");
+    let mut names = Table::default().number("missed").number("directories").path("name");
     // A name that was missed once tells nothing about a search.
     for row in summary.missed_names(scope, ROWS).into_iter().filter(|row| row.missed > 1) {
         names.row(vec![grouped(row.missed), grouped(row.directories), row.name]);
@@ -227,7 +229,7 @@ fn rankings(page: &mut Page, summary: &Summary) {
 
 fn directory_table(rows: &[RankedDirectory]) -> Table {
     let mut table = Table::default().number("operations").number("missed").number("names").number("absent");
-    table = table.long("directory");
+    table = table.path("directory");
     for row in rows {
         table.row(vec![
             grouped(row.counts.metadata_operations),
@@ -246,7 +248,7 @@ fn served_by(by: Option<ServedBy>) -> &'static str {
 
 fn commands(page: &mut Page, summary: &Summary) {
     let mut table =
-        Table::default().number("operations").number("missed").number("processes").long("command");
+        Table::default().number("operations").number("missed").number("processes").phrase("command");
     for row in summary.top_commands(ROWS) {
         table.row(vec![
             grouped(row.counts.metadata_operations),
