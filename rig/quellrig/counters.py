@@ -61,8 +61,8 @@ class Totals:
     def _new(self, session: Session, now: float) -> dict[str, int]:
         """Operations of a session since it was last read.
 
-        The master's hours are those of the epoch. Close to a turn the counters tell whether the master has made it:
-        before, `last` is as it was and nothing in `current` has fallen.
+        The master's hours are those of the epoch (`main_time_register(3600, 0, ...)` in its source). Close to a turn
+        the counters tell whether it has made it: before, `last` is as it was and nothing in `current` has fallen.
         """
         seen = self.sessions.get(str(session.number))
         if seen is None:
