@@ -1,7 +1,8 @@
 //! Writing an image: from a [`Tree`] to a file, in one pass, the same bytes for the same tree.
 //!
 //! Everything is laid out first (`plan`), then streamed in the order of the file; only the superblock and the
-//! seal of the index are written last. Memory is that of the inodes and one buffer, whatever the data.
+//! seal of the index are written last. Memory is that of the inodes and of 32 MiB of small files read ahead,
+//! whatever the data.
 
 mod output;
 pub(crate) mod plan;
@@ -218,16 +219,32 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// The content of held files.
+    /// The content of held files: small ones read ahead many at a time, large ones streamed.
     fn files(&mut self) -> Result<(), WriteError> {
         let mut buffer = vec![0; STRETCH];
-        for &file in &self.tree.held {
-            let node = self.tree.node(file);
-            let Body::File(Some(source)) = &node.body else { continue };
-            source::copy(source, &node.attributes, &mut buffer, &mut |bytes| self.stream.append(bytes))?;
-            self.stream.pad_to_block()?;
+        let mut left = &self.tree.held[..];
+        while let Some((&first, rest)) = left.split_first() {
+            let ahead = source::ahead(self.tree, left);
+            if ahead == 0 {
+                self.stream_file(first, &mut buffer)?;
+                left = rest;
+                continue;
+            }
+            for content in source::load(self.tree, &left[..ahead]) {
+                self.stream.append(&content?)?;
+                self.stream.pad_to_block()?;
+            }
+            left = &left[ahead..];
         }
         Ok(())
+    }
+
+    fn stream_file(&mut self, file: NodeId, buffer: &mut [u8]) -> Result<(), WriteError> {
+        let node = self.tree.node(file);
+        if let Body::File(Some(source)) = &node.body {
+            source::copy(source, &node.attributes, buffer, &mut |bytes| self.stream.append(bytes))?;
+        }
+        self.stream.pad_to_block()
     }
 
     /// The used bytes of each block of a directory.

@@ -7,8 +7,52 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::model::{Attributes, Timestamp};
-use crate::tree::Source;
+use crate::tree::{Body, NodeId, Source, Tree};
 use crate::write::WriteError;
+
+/// Largest file that is read ahead: larger ones are bound by bandwidth, not by round trips.
+const SMALL: u64 = 1 << 20;
+
+/// Most bytes that are read ahead. Small enough for a login node, large enough to keep all lanes busy.
+const AHEAD: u64 = 32 << 20;
+
+/// Files that are read at a time: enough to hide a network's round trips, too few to be a storm.
+const LANES: usize = 8;
+
+/// How many of the first of `files` are to be read ahead together; 0 if the first is to be streamed.
+pub(crate) fn ahead(tree: &Tree, files: &[NodeId]) -> usize {
+    let mut bytes = 0;
+    let fits = |file: &&NodeId| {
+        let size = tree.attributes(**file).size;
+        bytes += size;
+        size <= SMALL && bytes <= AHEAD
+    };
+    files.iter().take_while(fits).count()
+}
+
+/// The content of each of `files`, in their order, some read at a time.
+pub(crate) fn load(tree: &Tree, files: &[NodeId]) -> Vec<Result<Vec<u8>, WriteError>> {
+    let share = files.len().div_ceil(LANES).max(1);
+    std::thread::scope(|scope| {
+        let read = |files: &[NodeId]| files.iter().map(|&file| load_one(tree, file)).collect::<Vec<_>>();
+        let lanes: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || read(files))).collect();
+        let loaded = lanes.into_iter().map(|lane| lane.join());
+        loaded.flat_map(|lane| lane.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+fn load_one(tree: &Tree, file: NodeId) -> Result<Vec<u8>, WriteError> {
+    let node = tree.node(file);
+    let mut content = Vec::new();
+    if let Body::File(Some(source)) = &node.body {
+        let mut buffer = vec![0; usize::try_from(node.attributes.size.min(SMALL)).unwrap_or(0)];
+        copy(source, &node.attributes, &mut buffer, &mut |bytes| {
+            content.extend_from_slice(bytes);
+            Ok(())
+        })?;
+    }
+    Ok(content)
+}
 
 /// Hands the content of `source` to `sink`, piece by piece: exactly as many bytes as `expected` says.
 ///
