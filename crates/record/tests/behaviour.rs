@@ -1,6 +1,8 @@
 //! The command behaves as without quell: status, output, signals, descriptors, terminal; and what happens when it
 //! cannot be started.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
 use quell_trace::{Call, Completeness, Exit, Recording};

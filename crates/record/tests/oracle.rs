@@ -1,5 +1,7 @@
 //! The recorder against strace: the same calls, in the same order, with the same paths and errors.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
 use support::{Stage, assert_same, counts, may_trace, sequences};
