@@ -1,7 +1,7 @@
 //! What the tests of the recorder share: fixtures, fresh directories, recordings, and strace as the oracle.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 pub(crate) mod strace;
 
