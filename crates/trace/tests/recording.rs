@@ -1,4 +1,5 @@
 //! A recording that was written reads back the same; one that was cut, damaged or foreign is refused or marked.
+#![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use proptest::prelude::*;
 use quell_trace::context::{InheritedFd, NamespaceChange};

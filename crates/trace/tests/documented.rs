@@ -1,0 +1,140 @@
+//! `docs/trace.md` and the files agree: every column and header field stands there with its type and whether it may be
+//! null, and nothing else does.
+#![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use parquet::basic::{Repetition, Type};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::resolve::{Answer, Links};
+use quell_trace::writer::{Ending, Finish};
+use quell_trace::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+struct Nothing;
+
+impl Links for Nothing {
+    fn link(&mut self, _: &[u8]) -> Answer {
+        Answer::NoLink
+    }
+}
+
+impl Finish for Nothing {
+    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
+        None
+    }
+
+    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
+        None
+    }
+}
+
+fn write(directory: &Path) {
+    let recorder =
+        RecorderFacts { engine: "ptrace".into(), version: "0".into(), events: 0, lost: 0, notes: vec![] };
+    let header = Header {
+        format: FORMAT.into(),
+        version: VERSION,
+        completeness: Completeness::Partial,
+        command: vec!["true".into()],
+        working_directory: "/".into(),
+        exit: None,
+        began: 0.0,
+        seconds: None,
+        recorder,
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 0,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    };
+    let mut writer = Writer::create(directory, header).unwrap();
+    writer.event(&Event::new(Call::Sync)).unwrap();
+    let ending = Ending { exit: Exit::Status(0), took: Nanos(1), lost: 0, notes: vec![] };
+    writer.finish(ending, &mut Nothing).unwrap();
+}
+
+fn document() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trace.md")).unwrap()
+}
+
+/// The rows of the table below a title, as (name, type, may be null).
+fn documented(document: &str, title: &str) -> BTreeSet<(String, String, bool)> {
+    let section = document.split(&format!("\n## {title}\n")).nth(1).unwrap_or_else(|| panic!("no {title}"));
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 7, "{line}");
+        assert!(!cells[5].is_empty(), "no meaning: {line}");
+        (cells[1].trim_matches('`').to_owned(), cells[2].to_owned(), !cells[4].starts_with("never"))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn every_column_is_documented_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    write(&directory);
+    let document = document();
+    let mut tables = 0;
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(document.contains(&format!("\n      {name} ")), "{name} is not in the list of files");
+        if !name.ends_with(".parquet") {
+            continue;
+        }
+        let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let column = |column: &parquet::schema::types::ColumnDescPtr| {
+            let kind = match column.physical_type() {
+                Type::INT32 => "int32",
+                Type::INT64 => "int64",
+                Type::BYTE_ARRAY => "text",
+                other => panic!("{name}: {other}"),
+            };
+            let optional = column.self_type().get_basic_info().repetition() == Repetition::OPTIONAL;
+            (column.name().to_owned(), kind.to_owned(), optional)
+        };
+        let columns: BTreeSet<_> = schema.columns().iter().map(column).collect();
+        assert_eq!(columns, documented(&document, &name), "{name}");
+        tables += 1;
+    }
+    assert_eq!(
+        tables,
+        document.matches(".parquet\n\n").count(),
+        "a section without its file, or the reverse"
+    );
+}
+
+#[test]
+fn every_field_of_the_header_is_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    write(&directory);
+    let text = std::fs::read_to_string(directory.join("header.json")).unwrap();
+    let header: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let names = |value: &serde_json::Value, prefix: &str| -> Vec<String> {
+        value.as_object().unwrap().keys().map(|name| format!("{prefix}{name}")).collect()
+    };
+    let fields: BTreeSet<_> =
+        [names(&header, ""), names(&header["recorder"], "recorder.")].concat().into_iter().collect();
+    let rows = documented(&document(), "header.json");
+    assert_eq!(fields, rows.into_iter().map(|(name, ..)| name).collect());
+}
+
+#[test]
+fn every_class_is_documented() {
+    let document = document();
+    for call in Call::ALL {
+        let class = format!("`{}`", format!("{:?}", call.class()).to_lowercase());
+        assert!(document.contains(&class), "{class}");
+        let quoted = format!("'{}'", class.trim_matches('`'));
+        assert_eq!(document.contains(&quoted), call.class().is_metadata(), "{class} in the examples");
+    }
+}
