@@ -71,16 +71,28 @@ fn mount(line: &[u8], namespace: u64) -> Option<Mount> {
     let (_id, _parent, device) = (next()?, next()?, next()?);
     let (root, mount_point, options) = (next()?, next()?, next()?);
     while next()? != b"-" {}
-    let (kind, source, super_options) = (next()?, next()?, next()?);
+    let (kind, source, super_options) = (field(next()?), field(next()?), next()?);
+    let (kind, source) = subtype(kind, source);
     Some(Mount {
         namespace,
         mount_point: field(mount_point),
         root: field(root),
-        kind: field(kind),
-        source: field(source),
+        kind,
+        source,
         device: device_number(device)?,
         options: format!("{},{}", field(options), field(super_options)),
     })
+}
+
+/// A FUSE file system that does not set its subtype names it before the source: `fuse` of `mfs#host` is `fuse.mfs` of
+/// `host`. Source: libfuse, `fuse_mount_sys`.
+fn subtype(kind: String, source: String) -> (String, String) {
+    match source.split_once('#') {
+        Some((name, rest)) if kind == "fuse" && !name.contains('/') => {
+            (format!("fuse.{name}"), rest.to_owned())
+        }
+        _ => (kind, source),
+    }
 }
 
 fn device_number(text: &[u8]) -> Option<u64> {
@@ -148,6 +160,13 @@ mod tests {
         assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("ext3", "/dev/root"));
         assert_eq!(mount.options, "rw,noatime,rw,errors=continue");
         assert_eq!((mount.device, mount.namespace), (rustix::fs::makedev(98, 7), 4));
+    }
+
+    #[test]
+    fn a_fuse_file_system_is_known_by_its_subtype() {
+        let line = b"36 35 0:50 / /mnt rw - fuse mfs\\04310.0.0.1:9421 rw";
+        let mount = mount(line, 0).unwrap();
+        assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("fuse.mfs", "10.0.0.1:9421"));
     }
 
     #[test]
