@@ -216,7 +216,8 @@ impl<B: AsRef<[u8]>> Image<B> {
         let mut length = 0;
         while number != 0 {
             // Parents come first, so hostile rows cannot lead in circles.
-            let parent = self.index().row(row.parent).filter(|_| row.parent < number);
+            let known = row.parent < number && names.len() < DEPTH_MAX;
+            let parent = self.index().row(row.parent).filter(|_| known);
             let parent = parent.ok_or(Fault::Parent.at(nid))?;
             let name = self.tree().directory(parent.nid)?.at_slot(row.slot)?.name;
             length += name.len() + 1;
@@ -281,6 +282,10 @@ fn locate_index(image: &[u8], superblock: &Superblock) -> Result<(u64, u64), Ope
     }
     Ok((start, inode.size))
 }
+
+/// Names of the longest path that Linux takes (`PATH_MAX` of 4096 bytes, each name at least one and a slash). Deeper
+/// nodes have no path; no part of the format.
+const DEPTH_MAX: usize = 2048;
 
 /// Where the index lies in the tree. Part of the format.
 pub(crate) const INDEX_PATH: [&[u8]; 2] = [b".quell", b"index"];

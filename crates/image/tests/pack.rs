@@ -138,6 +138,10 @@ impl Session {
     /// Ends the recording and packs it.
     fn pack_with(self, options: &Options) -> (Done, Result<Packed, PackError>) {
         let image = self.image();
+        self.pack_to(image, options)
+    }
+
+    fn pack_to(self, image: PathBuf, options: &Options) -> (Done, Result<Packed, PackError>) {
         let trace = self.scratch.path().join("t.qtrace");
         let ending = Ending { exit: Exit::Status(0), took: Nanos(self.clock), lost: 0, notes: Vec::new() };
         self.writer.finish(ending, &mut Ask).unwrap();
@@ -426,4 +430,34 @@ fn directories_that_may_not_be_listed_are_passed_through() {
     assert_eq!(image.lookup(closed, b"none"), Ok(Lookup::Absent));
     assert_eq!(image.lookup(closed, b"other"), Ok(Lookup::Unknown));
     assert_eq!(image.content(at(&image, &rest.path("closed/env/a"))), Ok(Content::Held(b"content")));
+}
+
+#[test]
+fn the_directory_of_the_image_stays_the_original() {
+    let mut session = Session::new("lustre");
+    session.file("env/a", b"content");
+    session.file("app/main.py", b"content");
+    session.read("env/a");
+    session.read("app/main.py");
+    let target = session.top.join("app/i.qimg");
+    let options = Options { roots: Vec::new(), audience: Audience::Owner };
+    let (rest, packed) = session.pack_to(target, &options);
+    let packed = packed.unwrap();
+    assert_eq!(packed.roots.iter().map(|root| root.path.clone()).collect::<Vec<_>>(), [rest.path("env")]);
+    rest.open();
+}
+
+#[test]
+fn what_links_lead_to_is_covered() {
+    let mut session = Session::new("lustre");
+    session.file("store/deep/tool", b"content");
+    fs::create_dir(session.top.join("bin")).unwrap();
+    symlink("../store/deep/tool", session.top.join("bin/tool")).unwrap();
+    session.call(Call::Lstat, Some("bin/tool"), Fd::NONE, 0, Outcome::Success(0));
+    let (rest, packed) = session.pack();
+    assert_eq!(packed.directories, 4);
+    let image = rest.open();
+    let deep = at(&image, &rest.path("store/deep"));
+    assert_eq!(image.coverage(deep), Ok(Coverage::Complete));
+    assert_eq!(image.content(child(&image, deep, b"tool")), Ok(Content::Original));
 }

@@ -345,6 +345,27 @@ fn opening_says_what_is_wrong() {
     assert!(matches!(open(&|bytes| bytes[start] ^= 1), Err(OpenError::NotQuell)));
 }
 
+/// A change here is a change of the format: readers must still take the old one, and say so by its version.
+#[test]
+fn the_format_is_pinned() {
+    let mut tree = Tree::new(directory()).unwrap();
+    let top = tree.add(tree.root(), b"top", directory()).unwrap();
+    tree.cover(top, Coverage::Partial).unwrap();
+    tree.absent(top, b"absent").unwrap();
+    let held = tree.add(top, b"held", plain(Kind::Regular, 5)).unwrap();
+    tree.hold(held, Source::Bytes(b"bytes".to_vec())).unwrap();
+    tree.set_xattrs(held, vec![(b"user.colour".to_vec(), b"blue".to_vec())]).unwrap();
+    tree.touch(held);
+    tree.add(top, b"listed", plain(Kind::Regular, 1 << 40)).unwrap();
+    tree.add_symlink(top, b"link", plain(Kind::Symlink, 0), b"held").unwrap();
+    tree.set_command(vec![b"true".to_vec()]);
+    tree.add_root(b"/top", "the test said so", "lustre").unwrap();
+    let bytes = written(&tree);
+    let whole = blake3::hash(&bytes).to_hex().to_string();
+    let identity = opened(bytes).index().identity().to_string();
+    assert_eq!((&identity[..16], &whole[..16]), ("df834a3a00231875", "07493958e9a12c5b"));
+}
+
 #[test]
 fn hard_links_are_one_node() {
     let mut tree = Tree::new(directory()).unwrap();

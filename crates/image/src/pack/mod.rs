@@ -136,8 +136,10 @@ pub enum Nothing {
     /// Every directory on a network file system was written to.
     #[error("the recording wrote to every directory on a network file system that it looked at")]
     Changed,
-    /// Nothing below the given roots was looked at, or all of it was written to.
-    #[error("the recording looked at nothing below the given roots that it did not change")]
+    /// Nothing below the given roots was looked at, or all of it was written to, or holds the image.
+    #[error(
+        "the recording looked at nothing below the given roots that stays unchanged; image and recording must lie elsewhere"
+    )]
     Given,
 }
 
@@ -151,6 +153,7 @@ pub fn pack(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Packed, PackError> {
     let mut forest = observe::observe(trace)?;
+    spare_own_files(&mut forest, trace, target);
     let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
     let (choices, mut gathered) = settle(&mut forest, &given, options.audience, progress)?;
     if let Some(first) = trace.recordings.first() {
@@ -161,6 +164,20 @@ pub fn pack(
         progress(Progress::Writing(done));
     })?;
     Ok(report(&forest, choices, gathered, written))
+}
+
+/// Directories that quell itself writes to stay the original: the image appears in one after everything is read, so
+/// that it would be stale at once.
+fn spare_own_files(forest: &mut Forest, trace: &Trace, target: &Path) {
+    let recordings =
+        trace.recordings.iter().map(|recording| (recording.directory.as_path(), "a recording is kept in it"));
+    for (path, reason) in recordings.chain([(target, "the image is written to it")]) {
+        // A relative path may have no parent but the working directory; one that does not exist fails later.
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Ok(parent) = parent.canonicalize() {
+            forest.live_itself(parent.as_os_str().as_bytes(), reason);
+        }
+    }
 }
 
 /// Chooses roots and reads them, again and again while what is read changes the choice: a directory turns out to

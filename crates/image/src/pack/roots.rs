@@ -1,9 +1,9 @@
 //! Choosing the frozen roots: which directories an image may answer for.
 //!
 //! From each network file system's mount point downwards: a directory below which the recording changed nothing
-//! is a root as a whole. One that holds live directories is a root with these bound back, if it has something of
-//! its own that the program asks for and nothing below the live directories is worth a root. Else its parts are
-//! looked at.
+//! is a root as a whole. One that holds live directories is a root with these bound back, if the program does not
+//! use them, or if it asks for something in the directory itself and nothing below the live ones is worth a root.
+//! Else its parts are looked at.
 
 use quell_trace::ServedBy;
 
@@ -77,7 +77,8 @@ impl Chooser<'_> {
         let mut live = Vec::new();
         topmost_live(path, node, &mut live);
         let undisturbed = || live.iter().all(|(path, below, _)| self.parts_of_live(path, below).is_empty());
-        let whole = live.is_empty() || stance == Stance::Given || (has_own(node) && undisturbed());
+        let unused = live.iter().all(|(_, below, _)| !below.is_used());
+        let whole = unused || stance == Stance::Given || (has_own(node) && undisturbed());
         if !whole {
             return self.parts(path, node);
         }
@@ -227,6 +228,17 @@ mod tests {
         let nested =
             [("mnfs4", "/n"), ("mlustre", "/n/l"), ("+", "/n/l/x/y"), ("+", "/n/a/b"), ("+", "/n/c")];
         assert_eq!(chosen(&nested, &[]), [whole("/n/a"), whole("/n/l")]);
+    }
+
+    #[test]
+    fn live_directories_that_the_program_does_not_use_part_nothing() {
+        let mut forest = forest(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
+        forest.live_itself(b"/l/images", "the image is written to it");
+        let choices = choose(&forest, &[], &|_| true);
+        assert_eq!(choices.len(), 1);
+        assert_eq!(choices[0].path, b"/l");
+        let live: Vec<_> = choices[0].live.iter().map(|(path, _)| &path[..]).collect();
+        assert_eq!(live, [&b"/l/auto"[..], b"/l/images"]);
     }
 
     #[test]
