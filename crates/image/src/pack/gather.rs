@@ -48,10 +48,8 @@ pub(crate) fn gather(
     audience: Audience,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Gathered, PackError> {
-    let all = choices.iter().any(|choice| choice.path == b"/");
-    let top = if all { attributes_of(Path::new("/"))? } else { way_to(b"/")? };
     let gathered = Gathered {
-        tree: Tree::new(top)?,
+        tree: Tree::new(way_to(b"/")?)?,
         left_out: Vec::new(),
         directories: 0,
         absences: 0,

@@ -71,7 +71,9 @@ impl Chooser<'_> {
         if !node.is_used() {
             return Vec::new();
         }
-        if node.live.is_some() {
+        // Nothing can be mounted over `/` for a program that runs in it: where it is a network file system (diskless
+        // nodes) its parts are frozen.
+        if node.live.is_some() || path == b"/" {
             return self.parts(path, node);
         }
         let mut live = Vec::new();
@@ -224,7 +226,7 @@ mod tests {
     fn other_file_systems_are_not_frozen_along() {
         let lines =
             [("mnfs4", "/"), ("mproc", "/proc"), ("+", "/proc/self"), ("+", "/usr/lib/x"), ("+", "/init")];
-        assert_eq!(chosen(&lines, &[]), [("/".into(), vec!["/proc".into()])]);
+        assert_eq!(chosen(&lines, &[]), [whole("/usr")]);
         let nested =
             [("mnfs4", "/n"), ("mlustre", "/n/l"), ("+", "/n/l/x/y"), ("+", "/n/a/b"), ("+", "/n/c")];
         assert_eq!(chosen(&nested, &[]), [whole("/n/a"), whole("/n/l")]);

@@ -56,7 +56,7 @@ fn load_one(tree: &Tree, file: NodeId) -> Result<Vec<u8>, WriteError> {
 
 /// Hands the content of `source` to `sink`, piece by piece: exactly as many bytes as `expected` says.
 ///
-/// **Errors** [`WriteError::Changed`] if the file at a path has another inode, size or time than `expected`,
+/// **Errors** [`WriteError::Changed`] if the file at a path has another kind, mode, size or time than `expected`,
 /// before or after it is read.
 pub(crate) fn copy(
     source: &Source,
@@ -105,13 +105,10 @@ fn copy_file(
     if is_unchanged(&file, expected).map_err(failed)? { Ok(()) } else { Err(changed()) }
 }
 
-/// Whether the open file is the one whose attributes were taken. The change time is not compared: a link made
-/// meanwhile moves it and the content stays.
+/// Whether the open file is the one whose attributes were taken. The change time is not compared, because a link made
+/// meanwhile moves it and the content stays; nor the inode, which not every network file system keeps stable.
 fn is_unchanged(file: &File, expected: &Attributes) -> io::Result<bool> {
     let now = rustix::fs::fstat(file)?;
     let mtime = Timestamp { seconds: now.st_mtime, nanoseconds: now.st_mtime_nsec as u32 };
-    Ok(now.st_mode == expected.mode()
-        && now.st_ino == expected.inode
-        && now.st_size as u64 == expected.size
-        && mtime == expected.mtime)
+    Ok(now.st_mode == expected.mode() && now.st_size as u64 == expected.size && mtime == expected.mtime)
 }
