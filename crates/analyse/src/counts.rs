@@ -69,7 +69,8 @@ pub struct Totals {
     /// First successes for a (process tree, operation, path). Opens of a path are one operation whatever the call,
     /// so are stats and so on; each call that changes names or attributes is an operation of its own.
     pub needed: u64,
-    /// Successes of an operation that had succeeded on that path before in the same process tree.
+    /// Successes of an operation that had succeeded on that path before in the same process tree. The second and
+    /// later calls of one directory listing are in it.
     pub repeated: u64,
     /// Failures because the name is absent (`ENOENT`, `ENOTDIR`).
     pub missed: u64,
