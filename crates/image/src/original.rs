@@ -199,6 +199,10 @@ fn whole(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Opti
     }
 }
 
+#[allow(
+    clippy::useless_conversion,
+    reason = "the number of links has 64 bits on some machines, 32 on others"
+)]
 fn attributes(stat: &Stat) -> Option<Attributes> {
     Some(Attributes {
         kind: Kind::from_mode(stat.st_mode)?,
