@@ -154,19 +154,27 @@ impl Memory {
     ///
     /// **Errors** What reading the image's file gave: the part then cannot be had from the image.
     pub(crate) fn ensure(&self, part: &[u8]) -> Result<(), Errno> {
-        if self.fetcher.is_none() {
-            return Ok(());
-        }
-        let start = part.as_ptr().addr().wrapping_sub(self.mapping.as_ref().as_ptr().addr());
-        self.ensure_range(start, part.len())
+        self.ensure_range(self.offset_of(part), part.len())
+    }
+
+    /// Whether `part`, a slice of this memory, has arrived.
+    pub(crate) fn is_present(&self, part: &[u8]) -> bool {
+        let Some(fetcher) = &self.fetcher else {
+            return true;
+        };
+        let states = fetcher.chunks.get(chunks(self.offset_of(part), part.len()));
+        states.is_some_and(|states| states.iter().all(|state| state.load(Ordering::Acquire) == PRESENT))
+    }
+
+    fn offset_of(&self, part: &[u8]) -> usize {
+        part.as_ptr().addr().wrapping_sub(self.mapping.as_ref().as_ptr().addr())
     }
 
     fn ensure_range(&self, start: usize, length: usize) -> Result<(), Errno> {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
-        let chunks = start / CHUNK..(start + length).div_ceil(CHUNK);
-        chunks.filter(|_| length > 0).try_for_each(|chunk| fetcher.ensure(chunk))
+        chunks(start, length).try_for_each(|chunk| fetcher.ensure(chunk))
     }
 
     /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are
@@ -202,6 +210,11 @@ impl Memory {
             .flat_map(|fetcher| [fetcher.file.as_raw_fd(), fetcher.memory.as_raw_fd()])
             .collect()
     }
+}
+
+/// The chunks in which `length` bytes from `start` lie.
+fn chunks(start: usize, length: usize) -> std::ops::Range<usize> {
+    if length == 0 { 0..0 } else { start / CHUNK..(start + length).div_ceil(CHUNK) }
 }
 
 /// Copies an image from its file into memory, chunk by chunk, in any order.

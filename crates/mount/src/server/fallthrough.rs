@@ -98,8 +98,7 @@ impl Server {
     /// GETATTR.
     pub(crate) fn attributes(&self, node: Node) -> Result<(Attr, Validity), Errno> {
         if let Node::Frozen(nid) = node
-            && !self.is_from_original(nid)
-            && !self.is_uncovered(nid)?
+            && self.is_frozen(nid)
         {
             return Ok((self.frozen_attr(nid)?, Validity::Forever));
         }
@@ -252,6 +251,11 @@ impl Server {
     /// Whether a file's content comes from the original.
     pub(crate) fn is_rewritten(&self, nid: Nid) -> bool {
         self.alterations.of(nid).is_some_and(|alteration| alteration.rewritten)
+    }
+
+    /// Whether a node's attributes are those of the image.
+    pub(crate) fn is_frozen(&self, nid: Nid) -> bool {
+        !self.is_from_original(nid) && self.is_uncovered(nid) == Ok(false)
     }
 
     /// Whether a node's attributes come from the original: it, or the directory that it lies in, was written to.

@@ -106,16 +106,26 @@ impl Server {
         Ok(if everything { entry } else { Entry { node: None, ..entry } })
     }
 
-    /// The held content of a file, or `None` if it must be read from the original.
+    /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
     pub(crate) fn frozen_content(&self, nid: Nid, offset: u64, size: u32) -> Result<Option<&[u8]>, Errno> {
+        let part = self.held_part(nid, offset, size)?;
+        // An image that cannot be read any more is no reason to fail: the original is still there.
+        Ok(part.filter(|part| self.memory.ensure(part).is_ok()))
+    }
+
+    /// The same if it can be had without waiting.
+    pub(crate) fn present_content(&self, nid: Nid, offset: u64, size: u32) -> Option<&[u8]> {
+        self.held_part(nid, offset, size).ok().flatten().filter(|part| self.memory.is_present(part))
+    }
+
+    /// Where the image holds this part of a file.
+    fn held_part(&self, nid: Nid, offset: u64, size: u32) -> Result<Option<&[u8]>, Errno> {
         let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
             return Ok(None);
         };
         let start = usize::try_from(offset).map_or(content.len(), |offset| offset.min(content.len()));
         let end = start.saturating_add(size as usize).min(content.len());
-        let part = &content[start..end];
-        // An image that cannot be read any more is no reason to fail: the original is still there.
-        Ok(self.memory.ensure(part).is_ok().then_some(part))
+        Ok(Some(&content[start..end]))
     }
 }
 

@@ -238,8 +238,7 @@ fn start_threads(
     jobs: std::sync::mpsc::Receiver<super::notifier::Forget>,
 ) -> Option<OwnedFd> {
     let ended = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).ok()?);
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    for _ in 0..cores.clamp(MIN_THREADS, MAX_THREADS) {
+    for _ in 0..THREADS {
         let (server, ended) = (Arc::clone(server), Arc::clone(&ended));
         spawn(move || {
             server.serve();
@@ -261,11 +260,9 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Option<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(work).ok().map(|_runs_alone| ())
 }
 
-/// Threads that answer: one alone would make a first READ wait for another's disk.
-const MIN_THREADS: usize = 2;
-
-/// More do not help: what they answer takes microseconds, and the job wants the cores.
-const MAX_THREADS: usize = 4;
+/// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
+/// original that are in flight at once.
+const THREADS: usize = 8;
 
 /// Threads that fetch an image from a network file system: enough for its round trips to overlap.
 const FETCHERS: usize = 4;

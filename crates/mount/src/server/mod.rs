@@ -26,18 +26,20 @@ mod writes;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use quell_image::{Image, Nid};
 use rustix::io::Errno;
 
-use crate::fuse::abi::{self, InitFlags};
+use crate::fuse::abi::{self, InitFlags, Validity};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{LockKind, Operation, Request};
+use crate::lock;
 use crate::memory::{LoadedImage, Memory, Shared};
 use crate::namespace::Privilege;
 use crate::stats::{Asked, Counters, Refusal};
+use frozen::Answer;
 use inodes::InodeNumbers;
 use nodes::{Alterations, FoundNodes, Holders, Node, ToldAbsences};
 use notifier::Notifier;
@@ -48,6 +50,8 @@ use permissions::Viewer;
 #[derive(Debug)]
 pub(crate) struct Server {
     device: Device,
+    /// Held by the thread that waits for the kernel.
+    turn: Mutex<()>,
     image: Image<Shared>,
     memory: Arc<Memory>,
     root: Nid,
@@ -67,6 +71,9 @@ pub(crate) struct Server {
     notifier: Notifier,
     negotiated: OnceLock<Negotiated>,
 }
+
+/// The right to wait for the kernel.
+type Turn<'t> = MutexGuard<'t, ()>;
 
 /// Whether the kernel has to ask for extended attributes at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +109,7 @@ impl Server {
         let xattrs = if image.nodes().any(has_xattrs) { Xattrs::Some } else { Xattrs::None };
         Self {
             device,
+            turn: Mutex::new(()),
             root: image.root(),
             passed_through: passed_through(&image),
             xattrs,
@@ -120,25 +128,37 @@ impl Server {
         }
     }
 
-    /// Answers requests until the mount is gone. Any number of threads may do so at once.
+    /// Answers requests until the mount is gone. Several threads do so at once.
+    ///
+    /// Only one of them, which has the turn, waits for the kernel, and it keeps the turn while the image has the
+    /// answer: it stays on its core with warm caches, which is worth more than a second thread. Before anything that
+    /// may take long it passes the turn on.
     pub(crate) fn serve(&self) {
         let mut buffer = vec![0; abi::REQUEST_BUFFER];
         let mut scratch = Vec::new();
+        let mut kept = None;
         loop {
+            let turn = kept.take().unwrap_or_else(|| lock(&self.turn));
             match self.device.receive(&mut buffer) {
-                Ok(Received::Request(bytes)) => self.take(&buffer[..bytes], &mut scratch),
-                Ok(Received::Again) => {}
+                Ok(Received::Request(bytes)) => kept = self.take(&buffer[..bytes], turn, &mut scratch),
+                Ok(Received::Again) => kept = Some(turn),
                 // An error that fuse(4) does not know: nothing can be answered any more, as if the mount were gone.
                 Ok(Received::Ended) | Err(_) => return,
             }
         }
     }
 
-    fn take(&self, bytes: &[u8], scratch: &mut Vec<u8>) {
+    /// Answers one request; returns the turn if it was kept.
+    fn take<'t>(&self, bytes: &[u8], turn: Turn<'t>, scratch: &mut Vec<u8>) -> Option<Turn<'t>> {
         match Request::parse(bytes) {
             Ok(request) => {
+                self.count(&request.operation);
                 let reply = Reply::new(&self.device, request.unique);
-                self.answer(&request, reply, scratch);
+                if let Some(reply) = self.answer_at_once(&request, reply) {
+                    drop(turn);
+                    self.answer(&request, reply, scratch);
+                    return None;
+                }
             }
             Err(malformed) => {
                 if let Some(unique) = malformed.unique {
@@ -146,11 +166,43 @@ impl Server {
                 }
             }
         }
+        Some(turn)
+    }
+
+    /// Answers what the image knows or what needs no knowledge; gives the reply back if it takes more than that.
+    fn answer_at_once<'d>(&self, request: &Request<'_>, reply: Reply<'d>) -> Option<Reply<'d>> {
+        match (&request.operation, Node::decode(request.node, self.root)) {
+            // Python asks whether a file is a terminal each time it opens one.
+            (Operation::Ioctl, _) => reply.error(Errno::NOTTY),
+            (Operation::Lookup { name }, Node::Frozen(nid)) if !self.is_live(nid) => {
+                match self.frozen_lookup(nid, name) {
+                    Ok(Answer::Known(entry)) => reply.entry(&entry),
+                    Ok(Answer::AskOriginal) => return Some(reply),
+                    Err(errno) => reply.error(errno),
+                }
+            }
+            (Operation::GetAttributes, Node::Frozen(nid)) if self.is_frozen(nid) => {
+                match self.frozen_attr(nid) {
+                    Ok(attr) => reply.attr(&attr, Validity::Forever),
+                    Err(errno) => reply.error(errno),
+                }
+            }
+            (Operation::Read { offset, size }, Node::Frozen(nid)) if !self.is_rewritten(nid) => {
+                match self.present_content(nid, *offset, *size) {
+                    Some(part) => {
+                        self.counters.answered(part.len() as u64);
+                        reply.bytes(part);
+                    }
+                    None => return Some(reply),
+                }
+            }
+            _ => return Some(reply),
+        }
+        None
     }
 
     /// Decides what a request means, and answers it. `scratch` is memory that a thread reuses.
     fn answer(&self, request: &Request<'_>, reply: Reply<'_>, scratch: &mut Vec<u8>) {
-        self.count(&request.operation);
         let node = Node::decode(request.node, self.root);
         match request.operation {
             Operation::Lookup { name } => match self.lookup(node, name) {
@@ -167,7 +219,6 @@ impl Server {
                 Err(errno) => reply.error(errno),
             },
             Operation::ReadLink => self.read_link(node, reply),
-            // Python asks whether a file is a terminal each time it opens one: this must be quick.
             Operation::Ioctl => reply.error(Errno::NOTTY),
             Operation::ForgetOne { lookups } => {
                 reply.none();
