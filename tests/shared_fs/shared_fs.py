@@ -47,9 +47,9 @@ class Fixture:
             return
         if os.geteuid() != 0:
             raise unittest.SkipTest("skipped, because the rig needs root")
-        _rig("up", "--nodes", str(NODES), "--policy", "lustre", "--latency", str(LATENCY_US))
-        unittest.addModuleCleanup(_rig, "down")
-        _rig("venv")
+        rig("up", "--nodes", str(NODES), "--policy", "lustre", "--latency", str(LATENCY_US))
+        unittest.addModuleCleanup(rig, "down")
+        rig("venv")
         on(1, "rm", "-rf", str(WORK))
         on(1, "mkdir", "-p", *map(str, _EMPTY))
         cls._default = cls.image("plain", {})
@@ -72,7 +72,7 @@ class Fixture:
     @contextlib.contextmanager
     def policy(name: str) -> Iterator[None]:
         """Every client caches by this policy; all are cold."""
-        _rig("policy", name)
+        rig("policy", name)
         yield
 
     @staticmethod
@@ -85,7 +85,7 @@ class Fixture:
     ) -> Measured:
         """Runs the command on all nodes at once, and counts."""
         flags = ["--json", "--procs", str(processes), *(["--cold"] if cold else [])]
-        found = json.loads(_rig("measure", *map(str, nodes), *flags, "--", *_with(environment, command)))
+        found = json.loads(rig("measure", *map(str, nodes), *flags, "--", *_with(environment, command)))
         operations = {node["node"]: node["operations"] for node in found["nodes"]}
         statuses = [process["exit_status"] for node in found["nodes"] for process in node["processes"]]
         assert not any(statuses), f"exit statuses {statuses}"
@@ -113,14 +113,15 @@ class Fixture:
 
 def on(node: int, *command: str, environment: Mapping[str, str] | None = None) -> str:
     """Runs a command on a node, and returns what it printed."""
-    return _rig("exec", str(node), "--", *_with(environment, command))
+    return rig("exec", str(node), "--", *_with(environment, command))
 
 
 def _with(environment: Mapping[str, str] | None, command: Sequence[str]) -> list[str]:
     return ["env", *(f"{name}={value}" for name, value in (environment or {}).items()), *command] if environment else [*command]
 
 
-def _rig(*arguments: str) -> str:
+def rig(*arguments: str) -> str:
+    """Runs a command of the rig, and returns what it printed."""
     done = subprocess.run([RIG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise AssertionError(f"`rig {' '.join(arguments)}` ended with status {done.returncode}:\n{done.stderr}")

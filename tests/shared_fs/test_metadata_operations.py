@@ -10,6 +10,8 @@ from shared_fs import EMPTY_SEARCH_PATH, PROGRAM, Fixture
 
 FIRST, FURTHER = 10, 2
 PLAIN_FIRST, PLAIN_FURTHER = 2500, 1500
+# What the empty directories add for clients that remember absences; those that do not ask for each process again.
+PLAIN_SEARCH = 400
 
 
 def setUpModule() -> None:
@@ -54,7 +56,7 @@ class MetadataOperations(unittest.TestCase):
         image = Fixture.image("searched", environment)
         with Fixture.policy("lustre"):
             plain = Fixture.measure([1], PROGRAM, cold=True, environment=environment)
-            self.assertGreater(plain.total, 3 * PLAIN_FIRST)
+            self.assertGreater(plain.total, PLAIN_FIRST + PLAIN_SEARCH)
             packed = Fixture.measure([2], Fixture.packed(image), cold=True, environment=environment)
             self.assertLessEqual(packed.total, FIRST)
             with Fixture.rank_on(2, image, environment):
