@@ -61,7 +61,7 @@ pub struct Event {
     pub fd2: Fd,
     /// The path argument as given.
     pub path: Option<PathId>,
-    /// The second path argument as given (`rename`, `link`; the link's content for `symlink`).
+    /// The second path argument as given: the new name of `rename`, `link` and `symlink`.
     pub path2: Option<PathId>,
     /// Flags or command: of `open`, the `AT_` flags, `mmap`'s protection in the high and flags in the low half,
     /// `fcntl`'s and `ioctl`'s command, `lseek`'s origin, `access`'s mode.
