@@ -95,7 +95,7 @@ pub struct Record {
     #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
     pub disable: bool,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -182,7 +182,7 @@ pub struct Run {
     #[arg(long, env = "QUELL_DISABLE", value_parser = FalseyValueParser::new())]
     pub disable: bool,
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -204,7 +204,7 @@ pub struct Demo {
     #[arg(long, value_name = "DIR", env = "QUELL_KEEP")]
     pub keep: Option<PathBuf>,
     /// The program to show [default: python3 importing part of its library, else perl, git or ls].
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -216,6 +216,25 @@ mod tests {
     #[test]
     fn the_definitions_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_has_flags_of_its_own_and_quell_none_that_are_unknown() {
+        let command = |words: &[&str]| match Arguments::try_parse_from(words).map(|parsed| parsed.command) {
+            Ok(Command::Record(Record { command, .. }) | Command::Run(Run { command, .. })) => Some(command),
+            _ => None,
+        };
+        let words = |words: &[&str]| Some(words.iter().map(OsString::from).collect::<Vec<_>>());
+        for given in [
+            &["quell", "record", "ls", "-l", "--force"][..],
+            &["quell", "record", "--", "ls", "-l", "--force"],
+        ] {
+            assert_eq!(command(given), words(&["ls", "-l", "--force"]));
+        }
+        assert_eq!(command(&["quell", "run", "i", "sh", "-c", "--", "-"]), words(&["sh", "-c", "--", "-"]));
+        assert_eq!(command(&["quell", "run", "i", "--check", "none", "ls"]), words(&["ls"]));
+        assert_eq!(command(&["quell", "record", "--unknown", "ls"]), None);
+        assert_eq!(command(&["quell", "run", "i", "--unknown", "ls"]), None);
     }
 
     #[test]
