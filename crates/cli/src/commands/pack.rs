@@ -7,7 +7,7 @@ use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::pack::{Options, PackError, Packed, Progress};
-use quell_image::write::Audience;
+use quell_image::write::{Audience, WriteError};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +18,10 @@ const ROWS: usize = 10;
 pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     let trace = traces::open(&flags.traces)?;
     let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
+    if target.is_dir() {
+        let directory = Failure::message(format!("`{}` is a directory", target.display()));
+        return Err(directory.hint("`-o IMG` takes the name of a file"));
+    }
     if target.exists() && !flags.force {
         let exists = Failure::message(format!("`{}` exists already", target.display()));
         return Err(exists.hint("`--force` replaces it, `-o IMG` writes elsewhere"));
@@ -117,6 +121,9 @@ fn explain(error: PackError) -> Failure {
         PackError::Root { .. } => Some("`--root` takes a directory that exists"),
         PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),
         PackError::Original(_) => Some("pack on a node that sees the files as the recording did"),
+        PackError::Write(WriteError::Output { .. }) => Some("`-o IMG` writes elsewhere"),
+        PackError::Write(WriteError::NoSpace { .. }) => Some("make room, or write elsewhere with `-o IMG`"),
+        PackError::Write(WriteError::Changed { .. }) => Some("pack when nothing writes to the files"),
         _ => None,
     };
     let failure = Failure::new(error).context("cannot pack");

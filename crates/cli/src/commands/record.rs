@@ -21,7 +21,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         return record_inside(flags, inner, printer);
     }
     let directory = directory(&flags, launcher.as_ref());
-    make_way(&directory, flags.force)?;
+    make_way(&directory, &flags)?;
     let request = Recording {
         header: header(&flags.command, launcher.as_ref()),
         command: flags.command,
@@ -29,10 +29,11 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         directory,
     };
     let recorded = quell_record::record(&request).map_err(explain)?;
+    let status = recorded.exit.shell_status();
     if launcher.is_none_or(|launcher| launcher.rank == RankId(0)) {
-        say(&recorded, &request.directory, printer);
+        say(recorded, &request.directory, printer);
     }
-    Ok(u8::try_from(recorded.exit.shell_status()).unwrap_or(OURS))
+    Ok(u8::try_from(status).unwrap_or(OURS))
 }
 
 /// Whether this rank records: those asked for, else rank 0 and one sample.
@@ -49,19 +50,22 @@ fn directory(flags: &Record, launcher: Option<&Launcher>) -> PathBuf {
     names::of_rank(&named, launcher.map(|launcher| launcher.rank))
 }
 
-/// Removes an earlier trace when that was asked for; anything else that is in the way stays.
-fn make_way(directory: &Path, force: bool) -> Result<(), Failure> {
+/// Removes an earlier trace when that was asked for and there is a command to record; anything else that is in the way
+/// stays.
+fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
     if !directory.exists() {
         return Ok(());
     }
     let exists = || traces::explain(TraceError::Exists { path: directory.to_owned() }).status(OURS);
-    if !force {
+    if !flags.force {
         return Err(exists());
     }
     if !directory.join("header.json").is_file() {
         let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
         return Err(no_trace.hint("`-o DIR` writes elsewhere").status(OURS));
     }
+    let program = flags.command.first().map(OsString::as_os_str).unwrap_or_default();
+    quell_record::find(program, std::env::var_os("PATH").as_deref()).map_err(explain)?;
     std::fs::remove_dir_all(directory).map_err(|error| {
         Failure::new(error).context(format!("cannot replace `{}`", directory.display())).status(OURS)
     })
@@ -122,18 +126,15 @@ fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
 }
 
 /// One line on what was recorded, what is missing in it, and the next step.
-fn say(recorded: &Recorded, directory: &Path, printer: &Printer) {
+fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     let recorder = &recorded.header.recorder;
     let name = directory.display();
-    if let Some(problem) = &recorded.problem {
-        printer.warn(&format!("the trace is partial: {:#}", anyhow::anyhow!("{problem}")));
+    if let Some(problem) = recorded.problem {
+        printer.warn(&format!("the trace is partial: {}", Failure::new(problem).line()));
+        printer.hint("make room, or write elsewhere with `-o DIR`");
     }
     if recorder.lost > 0 {
-        printer.warn(&format!(
-            "{} calls happened and are not in the trace: {}",
-            recorder.lost,
-            recorder.notes.join("; ")
-        ));
+        printer.warn(&format!("the trace lacks calls: {}", recorder.notes.join("; ")));
     }
     printer.talk(&format!("recorded {} calls in `{name}`; next: quell report {name}", recorder.events));
     let written = byte_code_written(directory);

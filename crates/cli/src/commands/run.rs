@@ -5,8 +5,10 @@ use crate::failure::{self, Failure, OURS};
 use crate::flags::{Check, Run};
 use crate::host;
 use crate::printer::Printer;
-use quell_mount::{ImageError, RunError, RunRequest, Trust};
+use quell_image::OpenError;
+use quell_mount::{ImageError, OsError, RunError, RunRequest, Trust};
 use quell_trace::{Launcher, RankId};
+use rustix::io::Errno;
 use std::convert::Infallible;
 use std::time::Instant;
 
@@ -87,7 +89,25 @@ fn is_recorded() -> bool {
         && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
 }
 
-fn explain(error: RunError) -> Failure {
+fn image_hint(error: &ImageError) -> &'static str {
+    match error {
+        ImageError::Untrusted { .. } | ImageError::Writable { .. } => {
+            "`--trust` uses it; whoever can write it decides what you run"
+        }
+        ImageError::Unreadable(OsError(Errno::ACCESS)) => {
+            "`quell pack --public` makes an image for every user"
+        }
+        ImageError::Invalid(OpenError::Newer { .. }) => {
+            "run it with the quell that packed it, or a later one"
+        }
+        ImageError::Invalid(OpenError::Length { .. } | OpenError::IndexChecksum { .. }) => {
+            "copy it again, or pack it again with `quell pack TRACE -o IMG --force`"
+        }
+        _ => "`quell pack TRACE -o IMG` makes an image",
+    }
+}
+
+pub(crate) fn explain(error: RunError) -> Failure {
     let status = error.exit_status();
     let hints = match &error {
         RunError::Stale { changes } => {
@@ -102,10 +122,8 @@ fn explain(error: RunError) -> Failure {
                 .chain(["record and pack again, or `--check none` to run with the image as it is".into()])
                 .collect()
         }
-        RunError::Image { source: ImageError::Untrusted { .. }, .. } => {
-            vec!["`--trust` uses it; whoever can write it decides what you run".to_owned()]
-        }
-        RunError::Image { .. } => vec!["`quell pack TRACE -o IMG` makes an image".to_owned()],
+        RunError::Image { source, .. } => vec![image_hint(source).to_owned()],
+        RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
         RunError::Unavailable(reason) => {
             reason.setting().iter().map(|setting| format!("look at {setting}")).collect()
         }

@@ -3,10 +3,11 @@
 use crate::failure::Failure;
 use quell_analyse::Summary;
 use quell_trace::{Trace, TraceError};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Opens recordings as one trace.
-pub(crate) fn open<P: AsRef<std::path::Path>>(directories: &[P]) -> Result<Trace, Failure> {
+pub(crate) fn open<P: AsRef<Path>>(directories: &[P]) -> Result<Trace, Failure> {
     Trace::open(directories).map_err(explain)
 }
 
@@ -15,13 +16,24 @@ pub(crate) fn summarise(directories: &[PathBuf]) -> Result<Summary, Failure> {
     quell_analyse::summarise(&open(directories)?).map_err(explain)
 }
 
+/// Hint where part of a trace is missing or cut.
+const INCOMPLETE: &str = "record again; a copy of a trace needs all its files";
+
+/// Whether this is a file of a trace, not the trace itself.
+fn is_part(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet")
+}
+
 pub(crate) fn explain(error: TraceError) -> Failure {
     let hint = match &error {
         TraceError::NotATrace { .. } => Some("`quell record -- CMD` makes a trace, named after the program"),
         TraceError::Newer { .. } => Some("read it with the quell that wrote it, or a later one"),
-        TraceError::Damaged { .. } => Some("record again; a copy of a trace needs all its files"),
+        TraceError::Damaged { .. } => Some(INCOMPLETE),
         TraceError::Exists { .. } => Some("`--force` replaces it, `-o DIR` writes elsewhere"),
-        TraceError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+        TraceError::Io { path, source, .. } if is_part(path) && source.kind() == ErrorKind::NotFound => {
+            Some(INCOMPLETE)
+        }
+        TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
             Some("`quell record -- CMD` makes a trace, named after the program")
         }
         TraceError::Io { .. } => None,
