@@ -103,7 +103,7 @@ impl Step {
     fn setting(self, errno: Errno) -> Option<&'static str> {
         Some(match (self, errno) {
             (Self::OpenFuse, Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-                "the kernel module `fuse` is not loaded (`modprobe fuse`)"
+                "whether the kernel module `fuse` is loaded (`modprobe fuse`)"
             }
             (Self::OpenFuse, _) => "the mode of `/dev/fuse` (0666 is usual)",
             (Self::MakeNamespace, Errno::NOSPC | Errno::USERS) => "`sysctl user.max_user_namespaces`",
