@@ -1,0 +1,20 @@
+//! Tests of the `quell` binary as its users meet it: what it does, what it says, how it ends, what it leaves behind.
+//!
+//! ```text
+//! harness        a fresh directory, commands in it, what they said, what is left when they have ended
+//! bad_input      one clear line with a hint, the right status, nothing left behind
+//! transparent    under `record` and `run` a command behaves as without quell
+//! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
+//! launchers      which ranks record; two real MPI ranks in one namespace
+//! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
+//! awaited        a file that another process makes while the program waits for it
+//! ```
+//!
+//! A test that needs root, ptrace or FUSE is named `privileged_*` and says `skipped, because ...` where it cannot run;
+//! with QUELL_TESTS_MUST_RUN=1 it fails instead.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code)]
+mod harness;
+
+mod bad_input;
