@@ -3,11 +3,15 @@
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 QUELL := $(TARGET_DIR)/$(HOST)/release/quell
+WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
+AARCH64 := aarch64-unknown-linux-musl
+# Where everything can run, everything must.
+ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build demo test fast check privileged rig-tests soak bench docs deps clean
+.PHONY: build demo test fast check aarch64 privileged rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -15,32 +19,40 @@ build: ## the static release binary
 	@echo "built $(QUELL)"
 
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
-	QUELL=$(QUELL) rig/demo
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check privileged rig-tests ## everything that must hold; sets itself up
+test: deps check aarch64 privileged rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
 
 check: ## format, lints, documentation, generated files
+	@rustup component add rustfmt clippy >/dev/null 2>&1 || true
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 	cargo xtask --check
 
-privileged: ## all tests of the crates and of the binary; those that cannot run here say why
-	cargo test --locked --workspace
+aarch64: deps ## the binary for aarch64 compiles and links
+	rustup target add $(AARCH64)
+	CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+		cargo build --locked --target $(AARCH64) --package quell-cli --quiet
+
+privileged: ## all tests of the crates and of the binary
+	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
+	QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
 
 rig-tests: build ## what a real metadata server counts
-	QUELL=$(QUELL) tests/shared_fs/run
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
+	QUELL_WIRE=$(WIRE) python3 -B -m unittest discover -s rig
 
 soak: deps build ## what takes long: fuzzing, thousands of repetitions
-	PROPTEST_CASES=20000 cargo test --locked --workspace --release
-	QUELL=$(QUELL) QUELL_SOAK=1 tests/shared_fs/run
+	PROPTEST_CASES=20000 scripts/test --release
+	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
 bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/record.sh
-	QUELL=$(QUELL) bench/run.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask
