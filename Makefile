@@ -1,7 +1,7 @@
 # The one list of commands. CI calls `make test`.
 
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
-TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 QUELL := $(TARGET_DIR)/$(HOST)/release/quell
 WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
 AARCH64 := aarch64-unknown-linux-musl
