@@ -51,7 +51,8 @@ impl LoadedImage {
             return Err(OpenError::TooShort { bytes: 0 }.into());
         }
         let length = usize::try_from(stat.st_size).map_err(|_| unreadable(Errno::FBIG))?;
-        let image = if is_local(&file) { open_mapped(&file, length) } else { open_fetched(file, length) }?;
+        let image =
+            if is_local(&file, &stat) { open_mapped(&file, length) } else { open_fetched(file, length) }?;
         if image.image.index().roots().len() == 0 {
             return Err(ImageError::NoRoots);
         }
@@ -299,23 +300,39 @@ const CHUNK: usize = 1 << 20;
 /// How much is read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;
 
-/// Whether the file lies on a file system of this node, which the page cache serves as fast as memory. Types that are
-/// not known count as network. Source: statfs(2), `include/uapi/linux/magic.h`.
-fn is_local(file: &OwnedFd) -> bool {
-    /// ext, XFS, btrfs, tmpfs, ramfs, f2fs, overlay, ZFS, EROFS, squashfs, bcachefs.
-    const LOCAL: [u32; 11] = [
-        0xEF53,
-        0x5846_5342,
-        0x9123_683E,
-        0x0102_1994,
-        0x8584_58F6,
-        0xF2F5_2010,
-        0x794C_7630,
-        0x2FC1_2FC1,
-        0xE0F5_E1E2,
-        0x7371_7368,
-        0xCA45_1A4E,
-    ];
+/// Whether the file lies on a file system of this node, which the page cache serves as fast as memory.
+///
+/// By the table of mounts, because statfs(2) asks every server of a parallel file system. A device that is not in the
+/// table, such as a subvolume's, is asked for after all.
+fn is_local(file: &OwnedFd, stat: &Stat) -> bool {
+    let mountinfo = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let device = format!("{}:{}", rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    match file_system_type(&mountinfo, &device) {
+        Some(kind) => LOCAL_TYPES.contains(&kind),
+        None => is_local_magic(file),
+    }
+}
+
+/// The type of the file system with this device number. Source: proc_pid_mountinfo(5).
+fn file_system_type<'m>(mountinfo: &'m [u8], device: &str) -> Option<&'m str> {
+    mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let found = fields.nth(2)? == device.as_bytes();
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        found.then(|| str::from_utf8(kind).ok()).flatten()
+    })
+}
+
+/// File systems of one node. What is not here counts as a network file system.
+const LOCAL_TYPES: [&str; 13] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "f2fs", "overlay", "zfs", "erofs", "squashfs",
+    "bcachefs",
+];
+
+/// The same by the magic number of the file system. Source: statfs(2), `include/uapi/linux/magic.h`.
+fn is_local_magic(file: &OwnedFd) -> bool {
+    /// btrfs, overlay, ZFS, bcachefs: those whose files may have device numbers that are not in the table of mounts.
+    const LOCAL: [u32; 4] = [0x9123_683E, 0x794C_7630, 0x2FC1_2FC1, 0xCA45_1A4E];
     // The type's sign and width differ between architectures; the magic numbers have 32 bits.
     rustix::fs::fstatfs(file).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }
@@ -329,6 +346,16 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Memory::to_be_fetched(file.into(), content.len()).unwrap()
+    }
+
+    #[test]
+    fn the_type_of_a_file_system_is_read_from_the_table_of_mounts() {
+        let mountinfo = b"36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw\n\
+            40 36 0:50 / /mnt rw - fuse.mfs mfs rw\n";
+        let cases = [("98:0", Some("ext4")), ("0:50", Some("fuse.mfs")), ("0:5", None)];
+        for (device, expected) in cases {
+            assert_eq!(file_system_type(mountinfo, device), expected);
+        }
     }
 
     #[test]

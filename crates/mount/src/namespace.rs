@@ -109,7 +109,7 @@ pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Un
     let privilege = Privilege::of_this_process();
     isolate(privilege)?;
     let roots = open_originals(&layout.roots)?;
-    let (first, _) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
+    let (first, place) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
     let live = open_originals(&layout.live)?;
     let device = open_fuse()?;
     let options = format!(
@@ -122,7 +122,7 @@ pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Un
     let options = CString::new(options).map_err(|_| Unavailable::new(Step::Mount, Errno::INVAL))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount(layout.source.as_str(), magic(first), "fuse.quell", flags, options.as_c_str())
-        .map_err(|errno| at(Step::Mount, errno, &layout.roots[0]))?;
+        .map_err(|errno| at(Step::Mount, errno, place))?;
     Ok((device, Mounted { roots, live, privilege }))
 }
 

@@ -59,6 +59,9 @@ pub(crate) fn start(start: Start, alone: &SingleThreaded) -> Result<LoadedImage,
     loop {
         match rustix::process::waitpid(Some(middle), WaitOptions::empty()) {
             Err(Errno::INTR) => {}
+            // Whoever started us has SIGCHLD ignored, so there is nothing to wait for. If no server came to life,
+            // nobody will be met.
+            Err(Errno::CHILD) => return Ok(start.image),
             Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(start.image),
             Ok(_) => return Err(Errno::AGAIN),
             Err(errno) => return Err(errno),
@@ -129,7 +132,7 @@ fn detach(start: &Start, starter: Option<&Watch>) {
     let _root_exists = rustix::process::chdir("/");
     rustix::process::umask(Mode::empty());
     // Schedulers send these to every process of a job so that it can save its state: the server must still answer
-    // then. It ends with the namespace, or by SIGKILL.
+    // then. It ends with the namespace, or by SIGKILL. A limit on the size of files must fail the write, not us.
     reset_signals(&[
         libc::SIGHUP,
         libc::SIGINT,
@@ -139,6 +142,7 @@ fn detach(start: &Start, starter: Option<&Watch>) {
         libc::SIGUSR2,
         libc::SIGALRM,
         libc::SIGXCPU,
+        libc::SIGXFSZ,
         libc::SIGPIPE,
     ]);
     use_all_descriptors();

@@ -19,6 +19,8 @@ pub(crate) struct Packing {
     pub(crate) uncovered: Vec<PathBuf>,
     /// Files of which no content is taken.
     pub(crate) not_held: Vec<PathBuf>,
+    /// If there are any: the only files of which content is taken, in this order.
+    pub(crate) in_order: Vec<PathBuf>,
 }
 
 impl Packing {
@@ -43,6 +45,11 @@ impl Packing {
             }
             self.take(&mut tree, node, root, &mut links);
             tree.add_root(root.as_os_str().as_bytes(), "test", "ext4").unwrap();
+        }
+        for path in &self.in_order {
+            if let Some(file) = tree.find(path.as_os_str().as_bytes()) {
+                tree.hold(file, Source::File(path.clone())).unwrap();
+            }
         }
         for live in &self.live {
             tree.add_live(live.as_os_str().as_bytes(), "test").unwrap();
@@ -77,7 +84,7 @@ impl Packing {
             };
             match found.kind {
                 Kind::Directory => self.take(tree, child, &path, links),
-                Kind::Regular if !self.not_held.contains(&path) => {
+                Kind::Regular if self.in_order.is_empty() && !self.not_held.contains(&path) => {
                     tree.hold(child, Source::File(path)).unwrap();
                     links.insert(key, child);
                 }

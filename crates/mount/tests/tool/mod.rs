@@ -1,7 +1,7 @@
 //! The program that the tests start: `pack` writes an image, `run` calls the library as the `quell` binary does.
 //!
 //! ```text
-//! tool pack IMAGE [--root DIR]... [--live DIR]... [--uncovered DIR]... [--not-held FILE]...
+//! tool pack IMAGE [--root DIR]... [--live DIR]... [--uncovered DIR]... [--not-held FILE]... [--order LIST]
 //! tool run [--job NAME] [--check] [--stats FILE] [--trust] IMAGE COMMAND...
 //! ```
 
@@ -38,6 +38,10 @@ fn pack(mut arguments: impl Iterator<Item = OsString>) {
             "--live" => packing.live.push(value),
             "--uncovered" => packing.uncovered.push(value),
             "--not-held" => packing.not_held.push(value),
+            "--order" => {
+                let list = std::fs::read_to_string(value).unwrap();
+                packing.in_order = list.lines().map(PathBuf::from).collect();
+            }
             other => panic!("no such option: {other}"),
         }
     }
