@@ -5,3 +5,4 @@
 
 pub(crate) mod mapping;
 pub(crate) mod process;
+mod start;

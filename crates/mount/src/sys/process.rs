@@ -119,12 +119,11 @@ pub(crate) fn reset_signals(ignored: &[libc::c_int]) {
 
 /// execve(2) with this process' environment; returns only when it failed.
 ///
-/// SIGPIPE, which the Rust runtime ignores, gets its default action first.
+/// What Rust's start-up changed is put back first: see [`start`](super::start).
 pub(crate) fn exec(program: &CStr, arguments: &[CString]) -> Errno {
     let pointers: Vec<*const libc::c_char> =
         arguments.iter().map(|argument| argument.as_ptr()).chain([null()]).collect();
-    // SAFETY: the default action runs no code of ours.
-    let _previous = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    super::start::restore();
     // SAFETY: `program` and every argument end with a zero byte and outlive the call; the vector ends with null.
     let _failed = unsafe { libc::execv(program.as_ptr(), pointers.as_ptr()) };
     last_errno()
