@@ -24,6 +24,16 @@ impl Printer {
         Self { colour: arguments.colour, verbosity: arguments.verbosity() }
     }
 
+    /// The flags by which another quell talks as this one.
+    pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
+        let colour = match self.colour {
+            Colour::Auto => "--colour=auto",
+            Colour::Always => "--colour=always",
+            Colour::Never => "--colour=never",
+        };
+        [colour].into_iter().chain((self.verbosity == Verbosity::Quiet).then_some("--quiet"))
+    }
+
     /// Prints data; ends the process quietly when nobody reads it any more.
     pub(crate) fn data(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();

@@ -90,6 +90,11 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     output = std::path::absolute(&output).unwrap_or(output);
     let mut command = vec![ourselves.into_os_string(), "record".into(), "--output".into(), output.into()];
     command.extend(flags.force.then(|| OsString::from("--force")));
+    if let Some(ranks) = flags.ranks {
+        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
+        command.push(format!("--ranks={}", ranks.join(",")).into());
+    }
+    command.extend(printer.flags().map(OsString::from));
     command.push("--".into());
     command.extend(inner.command);
     run::run(&flags::Run { command, ..inner }, printer)
