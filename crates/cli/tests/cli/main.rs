@@ -18,3 +18,4 @@
 mod harness;
 
 mod bad_input;
+mod transparent;
