@@ -115,7 +115,7 @@ pub struct Report {
 
 /// Compare two recordings: which operations the network, quell and the node itself served, and the calls side by side.
 ///
-/// Exit status: 0, or 2 for an error.
+/// Exit status: 0 when nothing differs, 1 when something does, 2 for an error.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The recording before.

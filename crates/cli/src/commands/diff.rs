@@ -15,5 +15,5 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
         false => quell_report::terminal::diff(&comparison, printer.style()),
     };
     printer.data(&text)?;
-    Ok(0)
+    Ok(u8::from(comparison.differs()))
 }
