@@ -18,5 +18,6 @@
 mod harness;
 
 mod bad_input;
+mod launchers;
 mod pack_and_run;
 mod transparent;
