@@ -7,7 +7,7 @@ mod ranks;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 30] = [
+pub(crate) const ALL: [(&str, fn()); 31] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -26,6 +26,7 @@ pub(crate) const ALL: [(&str, fn()); 30] = [
     ("joined_at_once", ranks::joined_at_once),
     ("jobs_are_apart", ranks::jobs_are_apart),
     ("ranks_share_memory", ranks::ranks_share_memory),
+    ("mpi_ranks_reach_each_other", ranks::mpi_ranks_reach_each_other),
     ("nested", ranks::nested),
     ("death_of_the_first_rank", ranks::death_of_the_first_rank),
     ("stranger_at_the_meeting_place", ranks::stranger_at_the_meeting_place),

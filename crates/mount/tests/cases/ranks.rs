@@ -90,6 +90,51 @@ print(read, own.raw.decode() if read > 0 else ctypes.get_errno())
     }
 }
 
+/// Two ranks of a real MPI job send through shared memory, large messages by a copy from process to process.
+pub(crate) fn mpi_ranks_reach_each_other() {
+    const PROGRAM: &str = "
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int rank, length = 8 << 20;
+    char name[64] = {0}, *data = malloc(length);
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    memset(data, 'a' + rank, length);
+    if (rank == 0) MPI_Send(data, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(data, length, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    readlink(\"/proc/self/ns/mnt\", name, 63);
+    printf(\"%s %c\\n\", name, data[length - 1]);
+    MPI_Finalize();
+    return 0;
+}";
+    let scene = Scene::new(User::Nobody);
+    let program = scene.path("program");
+    std::fs::write(scene.path("program.c"), PROGRAM).unwrap();
+    let compiled =
+        std::process::Command::new("mpicc").arg("-o").arg(&program).arg(scene.path("program.c")).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        println!("privileged_mpi_ranks_reach_each_other: skipped, because there is no working mpicc");
+        return;
+    }
+    let tool = std::env::current_exe().unwrap();
+    let image = scene.image();
+    let mpirun = "mpirun --oversubscribe --mca btl vader,self -n 2";
+    let script = format!(
+        "HOME={0} TMPDIR={0} {mpirun} {1} tool run --job mpi {2} {3}",
+        scene.path("").display(),
+        tool.display(),
+        image.display(),
+        program.display()
+    );
+    let printed = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    let lines: HashSet<&str> = printed.lines().collect();
+    assert!(lines.len() == 1 && printed.lines().count() == 2 && printed.contains("] a"), "{printed}");
+}
+
 pub(crate) fn nested() {
     for user in USERS {
         let scene = Scene::unpacked(user);
