@@ -18,6 +18,7 @@
 mod harness;
 
 mod bad_input;
+mod killed;
 mod launchers;
 mod pack_and_run;
 mod transparent;
