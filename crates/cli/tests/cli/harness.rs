@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -89,12 +89,16 @@ impl Test {
         test
     }
 
-    /// Gives what is at and below `name` to the test's user.
+    /// Gives `name` and the way to it to the test's user. What is that user's already is not touched.
     pub(crate) fn give(&self, name: &str) {
-        if self.user == User::Nobody {
-            let owner = format!("{NOBODY}:{NOBODY}");
-            let chown = Command::new("chown").args(["-hR", &owner]).arg(self.path(name)).status();
-            assert!(chown.unwrap().success());
+        if self.user == User::Ourselves {
+            return;
+        }
+        let path = self.path(name);
+        for path in path.ancestors().take_while(|path| path.starts_with(self.directory.path())) {
+            if std::fs::symlink_metadata(path).unwrap().uid() != NOBODY {
+                lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
         }
     }
 
@@ -118,7 +122,7 @@ impl Test {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         self.mode(name, mode);
-        self.give(name.split('/').next().unwrap());
+        self.give(name);
     }
 
     pub(crate) fn mode(&self, name: &str, mode: u32) {
@@ -145,7 +149,7 @@ impl Test {
         }
         self.write("env/aside/deep/data", "data\n");
         symlink("lib/a.txt", self.path("env/link")).unwrap();
-        self.give("env");
+        self.give("env/link");
     }
 
     /// [`Self::plant`], a recording of its program `app.qtrace` and the image of that, `app.qimg`.

@@ -17,6 +17,7 @@
 #[allow(dead_code)]
 mod harness;
 
+mod awaited;
 mod bad_input;
 mod killed;
 mod launchers;

@@ -1,0 +1,92 @@
+//! A file that another process makes, in the original, beside a program that waits for it.
+
+use std::process::{Child, Stdio};
+
+use crate::harness::{Need, Test, next_line, with_quell};
+
+const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
+
+/// Both kinds of users.
+fn of_both() -> Option<[Test; 2]> {
+    Some([Test::privileged(ALL)?, Test::of_nobody(ALL)?])
+}
+
+/// Says that a file is not there, waits until it is, and prints it.
+fn wait_for(name: &str) -> String {
+    format!("test -e {name} || echo waiting; while ! test -e {name}; do sleep 0.01; done; cat {name}")
+}
+
+/// Starts quell with a script that prints a line when it waits.
+fn started(test: &Test, arguments: &[&str], script: &str) -> Child {
+    let words = [arguments, &["--", "sh", "-c", script]].concat();
+    let mut command = test.command(&with_quell(&words));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(next_line(&mut child), "waiting");
+    child
+}
+
+/// What a script prints that runs from the image, and while it waits sees `happens` elsewhere.
+fn meanwhile(test: &Test, script: &str, happens: impl FnOnce()) -> String {
+    let child = started(test, &["run", "app.qimg"], script);
+    happens();
+    test.wait(child).succeeds()
+}
+
+#[test]
+fn privileged_where_the_recording_saw_the_waiting() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.plant();
+        test.write("env/results/old", "");
+        let script = format!("cat env/lib/a.txt > /dev/null; {}", wait_for("env/results/awaited"));
+        let recorded = started(&test, &["-q", "record", "-o", "app.qtrace"], &script);
+        test.write("env/results/awaited", "recorded\n");
+        assert_eq!(test.wait(recorded).succeeds(), "recorded\n");
+        let packed = test.quell(&["-q", "pack", "app.qtrace", "--root", "env"]).succeeds();
+        assert!(packed.contains("stays the original:\n  [DIR]/env/results  ("), "{packed}");
+        std::fs::remove_file(test.path("env/results/awaited")).unwrap();
+        let seen = meanwhile(&test, &script, || test.write("env/results/awaited", "run\n"));
+        assert_eq!(seen, "run\n");
+    }
+}
+
+#[test]
+fn privileged_where_the_recording_never_looked() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.pack();
+        for name in ["env/aside/awaited", "env/aside/deep/awaited"] {
+            assert_eq!(meanwhile(&test, &wait_for(name), || test.write(name, "there\n")), "there\n");
+        }
+    }
+}
+
+#[test]
+fn privileged_where_the_program_itself_writes() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.pack();
+        let script =
+            format!("test -e env/lib/absent; echo own > env/lib/own; {}", wait_for("env/lib/awaited"));
+        assert_eq!(meanwhile(&test, &script, || test.write("env/lib/awaited", "there\n")), "there\n");
+    }
+}
+
+/// What a frozen directory is: as it was packed, until the run ends. The next run's check refuses.
+#[test]
+fn privileged_where_the_image_is_frozen() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.pack();
+        let look = "cat env/lib/a.txt > /dev/null; test -e env/lib/awaited || echo waiting; read -r line; \
+                    cat env/lib/a.txt; test -e env/lib/awaited || echo absent; ls env/lib";
+        let mut child = started(&test, &["run", "app.qimg"], look);
+        test.write("env/lib/awaited", "there\n");
+        test.write("env/lib/a.txt", "changed\n");
+        drop(child.stdin.take());
+        assert_eq!(test.wait(child).succeeds(), "alpha\nabsent\na.txt\nb.txt\nunread.txt\n");
+        let next = test.quell(&["run", "app.qimg", "cat", "env/lib/awaited"]);
+        assert!(next.code() == 1 && next.stderr.contains("[DIR]/env/lib: was modified"), "{next}");
+    }
+}
