@@ -1,6 +1,6 @@
 //! Runs a command from an image: mounted in place, over the original directories, without privileges.
 //!
-//! [`run`] turns the calling process into the command, in a user and mount namespace in which the image's roots are
+//! [`run()`] turns the calling process into the command, in a user and mount namespace in which the image's roots are
 //! covered by a FUSE mount of our own. A server process outside answers from the image, for ever, and sends on to the
 //! original what the image does not know. All ranks of a node and job step share one namespace and one server.
 //!

@@ -1,6 +1,6 @@
 //! What a run says of itself: who answered what, and what reached the original file system.
 //!
-//! The names are a promise of DESIGN to other programs: fields are only added. [`Counters`] counts while the server
+//! The names are a promise of DESIGN to other programs: fields are only added. `Counters` counts while the server
 //! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
 
 use std::collections::BTreeMap;
