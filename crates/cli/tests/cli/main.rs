@@ -6,6 +6,7 @@
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! launchers      which ranks record; two real MPI ranks in one namespace
+//! demo           `quell demo` for every user
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
 //! ```
@@ -14,11 +15,11 @@
 //! with QUELL_TESTS_MUST_RUN=1 it fails instead.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[allow(dead_code)]
 mod harness;
 
 mod awaited;
 mod bad_input;
+mod demo;
 mod killed;
 mod launchers;
 mod pack_and_run;

@@ -1,0 +1,40 @@
+//! `quell demo`: every step works for every user, and nothing is left behind.
+
+use crate::harness::{Need, Test};
+
+const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
+
+#[test]
+fn privileged_the_demo_shows_the_whole_way() {
+    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    for test in [ours, of_nobody] {
+        let mut command = test.command(&crate::harness::with_quell(&["demo"]));
+        command.env("TMPDIR", test.path(""));
+        let outcome = test.finish(command);
+        for step in ["# 1.", "# 2.", "# 3.", "# 4.", "# 5."] {
+            assert!(outcome.stdout.contains(step), "{outcome}");
+        }
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""));
+        test.silence();
+        assert_eq!(test.files(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn privileged_the_demo_keeps_what_it_made_where_that_is_wanted() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.plant();
+    // The demo packs below a directory three names deep, which here is the test's own `env`.
+    let demo = test.quell(&["demo", "--keep", "kept", "--", &test.text("env/bin/app")]);
+    assert_eq!(demo.code(), 0, "{demo}");
+    let mut kept: Vec<_> =
+        std::fs::read_dir(test.path("kept")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    kept.sort();
+    assert_eq!(kept, ["app.qimg", "packed.qtrace", "plain.qtrace"]);
+    let diff = test.quell(&["diff", "--json", "kept/plain.qtrace", "kept/packed.qtrace"]).stdout;
+    let diff: serde_json::Value = serde_json::from_str(&diff).unwrap();
+    let served = diff["served_by"].as_array().unwrap().iter().find(|row| row["by"] == "quell").unwrap();
+    assert!(served["a"] == 0 && served["b"].as_u64() > Some(0), "{diff}");
+    let again = test.quell(&["demo", "--keep", "kept", "--", "true"]);
+    assert!(again.code() == 2 && again.stderr.contains("EEXIST"), "{again}");
+}
