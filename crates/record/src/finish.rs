@@ -5,6 +5,7 @@
 
 use object::elf::{
     DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag, FileHeader32, FileHeader64,
+    PT_LOAD,
 };
 use object::read::ReadCache;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
@@ -108,9 +109,9 @@ fn dynamic<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(header: &H, d
     let value = |tag: DynamicTag| -> Option<u64> {
         entries.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian))
     };
-    let strings = strings(segments, endian, data, value(DT_STRTAB)?, value(DT_STRSZ)?)?;
+    let strings = Strings::find(segments, endian, value(DT_STRTAB)?, value(DT_STRSZ)?)?;
     for entry in entries {
-        let (tag, text) = (entry.tag(endian), || string(strings, entry.val(endian)));
+        let (tag, text) = (entry.tag(endian), || strings.read(data, entry.val(endian)));
         match tag {
             DT_NEEDED => facts.needed.extend(text()),
             DT_SONAME => facts.soname = text(),
@@ -122,20 +123,34 @@ fn dynamic<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(header: &H, d
     Some(facts)
 }
 
-/// The string table, whose address is that in memory.
-fn strings<'a, P: ProgramHeader<Endian = Endianness>, R: ReadRef<'a>>(
-    segments: &[P],
-    endian: Endianness,
-    data: R,
-    address: u64,
-    size: u64,
-) -> Option<&'a [u8]> {
-    segments.iter().find_map(|segment| segment.data_range(endian, data, address, size).ok().flatten())
+/// The string table in the file. It is never read as a whole: it may hold megabytes of symbols.
+#[derive(Clone, Copy, Debug)]
+struct Strings {
+    begin: u64,
+    end: u64,
 }
 
-fn string(table: &[u8], offset: u64) -> Option<String> {
-    let text = table.get(usize::try_from(offset).ok()?..)?;
-    Some(escape(&text[..text.iter().position(|&byte| byte == 0)?]))
+impl Strings {
+    /// The dynamic section gives the table's address in memory.
+    fn find<P: ProgramHeader<Endian = Endianness>>(
+        segments: &[P],
+        endian: Endianness,
+        address: u64,
+        size: u64,
+    ) -> Option<Self> {
+        segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD).find_map(|segment| {
+            let (offset, length) = segment.file_range(endian);
+            let inside =
+                address.checked_sub(segment.p_vaddr(endian).into()).filter(|&inside| inside < length)?;
+            let begin = offset.checked_add(inside)?;
+            Some(Self { begin, end: begin.checked_add(size.min(length - inside))? })
+        })
+    }
+
+    fn read<'a, R: ReadRef<'a>>(self, data: R, offset: u64) -> Option<String> {
+        let begin = self.begin.checked_add(offset).filter(|&begin| begin < self.end)?;
+        data.read_bytes_at_until(begin..self.end, 0).ok().map(escape)
+    }
 }
 
 /// A layout names each of its objects: 64 KiB is the kernel's limit on an extended attribute.

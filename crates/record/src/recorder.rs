@@ -3,6 +3,7 @@
 
 use crate::engine::{Birth, BirthKind, Loss, Observation, ObservedCall, Observer};
 use crate::facts;
+use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::{
     Call, Class, Event, Execution, Exit, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId, Thread,
@@ -17,7 +18,7 @@ pub(crate) struct Recorder {
     writer: Writer,
     /// The command's birth, until its first program runs.
     waiting: Option<Birth>,
-    threads: HashMap<Pid, Known>,
+    threads: PidMap<Known>,
     opened: HashSet<Opened>,
     /// The mounts written, by namespace.
     mounts: HashMap<u64, HashSet<Mount>>,
@@ -69,7 +70,7 @@ impl Recorder {
         Self {
             writer,
             waiting: None,
-            threads: HashMap::new(),
+            threads: PidMap::default(),
             opened: HashSet::new(),
             mounts: HashMap::new(),
             mount_count: 0,

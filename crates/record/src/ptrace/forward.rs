@@ -9,7 +9,7 @@
 //! so that the shell sees its job stop.
 
 use crate::sys::ptrace::{Delivery, Stopped};
-use crate::sys::signals::{self, Ignored, Mask, Received};
+use crate::sys::signals::{self, Disposition, Mask, Received};
 use quell_trace::Pid;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -33,7 +33,8 @@ pub(super) struct Forwarding {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     mask: Mask,
-    _ignored: [Ignored; STOPPING.len()],
+    _ignored: [Disposition; STOPPING.len()],
+    _children: Disposition,
     direct: Vec<Direct>,
 }
 
@@ -62,13 +63,21 @@ impl Forwarding {
             ends: AtomicBool::new(false),
             sent: Mutex::default(),
         });
-        let ignored = STOPPING.map(Ignored::new);
+        let ignored = STOPPING.map(Disposition::ignored);
+        let children = Disposition::quiet_children();
         let theirs = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("signals".to_owned()).spawn(move || theirs.forward())?;
         mask.restore();
         Mask::of(&FORWARDED).block();
-        Ok(Self { shared, thread: Some(thread), mask, _ignored: ignored, direct: Vec::new() })
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            mask,
+            _ignored: ignored,
+            _children: children,
+            direct: Vec::new(),
+        })
     }
 
     /// Who gets the signals.

@@ -21,6 +21,7 @@ mod forward;
 mod tracee;
 
 use crate::engine::{Birth, BirthKind, Engine, Loss, Observation, Observer};
+use crate::pids::PidMap;
 use crate::sys::ptrace::{
     self, Change, Delivery, Entry, Group, Making, Pause, Replaced, Return, Stop, Stopped, Until,
 };
@@ -30,9 +31,7 @@ use attach::Attached;
 use births::Nursery;
 use forward::Forwarding;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
-use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -81,7 +80,7 @@ struct Run<'a> {
     command: Pid,
     exit: Option<Exit>,
     began: Instant,
-    tracees: HashMap<Pid, Tracee, BuildHasherDefault<PidHasher>>,
+    tracees: PidMap<Tracee>,
     nursery: Nursery,
     reader: Reader,
     forwarding: Forwarding,
@@ -94,7 +93,7 @@ impl<'a> Run<'a> {
             command,
             exit: None,
             began,
-            tracees: HashMap::default(),
+            tracees: PidMap::default(),
             nursery: Nursery::default(),
             reader: Reader::native(),
             forwarding,
@@ -118,13 +117,11 @@ impl<'a> Run<'a> {
     }
 
     fn change(&mut self, thread: Pid, change: Change) -> io::Result<()> {
-        if !self.tracees.contains_key(&thread) && !self.is_replacing(&change) {
-            return self.unknown(thread, change);
-        }
         match change {
-            Change::Ended(exit) => self.ended(thread, exit),
             Change::Stopped(Stop::Entry(stopped)) => self.entry(stopped),
             Change::Stopped(Stop::Return(stopped)) => self.returned(stopped),
+            change if !self.knows(thread, &change) => self.unknown(thread, change),
+            Change::Ended(exit) => self.ended(thread, exit),
             Change::Stopped(Stop::Making(stopped)) => self.making(stopped),
             Change::Stopped(Stop::Replaced(stopped)) => self.replaced(stopped),
             Change::Stopped(Stop::Delivery(stopped, signal)) => self.delivery(stopped, signal),
@@ -133,18 +130,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A process whose first thread had ended gets that number again when another of its threads executes.
-    fn is_replacing(&self, change: &Change) -> bool {
-        matches!(change, Change::Stopped(Stop::Replaced(stopped))
+    /// Whether a change is of a thread that was reported. A process whose first thread had ended gets that number
+    /// again when another of its threads executes.
+    fn knows(&self, thread: Pid, change: &Change) -> bool {
+        self.tracees.contains_key(&thread)
+            || matches!(change, Change::Stopped(Stop::Replaced(stopped))
             if stopped.former().is_some_and(|former| self.tracees.contains_key(&former)))
     }
 
     fn entry(&mut self, stopped: Stopped<Entry>) -> io::Result<()> {
         let now = self.now();
         let thread = stopped.thread();
-        let (Some(entered), Some(tracee)) = (stopped.entered(), self.tracees.get_mut(&thread)) else {
-            return stopped.resume(Until::NextStop);
+        let Some(tracee) = self.tracees.get_mut(&thread) else {
+            return self.unknown(thread, Change::Stopped(Stop::Entry(stopped)));
         };
+        let Some(entered) = stopped.entered() else { return stopped.resume(Until::NextStop) };
         if entered.word == filter::FOREIGN {
             self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
             return stopped.resume(Until::NextStop);
@@ -158,9 +158,11 @@ impl<'a> Run<'a> {
 
     fn returned(&mut self, stopped: Stopped<Return>) -> io::Result<()> {
         let now = self.now();
-        let Some(value) = stopped.return_value() else { return Ok(()) };
         let thread = stopped.thread();
-        let Some(tracee) = self.tracees.get_mut(&thread) else { return Ok(()) };
+        let Some(tracee) = self.tracees.get_mut(&thread) else {
+            return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
+        };
+        let Some(value) = stopped.return_value() else { return stopped.resume(Until::NextStop) };
         tracee.restore(&stopped);
         let outcome = Outcome::from_return_value(value);
         if let Some(call) = tracee.leave(thread, outcome, now) {
@@ -295,29 +297,5 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// Process numbers are small and dense: one multiplication spreads them well enough, and this runs at every stop.
-#[derive(Debug, Default)]
-struct PidHasher(u64);
-
-impl Hasher for PidHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_i32(&mut self, number: i32) {
-        self.write_u64(number as u64);
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

@@ -98,8 +98,7 @@ pub(crate) fn seize(thread: Pid) -> io::Result<()> {
 pub(crate) fn wait() -> io::Result<Option<(Pid, Change)>> {
     loop {
         let mut status = 0;
-        // SAFETY: `status` is a valid place for the result.
-        match checked(unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) }) {
+        match wait_for_any(&mut status) {
             Ok(thread) => {
                 let thread = Pid(thread as i32);
                 if let Some(change) = change(thread, status) {
@@ -111,6 +110,15 @@ pub(crate) fn wait() -> io::Result<Option<(Pid, Change)>> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// `waitpid` without what the C library does for threads that may be cancelled: this runs twice a call.
+fn wait_for_any(status: &mut i32) -> io::Result<i64> {
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: `status` is a valid place for the result; the last argument may be null.
+    checked(unsafe {
+        libc::syscall(libc::SYS_wait4, -1_i64, status as *mut i32, i64::from(libc::__WALL), nothing)
+    })
 }
 
 /// The word of a call's stop, with `PTRACE_O_TRACESYSGOOD`.

@@ -95,25 +95,32 @@ pub(crate) fn wake<T>(thread: &std::thread::JoinHandle<T>, signal: i32) {
     unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, signal) };
 }
 
-/// Ignores a signal while it lives, then puts back what was there.
-pub(crate) struct Ignored {
+/// Another disposition of a signal while it lives; then what was there is put back.
+pub(crate) struct Disposition {
     signal: i32,
     before: libc::sigaction,
 }
 
-impl std::fmt::Debug for Ignored {
+impl std::fmt::Debug for Disposition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ignored").field("signal", &self.signal).finish_non_exhaustive()
+        f.debug_struct("Disposition").field("signal", &self.signal).finish_non_exhaustive()
     }
 }
 
-impl Ignored {
-    pub(crate) fn new(signal: i32) -> Self {
-        Self { signal, before: set_action(signal, libc::SIG_IGN) }
+impl Disposition {
+    /// The signal does nothing.
+    pub(crate) fn ignored(signal: i32) -> Self {
+        Self { signal, before: set_action(signal, libc::SIG_IGN, 0) }
+    }
+
+    /// Children that stop send no signal: they do so twice a call, and `waitpid` tells all.
+    pub(crate) fn quiet_children() -> Self {
+        let signal = libc::SIGCHLD;
+        Self { signal, before: set_action(signal, libc::SIG_DFL, libc::SA_NOCLDSTOP) }
     }
 }
 
-impl Drop for Ignored {
+impl Drop for Disposition {
     fn drop(&mut self) {
         // SAFETY: puts back what the kernel gave.
         unsafe { libc::sigaction(self.signal, &raw const self.before, std::ptr::null_mut()) };
@@ -122,19 +129,20 @@ impl Drop for Ignored {
 
 /// Stops this process as `signal` does to a program that does not handle it, until it is continued.
 pub(crate) fn stop_by(signal: i32) {
-    let ignored = set_action(signal, libc::SIG_DFL);
+    let ignored = set_action(signal, libc::SIG_DFL, 0);
     // SAFETY: takes a number.
     unsafe { libc::raise(signal) };
     // SAFETY: puts back what the kernel gave.
     unsafe { libc::sigaction(signal, &raw const ignored, std::ptr::null_mut()) };
 }
 
-fn set_action(signal: i32, handler: libc::sighandler_t) -> libc::sigaction {
-    // SAFETY: a structure of plain numbers may be all zeros: no flags, nothing blocked.
+fn set_action(signal: i32, handler: libc::sighandler_t, flags: i32) -> libc::sigaction {
+    // SAFETY: a structure of plain numbers may be all zeros: nothing blocked.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
+    action.sa_flags = flags;
     // SAFETY: both structures are valid; the handler is one of the two constants.
     unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
     before
@@ -186,6 +194,6 @@ impl Standard {
             unsafe { libc::close(stream) };
         }
         let handler = if self.0 & PIPE_IGNORED == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
-        set_action(libc::SIGPIPE, handler);
+        set_action(libc::SIGPIPE, handler, 0);
     }
 }
