@@ -81,9 +81,11 @@ pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<C
     let next = AtomicUsize::new(0);
     let changes = Mutex::new(Vec::new());
     let work = || {
-        while let Some((path, attributes)) = subjects.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Some(difference) = compare(attributes, rustix::fs::lstat(path)) {
-                lock(&changes).push(Change { path: path.clone(), difference });
+        while let Some(subject) = subjects.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Some(difference) =
+                compare(&subject.packed, subject.extent, rustix::fs::lstat(&subject.path))
+            {
+                lock(&changes).push(Change { path: subject.path.clone(), difference });
             }
         }
     };
@@ -103,29 +105,58 @@ pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<C
 /// Stack of a checking thread.
 const STACK: usize = 128 << 10;
 
-/// What must be compared, by path.
-fn subjects(image: &Image<Shared>) -> Result<Vec<(PathBuf, Attributes)>, ImageError> {
+/// A node that must be compared.
+#[derive(Debug)]
+struct Subject {
+    path: PathBuf,
+    packed: Attributes,
+    extent: Extent,
+}
+
+/// What must be compared.
+fn subjects(image: &Image<Shared>) -> Result<Vec<Subject>, ImageError> {
     let roots: Vec<PathBuf> = image.index().roots().map(|root| path_of(root.path.to_vec())).collect();
     let mut subjects = Vec::new();
     for nid in image.nodes() {
-        let attributes = image.attributes(nid).map_err(quell_image::OpenError::from)?;
-        if !matters(image, nid, attributes.kind) {
+        let packed = image.attributes(nid).map_err(quell_image::OpenError::from)?;
+        if !matters(image, nid, &packed) {
             continue;
         }
         let path = path_of(image.path(nid).map_err(quell_image::OpenError::from)?);
         if roots.iter().any(|root| path.starts_with(root)) {
-            subjects.push((path, attributes));
+            subjects.push(Subject { path, extent: Extent::of(image, nid, packed.kind), packed });
         }
     }
     Ok(subjects)
 }
 
-/// Whether a program would be told something wrong if this node had changed.
-fn matters(image: &Image<Shared>, nid: Nid, kind: Kind) -> bool {
-    match kind {
+/// Whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
+/// every empty file counts as held, also those.
+fn matters(image: &Image<Shared>, nid: Nid, packed: &Attributes) -> bool {
+    match packed.kind {
+        Kind::Regular if packed.size > 0 && matches!(image.content(nid), Ok(Content::Held(_))) => true,
         Kind::Directory => image.coverage(nid).is_ok_and(|coverage| coverage != Coverage::Uncovered),
-        Kind::Regular if matches!(image.content(nid), Ok(Content::Held(_))) => true,
         _ => image.usage(nid).is_ok_and(|usage| usage == Use::Touched),
+    }
+}
+
+/// How much of a node must be as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All of it: what a file holds, which names a directory has.
+    Whole,
+    /// Its kind and permissions: a directory of which only some names are known to be there, each checked by itself.
+    /// Others may come and go in it.
+    Identity,
+}
+
+impl Extent {
+    fn of(image: &Image<Shared>, nid: Nid, kind: Kind) -> Self {
+        let partial = kind == Kind::Directory && image.coverage(nid) == Ok(Coverage::Partial);
+        match partial && image.absences(nid).is_ok_and(|absences| absences.is_empty()) {
+            true => Self::Identity,
+            false => Self::Whole,
+        }
     }
 }
 
@@ -134,7 +165,7 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
 }
 
 /// What differs first, in the order of [`Difference`].
-fn compare(packed: &Attributes, original: Result<Stat, Errno>) -> Option<Difference> {
+fn compare(packed: &Attributes, extent: Extent, original: Result<Stat, Errno>) -> Option<Difference> {
     let stat = match original {
         Ok(stat) => stat,
         Err(Errno::NOENT | Errno::NOTDIR) => return Some(Difference::Gone),
@@ -148,11 +179,11 @@ fn compare(packed: &Attributes, original: Result<Stat, Errno>) -> Option<Differe
         Some(Difference::Kind)
     } else if !is_directory && packed.size != stat.st_size.cast_unsigned() {
         Some(Difference::Size)
-    } else if !same_time(packed.mtime, stat.st_mtime, stat.st_mtime_nsec) {
+    } else if extent == Extent::Whole && !same_time(packed.mtime, stat.st_mtime, stat.st_mtime_nsec) {
         Some(Difference::Modified)
     } else if (packed.mode(), packed.uid, packed.gid) != (stat.st_mode, stat.st_uid, stat.st_gid) {
         Some(Difference::Permissions)
-    } else if !same_time(packed.ctime, stat.st_ctime, stat.st_ctime_nsec) {
+    } else if extent == Extent::Whole && !same_time(packed.ctime, stat.st_ctime, stat.st_ctime_nsec) {
         Some(Difference::Changed)
     } else {
         None
@@ -192,7 +223,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let stat = || rustix::fs::lstat(file.path()).unwrap();
         let same = packed(&stat());
-        assert_eq!(compare(&same, Ok(stat())), None);
+        assert_eq!(compare(&same, Extent::Whole, Ok(stat())), None);
         let cases = [
             (Attributes { kind: Kind::Symlink, ..same }, Difference::Kind),
             (Attributes { size: 1, ..same }, Difference::Size),
@@ -202,9 +233,15 @@ mod tests {
             (Attributes { ctime: Timestamp::default(), ..same }, Difference::Changed),
         ];
         for (packed, difference) in cases {
-            assert_eq!(compare(&packed, Ok(stat())), Some(difference));
+            assert_eq!(compare(&packed, Extent::Whole, Ok(stat())), Some(difference));
         }
-        assert_eq!(compare(&same, Err(Errno::NOENT)), Some(Difference::Gone));
-        assert_eq!(compare(&same, Err(Errno::ACCESS)), Some(Difference::Unreadable));
+        let touched = Attributes { mtime: Timestamp::default(), ctime: Timestamp::default(), ..same };
+        assert_eq!(
+            compare(&touched, Extent::Identity, Ok(stat())),
+            None,
+            "others may come and go in a passage"
+        );
+        assert_eq!(compare(&same, Extent::Whole, Err(Errno::NOENT)), Some(Difference::Gone));
+        assert_eq!(compare(&same, Extent::Whole, Err(Errno::ACCESS)), Some(Difference::Unreadable));
     }
 }

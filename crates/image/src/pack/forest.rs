@@ -95,6 +95,13 @@ impl Forest {
         seen.touched || seen.missed || seen.entered || self.children.values().any(Self::is_used)
     }
 
+    /// Whether the recordings only passed through this directory on the way to directories below it. What others do in
+    /// it does not matter to the program then.
+    pub(crate) fn is_passage(&self) -> bool {
+        let passed = |child: &Self| !child.is_used() || child.children.values().any(Self::is_used);
+        !self.seen.entered && self.children.values().all(|child| !child.seen.missed && passed(child))
+    }
+
     fn grow(&mut self, path: &[u8]) -> &mut Self {
         names(path).fold(self, |node, name| {
             if !node.children.contains_key(name) {

@@ -118,10 +118,11 @@ impl Gatherer<'_> {
         Ok(node)
     }
 
-    /// Takes over what a directory holds: all of it, or what the recordings asked for if it is too large or may
-    /// not be listed.
+    /// Takes over what a directory holds: all of it, or what the recordings asked for if they only passed through,
+    /// if it is too large, or if it may not be listed.
     fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
         match self.names(place) {
+            Ok(_) if seen.is_passage() => self.partial(place, seen)?,
             Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
             Ok(_) => self.partial(place, seen)?,
             Err(error) if error.is_forbidden() => self.partial(place, seen)?,
