@@ -219,7 +219,7 @@ pub(crate) fn changes_are_those_of_a_plain_run() {
         mkdir lib/many; echo fresh > lib/many/entry-3; cat lib/many/entry-3 lib/plenty/entry-3; ls lib/many
         mv lib/plenty/entry-5 bin/five; cat bin/five; mv bin/five lib/a.txt; cat lib/a.txt lib/a-again.txt
         rm bin/hello; test ! -e bin/hello; ls bin; rmdir empty; test ! -d empty; mkdir empty; ls -a empty
-        chmod 700 lib/python; touch -d @1000000000.5 lib/python/pkg/__init__.py; stat -c '%a %Y' lib/python lib/python/pkg/__init__.py | head -1
+        chmod 700 lib/python; touch -d @1000000000.5 lib/python/pkg/__init__.py; stat -c %a lib/python; stat -c %Y lib/python/pkg/__init__.py
         cp -a lib/python lib/copy; rm -r lib/python; ls lib; mv lib/copy lib/python; cat lib/python/pkg/__init__.py
         truncate -s 100 lib/big.bin; stat -c %s lib/big.bin; mkfifo results/pipe; (echo through > results/pipe &); cat results/pipe
         dd if=/dev/zero of=results/zeros bs=64k count=40 2> /dev/null; sha256sum < results/zeros
