@@ -89,16 +89,22 @@ impl Namespaces {
         self.user.iter().chain([&self.mount]).map(AsFd::as_fd).collect()
     }
 
-    /// Moves this process into them and back to `directory`, by path: the old one belongs to the old namespace.
-    /// If it is not there, the process goes on from `/`.
-    pub(crate) fn enter(&self, directory: &Path) -> Result<(), Unavailable> {
+    /// Moves this process into them and back to its working directory: by path, because the old one belongs to the
+    /// old namespace, where the image covers nothing. Where no path leads to it (it was removed, or lies below a
+    /// directory that may not be searched) the old one it is.
+    pub(crate) fn enter(&self) -> Result<(), Unavailable> {
         use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
         let failed = |errno| Unavailable::new(Step::Join, errno);
+        let old = open_path(Path::new("."));
+        let path = std::env::current_dir().unwrap_or_default();
         if let Some(user) = &self.user {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User)).map_err(failed)?;
         }
         move_into_link_name_space(self.mount.as_fd(), Some(LinkNameSpaceType::Mount)).map_err(failed)?;
-        rustix::process::chdir(directory).or_else(|_| rustix::process::chdir("/")).map_err(failed)
+        rustix::process::chdir(path)
+            .or_else(|_| rustix::process::fchdir(old?))
+            .or_else(|_| rustix::process::chdir("/"))
+            .map_err(failed)
     }
 }
 

@@ -71,8 +71,7 @@ pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
         return Err(run_inside(request, &outer, stats));
     }
     let Admitted { connection, namespaces } = enter_through(&place, request, stats)?;
-    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    namespaces.enter(&directory)?;
+    namespaces.enter()?;
     drop(namespaces);
     Err(start_command(request, &connection))
 }

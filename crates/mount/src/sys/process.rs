@@ -39,11 +39,10 @@ impl SingleThreaded {
 pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
     // SAFETY: the process has one thread (`SingleThreaded`), so the child's heap and locks are consistent.
     let pid = unsafe { libc::fork() };
-    match Pid::from_raw(pid) {
-        Some(_) if pid < 0 => Err(last_errno()),
-        Some(child) => Ok(Forked::Parent(child)),
-        None => Ok(Forked::Child),
+    if pid < 0 {
+        return Err(last_errno());
     }
+    Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
 /// Ends this process at once: no destructors, no exit handlers of the program that was forked.
