@@ -24,6 +24,7 @@ pub use engine::{Engine, Observation, Observer};
 pub use error::{Barrier, RecordError};
 
 use finish::Asker;
+use libc::SIGXFSZ;
 use ptrace::Ptrace;
 use quell_trace::writer::Ending;
 use quell_trace::{Exit, Header, Nanos, TraceError, Writer};
@@ -32,6 +33,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use sys::signals::Disposition;
 use sys::spawn::Program;
 
 /// What to record, and where to.
@@ -71,6 +73,8 @@ pub struct Recorded {
 pub fn record(request: &Recording) -> Result<Recorded, RecordError> {
     let program = program(request)?;
     let engine = Ptrace::attach(&program)?;
+    // The command's process is made: of us alone a limit on file sizes is now an error like a full disk, not the end.
+    let _no_signal = Disposition::ignored(SIGXFSZ);
     let writer = Writer::create(&request.directory, request.header.clone())?;
     let mut recorder = Recorder::new(writer, request.header.user);
     let began = Instant::now();

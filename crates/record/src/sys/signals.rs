@@ -122,6 +122,8 @@ impl Disposition {
 
 impl Drop for Disposition {
     fn drop(&mut self) {
+        // While it was blocked the kernel kept it, ignored or not: what came in the meantime means nothing to anybody.
+        set_action(self.signal, libc::SIG_IGN, 0);
         // SAFETY: puts back what the kernel gave.
         unsafe { libc::sigaction(self.signal, &raw const self.before, std::ptr::null_mut()) };
     }
