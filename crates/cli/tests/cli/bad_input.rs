@@ -214,6 +214,14 @@ fn privileged_outputs_that_cannot_be_written() {
     quell: error: cannot create `absent/t.qtrace`: ENOENT (no such file or directory)
     hint: `-o DIR` writes the trace elsewhere
     ");
+    let limited = "ulimit -f 0; exec $quell record -o t.qtrace -- touch ran";
+    snapshot!(test.script(limited), @"
+    status 125
+    --- stderr
+    quell: error: cannot write `t.qtrace/header.json`: EFBIG (file too large)
+    hint: `-o DIR` writes the trace elsewhere
+    ");
+    assert!(!test.path("ran").exists() && !test.path("t.qtrace").exists());
     snapshot!(fails(&test, &["pack", "app.qtrace", "--root", "env", "-o", "closed/t.qimg"]), @"
     status 2
     --- stderr

@@ -190,6 +190,51 @@ fn privileged_programs_of_every_kind() {
     }
 }
 
+/// A working directory that no path leads to.
+#[test]
+fn privileged_an_unreachable_working_directory() {
+    let (Some(test), Some(of_nobody)) = (packed(), Test::of_nobody(ALL)) else { return };
+    let removed = "mkdir gone; cd gone; rmdir ../gone; test -e ../env/bin/app && echo beside";
+    for way in WAYS {
+        let again = format!(
+            "{removed}; {} sh -c 'test -e ../env || ls -A; readlink /proc/self/cwd'",
+            way.line(&test)
+        );
+        assert!(test.script(&again).succeeds().contains("gone"), "{way:?}");
+    }
+    of_nobody.pack();
+    of_nobody.write("closed/inner/file", "here\n");
+    of_nobody.mode("app.qimg", 0o644);
+    of_nobody.mode("closed", 0o000);
+    for way in WAYS.into_iter().filter(|way| !way.records()) {
+        let mut command = of_nobody.command(&way.before(&of_nobody, &["cat", "file"]));
+        command.current_dir(of_nobody.path("closed/inner"));
+        assert_eq!(of_nobody.finish(command).succeeds(), "here\n", "{way:?}");
+    }
+    of_nobody.mode("closed", 0o755);
+}
+
+/// What a limit does to quell must not reach the command.
+#[test]
+fn privileged_limits_of_the_shell() {
+    let Some(test) = packed() else { return };
+    let many =
+        "i=0; while test $i -lt 3000; do test -e /absent/$i; i=$((i + 1)); done; cat env/lib/a.txt; exit 3";
+    for way in WAYS {
+        // Room for the header of a trace. What is printed goes into a pipe, which has no limit.
+        let limited = format!("(ulimit -f 16; {} sh -c '{many}'; echo status $?) | cat", way.line(&test));
+        let outcome = test.script(&limited);
+        assert_eq!(outcome.stdout, "alpha\nstatus 3\n", "{way:?}");
+        assert_eq!(outcome.stderr.contains("EFBIG"), way.records(), "{way:?}: {outcome}");
+    }
+    let mut command =
+        test.command(&["prlimit", "--nproc=1", "setpriv", "--reuid=65533", "--clear-groups", QUELL]);
+    command.args(["run", "app.qimg", "echo", "plain"]);
+    test.mode("app.qimg", 0o644);
+    let outcome = test.finish(command);
+    assert_eq!(outcome.stdout, "plain\n", "{outcome}");
+}
+
 #[test]
 fn privileged_disabled_is_plain() {
     let Some(test) = packed() else { return };
