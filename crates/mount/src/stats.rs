@@ -4,8 +4,9 @@
 //! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -147,8 +148,8 @@ impl RunStats {
     pub fn write(&self, path: &Path) -> Result<(), Errno> {
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
-        let unfinished = unfinished_name(path);
-        let written = write_whole(&unfinished, &bytes).and_then(|()| rustix::fs::rename(&unfinished, path));
+        let (unfinished, file) = create_unfinished(path)?;
+        let written = write_whole(&file, &bytes).and_then(|()| rustix::fs::rename(&unfinished, path));
         if written.is_err() {
             let _absent_already = rustix::fs::unlink(&unfinished);
         }
@@ -164,29 +165,40 @@ pub fn prepare_file(path: &Path) -> Result<(), Errno> {
     match rustix::fs::stat(path) {
         Ok(stat) if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir() => return Err(Errno::ISDIR),
         Ok(stat) if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() => return Err(Errno::INVAL),
-        Ok(_) => rustix::fs::unlink(path)?,
+        // Another rank that was given the same name may be faster.
+        Ok(_) => rustix::fs::unlink(path)
+            .or_else(|errno| if errno == Errno::NOENT { Ok(()) } else { Err(errno) })?,
         Err(Errno::NOENT) => {}
         Err(errno) => return Err(errno),
     }
-    let unfinished = unfinished_name(path);
-    write_whole(&unfinished, b"")?;
+    let (unfinished, _file) = create_unfinished(path)?;
     rustix::fs::unlink(&unfinished)
 }
 
-/// The name under which the file is written before it is complete: beside it, with our process number.
-fn unfinished_name(path: &Path) -> std::path::PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
+/// Creates the file that is written before it is complete: beside it, with our process number and, where another node
+/// has the same, a further one.
+fn create_unfinished(path: &Path) -> Result<(PathBuf, OwnedFd), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    for attempt in 0..MOST_NAMES {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(format!(".{}.{attempt}", std::process::id()));
+        let unfinished = path.with_file_name(name);
+        match rustix::fs::openat(CWD, &unfinished, flags, Mode::from_raw_mode(0o644)) {
+            Err(Errno::EXIST) => {}
+            outcome => return outcome.map(|file| (unfinished, file)),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(0o644))?;
+/// Nodes whose processes of the same number write the same file at the same time; one in 10 000 is already rare.
+const MOST_NAMES: u32 = 100;
+
+fn write_whole(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let written = rustix::io::write(&file, rest)?;
+        let written = rustix::io::write(file, rest)?;
         rest = &rest[written..];
     }
     Ok(())
