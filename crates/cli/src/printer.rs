@@ -88,9 +88,9 @@ impl Printer {
     fn line(&self, text: &str) {
         let stderr = std::io::stderr();
         let choice = self.colour.choice(&stderr);
-        let mut stream = anstream::AutoStream::new(stderr, choice);
-        // Where talk cannot be heard there is nobody to tell.
-        _ = writeln!(stream, "{text}");
+        let mut line = anstream::AutoStream::new(Vec::new(), choice);
+        // Where talk cannot be heard there is nobody to tell. In one write: the ranks of a job may speak at once.
+        _ = writeln!(line, "{text}").and_then(|()| stderr.lock().write_all(line.as_inner()));
     }
 }
 
