@@ -316,6 +316,27 @@ fn privileged_eight_processes_share_a_namespace() {
     }
 }
 
+/// What a launcher does that starts the same line on every core.
+#[test]
+fn privileged_ranks_that_share_a_statistics_file() {
+    let Some([test, _]) = packed() else { return };
+    for _ in 0..10 {
+        test.write("stats.json", "of an earlier run");
+        let run = ["run", "--stats", "stats.json", "app.qimg", "true"];
+        let start = |_| {
+            test.command(&with_quell(&run)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let ranks: Vec<Child> = (0..8).map(start).collect();
+        for rank in ranks {
+            let outcome = test.wait(rank);
+            assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""));
+        }
+        test.silence();
+        assert_eq!(stats(&test, "stats.json")["mode"], "mount");
+    }
+    assert!(!test.files().iter().any(|name| name.starts_with('.')), "{:?}", test.files());
+}
+
 #[test]
 fn privileged_steps_of_a_job_have_namespaces_of_their_own() {
     let Some([_, test]) = packed() else { return };
