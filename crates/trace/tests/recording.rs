@@ -181,6 +181,31 @@ fn what_cannot_be_read_is_refused_by_name() {
     assert!(refuse("app.qtrace").contains("has trace version 9"));
 }
 
+/// Every byte of a small table, data and footer, set to what upsets the reader most.
+#[test]
+fn a_damaged_table_is_refused_and_never_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("t.qtrace");
+    let mut writer = begin(&directory);
+    open_link(&mut writer);
+    writer.finish(ENDING, &mut World).unwrap();
+    let file = directory.join("stripes.parquet");
+    let whole = std::fs::read(&file).unwrap();
+    let mut refused = 0;
+    for (at, byte) in whole.iter().enumerate() {
+        for value in [0xff, byte ^ 0x80] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            std::fs::write(&file, &bytes).unwrap();
+            if let Err(error) = Recording::open(&directory) {
+                assert!(error.to_string().contains("stripes.parquet` is damaged: "), "at {at}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
 #[test]
 fn a_trace_is_never_written_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 //! they come from.
 
 use super::TraceError;
+use super::guard::guarded;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
@@ -174,15 +175,14 @@ pub(crate) struct Group<'a> {
 impl TableReader {
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(TraceError::io("open", path))?;
-        let reader = SerializedFileReader::new(file).map_err(|error| TraceError::damaged(path, error))?;
+        let reader = guarded(path, || SerializedFileReader::new(file))?;
         Ok(Self { path: path.to_owned(), reader })
     }
 
     /// Shape: in file order.
     pub(crate) fn groups(&self) -> impl Iterator<Item = Result<Group<'_>, TraceError>> {
         (0..self.reader.num_row_groups()).map(|index| {
-            let group =
-                self.reader.get_row_group(index).map_err(|error| TraceError::damaged(&self.path, error))?;
+            let group = guarded(&self.path, || self.reader.get_row_group(index))?;
             Ok(Group { path: &self.path, group })
         })
     }
@@ -215,15 +215,20 @@ macro_rules! read {
             let (mut values, mut levels) = (Vec::new(), Vec::new());
             let mut read = 0;
             while read < rows {
-                let (records, _, _) = reader
-                    .read_records((rows - read).min(BATCH), Some(&mut levels), None, &mut values)
-                    .map_err(|error| TraceError::damaged(self.path, error))?;
+                let most = (rows - read).min(BATCH);
+                let (records, _, _) =
+                    guarded(self.path, || reader.read_records(most, Some(&mut levels), None, &mut values))?;
                 if records == 0 {
                     return Err(TraceError::damaged(self.path, format!("column `{name}` ends early")));
                 }
                 read += records;
             }
-            Ok(spread(values, &levels, rows))
+            let spread = spread(values, &levels, rows);
+            // A forged schema may say that a row has several values, and rows are found by their number.
+            match spread.len() == rows {
+                true => Ok(spread),
+                false => Err(TraceError::damaged(self.path, format!("column `{name}` has another length"))),
+            }
         }
     };
 }
@@ -258,8 +263,7 @@ impl Group<'_> {
         let index = metadata.columns().iter().position(|column| column.column_path().string() == name);
         let index =
             index.ok_or_else(|| TraceError::damaged(self.path, format!("column `{name}` is missing")))?;
-        let reader =
-            self.group.get_column_reader(index).map_err(|error| TraceError::damaged(self.path, error))?;
+        let reader = guarded(self.path, || self.group.get_column_reader(index))?;
         Ok((reader, metadata.num_rows().max(0) as usize))
     }
 }

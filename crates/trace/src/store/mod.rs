@@ -11,6 +11,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod events;
+mod guard;
 pub(crate) mod spool;
 pub(crate) mod tables;
 

@@ -18,6 +18,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QSPOOL01";
@@ -82,6 +83,7 @@ impl SpoolWriter {
         let file = File::options()
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)
             .map_err(TraceError::io("create", path))?;
         let mut spool =
