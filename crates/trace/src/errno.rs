@@ -9,6 +9,14 @@ pub struct Errno(pub u16);
 impl Errno {
     /// The name is absent.
     pub const ENOENT: Self = Self(2);
+    /// The number is no open descriptor.
+    pub const EBADF: Self = Self(9);
+    /// Somebody else holds the lock, or there is nothing to read yet.
+    pub const EAGAIN: Self = Self(11);
+    /// Permission is denied, or somebody else holds the lock.
+    pub const EACCES: Self = Self(13);
+    /// The name is there already.
+    pub const EEXIST: Self = Self(17);
     /// A component of the path is no directory, so the name below it is absent.
     pub const ENOTDIR: Self = Self(20);
 

@@ -38,6 +38,8 @@ pub(super) struct Tables {
 /// Source: `clone(2)`; `unshare(2)` takes the same bits.
 const CLONE_FS: u64 = 0x200;
 const CLONE_FILES: u64 = 0x400;
+pub(super) const CLONE_NEWNS: u64 = 0x2_0000;
+const CLONE_NEWUSER: u64 = 0x1000_0000;
 /// Source: `close_range(2)`.
 const CLOSE_RANGE_UNSHARE: u64 = 2;
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
@@ -159,7 +161,8 @@ impl Tables {
         if flags & CLONE_FILES != 0 {
             uses.files = copy(&mut self.files, uses.files);
         }
-        if flags & CLONE_FS != 0 {
+        // A namespace of one's own comes with a working directory of one's own.
+        if flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0 {
             uses.directory = copy(&mut self.directories, uses.directory);
         }
         self.threads[thread.0 as usize] = uses;

@@ -11,8 +11,10 @@ mod walk;
 
 pub use walk::{Answer, Links};
 
-use crate::{Call, Class, Context, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread};
-use descriptors::{Descriptor, Tables};
+use crate::{
+    Call, Class, Context, Errno, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
+};
+use descriptors::{CLONE_NEWNS, Descriptor, Tables};
 use mounts::MountTable;
 use std::collections::HashMap;
 use walk::{Follow, Walker};
@@ -114,10 +116,11 @@ impl Resolver {
             (Some(_), Some(_)) => self.tables.descriptor(event.thread, fd)?.path?,
             (Some(_), None) => self.tables.directory(event.thread)?,
         };
-        let follow = match (follows_last(event, place), event.outcome) {
-            (false, _) => Follow::Directories,
-            (true, Outcome::Failure(errno)) if errno.is_absence() => Follow::Directories,
-            (true, _) => Follow::All,
+        let follow = match event.outcome {
+            Outcome::Failure(errno) if errno.is_absence() => Follow::UntilAbsent,
+            // A slash at the end asks for a directory: every call follows a link to it.
+            _ if follows_last(event, place) || paths.bytes(path).ends_with(b"/") => Follow::All,
+            _ => Follow::Directories,
         };
         if self.tables.is_lost(event.thread) {
             return None;
@@ -131,10 +134,16 @@ impl Resolver {
         target
     }
 
-    /// What a successful call does to descriptors, directories and namespaces.
+    /// What a call does to descriptors, directories and namespaces.
     fn follow(&mut self, event: &Event) {
-        let Outcome::Success(value) = event.outcome else { return };
         let thread = event.thread;
+        let value = match event.outcome {
+            Outcome::Success(value) => value,
+            // What could not be written is lost, and so is the descriptor. Source: `close(2)`, section "Dealing
+            // with error returns".
+            Outcome::Failure(errno) if event.call == Call::Close && errno != Errno::EBADF => 0,
+            Outcome::Failure(_) | Outcome::Unfinished => return,
+        };
         match event.call {
             Call::Close => self.tables.close(thread, event.fd, event.start),
             Call::CloseRange => self.tables.close_range(thread, event),
@@ -146,6 +155,10 @@ impl Resolver {
             Call::Chdir | Call::Fchdir => self.tables.change_directory(thread, event.target),
             Call::Chroot | Call::PivotRoot => self.tables.lose(thread),
             Call::Unshare => self.tables.unshare(thread, event.flags),
+            // Another mount namespace comes with its own root as working directory; 0 allows any namespace.
+            Call::Setns if event.flags == 0 || event.flags & CLONE_NEWNS != 0 => {
+                self.tables.change_directory(thread, None);
+            }
             Call::Execve | Call::Execveat => self.tables.execute(thread),
             call if call.class() == Class::Open => {
                 let descriptor = Descriptor {
@@ -178,8 +191,9 @@ fn is_content(call: Call, place: Place) -> bool {
 
 /// Whether the descriptor argument alone says which file the call is about.
 fn describes_fd(event: &Event) -> bool {
+    // The descriptor of `open_by_handle_at` is any on the same mount.
     let by_name_only =
-        matches!(event.call, Call::Open | Call::Creat | Call::Stat | Call::Lstat | Call::Access);
+        event.call.class() == Class::Open || matches!(event.call, Call::Stat | Call::Lstat | Call::Access);
     !by_name_only && event.fd.number().is_some()
 }
 
@@ -196,9 +210,10 @@ fn follows_last(event: &Event, place: Place) -> bool {
         Open | Openat => {
             event.flags & O_NOFOLLOW == 0 && event.flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
         }
-        Newfstatat | Statx | Faccessat2 | Fchmodat2 | Fchownat | Utimensat | Execveat | NameToHandleAt => {
-            event.flags & AT_SYMLINK_NOFOLLOW == 0
-        }
+        Newfstatat | Statx | Faccessat2 | Fchmodat2 | Fchownat | Utimensat | Execveat | OpenTree
+        | MountSetattr => event.flags & AT_SYMLINK_NOFOLLOW == 0,
+        NameToHandleAt => event.flags & AT_SYMLINK_FOLLOW != 0,
+        InotifyAddWatch => event.flags & IN_DONT_FOLLOW == 0,
         _ => true,
     }
 }
@@ -211,6 +226,7 @@ const O_CLOEXEC: u64 = 0o2_000_000;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
 const AT_EMPTY_PATH: u64 = 0x1000;
+const IN_DONT_FOLLOW: u64 = 0x200_0000;
 
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,17 @@ use crate::ProcessId;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{Bytes, Errno, Mount, MountId, Nanos, Pid, ThreadId};
 
-/// A file system of a few links; everything else exists and is none.
+/// A file system of a few links; everything else exists and is none, but `missing`.
 struct FewLinks(&'static [(&'static str, &'static str)]);
 
 impl Links for FewLinks {
     fn link(&mut self, path: &[u8]) -> Answer {
         let known = self.0.iter().find(|(link, _)| link.as_bytes() == path);
-        known.map_or(Answer::NoLink, |(_, target)| Answer::Link(target.as_bytes().to_vec()))
+        match known {
+            Some((_, target)) => Answer::Link(target.as_bytes().to_vec()),
+            None if path.ends_with(b"/missing") => Answer::Absent,
+            None => Answer::NoLink,
+        }
     }
 }
 
@@ -117,6 +121,71 @@ fn a_link_in_the_last_place_is_followed_only_by_calls_that_follow_it() {
         Some("/work/link"),
         "a miss is about the name that was asked"
     );
+}
+
+#[test]
+fn a_walk_ends_at_a_name_that_is_absent() {
+    let mut session = Session::new(&[]);
+    let miss = |session: &mut Session, call, path: &str| {
+        let event = session.event(call, path);
+        session.see(Event { outcome: Outcome::Failure(Errno::ENOENT), ..event }).0
+    };
+    for call in [Call::Stat, Call::Lstat] {
+        for (path, expected) in [
+            ("missing/../lib/x", "/work/missing"),
+            ("missing/a/../../b", "/work/missing"),
+            ("missing/a/b", "/work/missing/a/b"),
+            ("there/../lib/x", "/work/lib/x"),
+        ] {
+            assert_eq!(miss(&mut session, call, path).as_deref(), Some(expected), "{path}");
+        }
+    }
+    assert_eq!(session.open("missing/../x", 3).as_deref(), Some("/work/x"), "it was there at that time");
+}
+
+#[test]
+fn a_slash_at_the_end_follows_a_link() {
+    let mut session = Session::new(&[("/work/link", "real")]);
+    for (call, flags, path, expected) in [
+        (Call::Lstat, 0, "link/", "/work/real"),
+        (Call::Lstat, 0, "link", "/work/link"),
+        (Call::NameToHandleAt, 0, "link", "/work/link"),
+        (Call::NameToHandleAt, AT_SYMLINK_FOLLOW, "link", "/work/real"),
+        (Call::InotifyAddWatch, IN_DONT_FOLLOW, "link", "/work/link"),
+    ] {
+        let event = session.event(call, path);
+        assert_eq!(session.see(Event { flags, ..event }).0.as_deref(), Some(expected), "{call:?} {path}");
+    }
+}
+
+#[test]
+fn a_file_opened_by_its_handle_is_unknown() {
+    let mut session = Session::new(&[]);
+    let event = session.event(Call::OpenByHandleAt, "");
+    assert_eq!(session.see(Event { fd: Fd(9), outcome: Outcome::Success(4), ..event }).0, None);
+    assert_eq!(session.read(4, 0), None);
+}
+
+#[test]
+fn a_close_that_fails_has_closed() {
+    let mut session = Session::new(&[]);
+    for (errno, expected) in [(Errno(5), None), (Errno::EBADF, Some("/work/data"))] {
+        session.open("data", 3);
+        session.call(Call::Close, |event| Event { fd: Fd(3), outcome: Outcome::Failure(errno), ..event });
+        assert_eq!(session.read(3, 0).as_deref(), expected, "{errno:?}");
+    }
+}
+
+#[test]
+fn another_mount_namespace_has_another_working_directory() {
+    let mut session = Session::new(&[]);
+    session.call(Call::Setns, |event| Event { fd: Fd(9), flags: 0x4000_0000, ..event });
+    assert_eq!(session.open("x", 3).as_deref(), Some("/work/x"), "a network namespace");
+    session.call(Call::Setns, |event| Event { fd: Fd(9), flags: CLONE_NEWNS, ..event });
+    assert_eq!(session.open("x", 3), None);
+    let change = session.event(Call::Chdir, "/lustre");
+    session.see(change);
+    assert_eq!(session.open("x", 3).as_deref(), Some("/lustre/x"));
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) enum Follow {
     Directories,
     /// All.
     All,
+    /// All but the last, and none behind a name that is absent: there the kernel's walk ended.
+    UntilAbsent,
 }
 
 /// The kernel's limit on links in one walk. Source: `path_resolution(7)`.
@@ -50,11 +52,16 @@ impl Walker {
         let mut at = if path.first() == Some(&b'/') { Vec::new() } else { trimmed(base).to_vec() };
         let mut todo = components(path);
         let mut met = 0;
-        let mut absent = false;
+        // Length of the name that is absent.
+        let mut absent = None;
         while let Some(name) = todo.pop() {
             match name.as_slice() {
                 b"." => continue,
                 b".." => {
+                    if let Some(length) = absent.filter(|_| follow == Follow::UntilAbsent) {
+                        at.truncate(length);
+                        break;
+                    }
                     at.truncate(at.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
                     continue;
                 }
@@ -63,12 +70,12 @@ impl Walker {
                     at.extend_from_slice(name);
                 }
             }
-            if absent || (todo.is_empty() && follow == Follow::Directories) {
+            if absent.is_some() || (todo.is_empty() && follow != Follow::All) {
                 continue;
             }
             match self.answer(links, &at) {
                 Answer::NoLink => {}
-                Answer::Absent => absent = true,
+                Answer::Absent => absent = Some(at.len()),
                 Answer::Link(target) => {
                     met += 1;
                     if met > MOST_LINKS {
