@@ -270,6 +270,102 @@ fn an_environment_is_packed() {
     assert!(order.is_sorted(), "{order:?}");
 }
 
+/// What is live below a root that has `env/bin/tool` and `env/run`, after `happen`.
+fn live_after(happen: impl FnOnce(&mut Session)) -> Vec<(String, String)> {
+    let mut session = Session::new("lustre");
+    for path in ["env/bin/tool", "env/pyvenv.cfg", "env/run/here", "env/var/out/here", "env/var/run/here"] {
+        session.file(path, b"content");
+    }
+    session.read("env/pyvenv.cfg");
+    session.read("env/bin/tool");
+    session.stat("env/run/here");
+    happen(&mut session);
+    let options = Options { roots: vec![session.top.join("env")], audience: Audience::Owner };
+    let (rest, packed) = session.pack_with(&options);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let top = text(rest.path(""));
+    let live = packed.unwrap().live.into_iter();
+    live.map(|live| (text(live.path).strip_prefix(&top).unwrap().to_owned(), live.reason)).collect()
+}
+
+fn live(path: &str, reason: &str) -> Vec<(String, String)> {
+    vec![(path.to_owned(), reason.to_owned())]
+}
+
+#[test]
+fn a_name_that_is_waited_for_makes_its_directory_live() {
+    let wait = |pause: u64, between: Option<&'static str>, times: u32| {
+        live_after(move |session| {
+            for _ in 0..times {
+                session.miss("env/run/go");
+                session.clock += pause;
+                between.iter().for_each(|path| session.stat(path));
+            }
+        })
+    };
+    let second = 1_000_000_000;
+    assert_eq!(wait(second / 2, None, 4), live("env/run", "`go` is waited for"));
+    assert_eq!(wait(second, None, 2), [], "twice is a retry");
+    assert_eq!(wait(second / 10, None, 5), [], "half a second is no wait");
+    assert_eq!(wait(second, Some("env/bin/tool"), 9), [], "a search asks for other names too");
+}
+
+#[test]
+fn locks_that_others_hold_make_a_directory_live() {
+    let busy = Outcome::Failure(Errno::EAGAIN);
+    let locked = live_after(|session| {
+        let fd = session.open("env/run/here", 0);
+        session.call(Call::Flock, None, fd, 6, busy);
+    });
+    assert_eq!(locked, live("env/run", "`here` was locked by another"));
+    let made = live_after(|session| {
+        let there = Outcome::Failure(Errno::EEXIST);
+        session.call(Call::Openat, Some("env/run/here"), Fd::WORKING_DIRECTORY, 0o301, there);
+    });
+    assert_eq!(made, live("env/run", "`here` was to be made by one only"));
+}
+
+/// Two live directories would be two mounts, and `rename` between them would fail.
+#[test]
+fn directories_between_which_a_file_moves_are_live_as_one() {
+    let moved = live_after(|session| {
+        let new = session.top.join("env/var/out/new").into_os_string().into_vec();
+        let old = session.top.join("env/var/run/new").into_os_string().into_vec();
+        let (path, path2) = (session.writer.path(&old).unwrap(), session.writer.path(&new).unwrap());
+        let event = Event { path: Some(path), path2: Some(path2), ..Event::new(Call::Rename) };
+        session.writer.event(&event).unwrap();
+    });
+    assert_eq!(moved, live("env/var", "`new` was moved or linked to another directory"));
+}
+
+#[test]
+fn a_live_directory_that_is_gone_makes_the_one_above_it_live() {
+    let gone = live_after(|session| {
+        session.open("env/var/job1/tmp/out", O_CREATE_TO_WRITE);
+    });
+    assert_eq!(gone, live("env/var", "`job1` in it was changed and is gone"));
+}
+
+#[test]
+fn what_is_written_from_a_pipe_makes_its_directory_live() {
+    let spliced = live_after(|session| {
+        let out = session.open("env/run/here", 0);
+        let event = Event { fd: Fd(0), fd2: out, outcome: Outcome::Success(9), ..Event::new(Call::Splice) };
+        session.writer.event(&event).unwrap();
+    });
+    assert_eq!(spliced, live("env/run", "`here` was written"));
+}
+
+#[test]
+fn paths_longer_than_any_are_passed_over() {
+    let deep = "d/".repeat(300_000);
+    let live = live_after(|session| {
+        let out = session.open(&deep, O_CREATE_TO_WRITE);
+        session.call(Call::Write, None, out, 0, Outcome::Success(1));
+    });
+    assert_eq!(live, []);
+}
+
 #[test]
 fn what_is_written_stays_the_original() {
     let mut session = Session::new("nfs4");

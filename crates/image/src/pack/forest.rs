@@ -53,6 +53,33 @@ impl Forest {
         self.grow(parent).live.get_or_insert(reason);
     }
 
+    /// Says that what holds both paths must stay the original as one, so that the first can be renamed to the second:
+    /// two live directories are two mounts, and nothing is renamed or linked across mounts. Live are the smallest
+    /// directory that holds both, and all between it and them, lest one of these be a root of its own.
+    pub(crate) fn live_together(&mut self, a: &[u8], b: &[u8], how: &str) {
+        let (parent, name) = split(a);
+        let (way, other): (Vec<_>, Vec<_>) = (names(parent).collect(), names(split(b).0).collect());
+        let shared = way.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        let reason = format!("`{}` {how}", name.escape_ascii());
+        for way in [way, other] {
+            let mut node = self.grow(&way[..shared].join(&b'/'));
+            node.live.get_or_insert_with(|| reason.clone());
+            for name in &way[shared..] {
+                node = node.grow(name);
+                node.live.get_or_insert_with(|| reason.clone());
+            }
+        }
+    }
+
+    /// The live directories, sorted, with the reason.
+    pub(crate) fn live(&self) -> Vec<(Vec<u8>, String)> {
+        let mut found = Vec::new();
+        self.visit(b"/", &mut |path, node| {
+            found.extend(node.live.as_ref().map(|reason| (path.to_vec(), reason.clone())));
+        });
+        found
+    }
+
     /// The node at `path`, if anything is known of it.
     pub(crate) fn find(&self, path: &[u8]) -> Option<&Self> {
         names(path).try_fold(self, |node, name| node.children.get(name))
@@ -148,6 +175,22 @@ mod tests {
         assert_eq!(forest.file_system(b"/a/d/e"), Some("nfs4"));
         assert_eq!(forest.network_mounts(), [b"/a"]);
         assert!(forest.is_used());
+    }
+
+    #[test]
+    fn what_is_renamed_makes_all_that_lies_between_live() {
+        let all: [(&str, &str, &[&str]); 3] = [
+            ("/l/t/u/x", "/l/o/y", &["/l", "/l/o", "/l/t", "/l/t/u"]),
+            ("/l/t/x", "/l/t/y", &["/l/t"]),
+            ("/a", "/b/c", &["/", "/b"]),
+        ];
+        for (a, b, live) in all {
+            let mut forest = Forest::default();
+            forest.live_together(a.as_bytes(), b.as_bytes(), "was renamed");
+            let found: Vec<_> =
+                forest.live().into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
+            assert_eq!(found, live, "{a} {b}");
+        }
     }
 
     #[test]

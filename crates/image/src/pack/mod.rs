@@ -154,6 +154,7 @@ pub fn pack(
 ) -> Result<Packed, PackError> {
     let mut forest = observe::observe(trace)?;
     spare_own_files(&mut forest, trace, target);
+    spare_what_comes_again(&mut forest);
     let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
     let (choices, mut gathered) = settle(&mut forest, &given, options.audience, progress)?;
     if let Some(first) = trace.recordings.first() {
@@ -180,6 +181,26 @@ fn spare_own_files(forest: &mut Forest, trace: &Trace, target: &Path) {
     }
 }
 
+/// A live directory that is not there, such as one that each job has for itself, cannot be bound back; another one may
+/// come in its place: so the nearest directory that is there stays the original.
+fn spare_what_comes_again(forest: &mut Forest) {
+    for (path, _) in forest.live() {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+        let there = path.ancestors().find(|path| is_directory(path.as_os_str().as_bytes()));
+        if let Some(there) = there.filter(|there| *there != path) {
+            let name =
+                path.strip_prefix(there).ok().and_then(|below| below.iter().next()).unwrap_or_default();
+            let reason = format!("`{}` in it was changed and is gone", name.as_bytes().escape_ascii());
+            forest.live_itself(there.as_os_str().as_bytes(), &reason);
+        }
+    }
+}
+
+fn is_directory(path: &[u8]) -> bool {
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
 /// Chooses roots and reads them, again and again while what is read changes the choice: a directory turns out to
 /// hold a socket, or a link leads to another part of a root.
 fn settle(
@@ -189,10 +210,6 @@ fn settle(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Vec<Choice>, Gathered), PackError> {
     loop {
-        let is_directory = |path: &[u8]| {
-            let path = Path::new(std::ffi::OsStr::from_bytes(path));
-            path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
-        };
         let choices = roots::choose(forest, given, &is_directory);
         if choices.is_empty() {
             return Err(PackError::Nothing { why: nothing(forest, given) });

@@ -4,22 +4,24 @@
 //! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
 //! lies, which the kernel opens itself.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use quell_trace::path::PathTable;
-use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
+use quell_trace::{
+    Call, Class, Errno, Event, Nanos, Outcome, PathId, Recording, ServedBy, ThreadId, Trace, TraceError,
+};
 
-use crate::pack::forest::Forest;
+use crate::pack::forest::{Forest, split};
 
 /// Folds the events of all recordings, in their order, into a forest of paths.
 pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
     let mut forest = Forest::default();
     let mut clock = 0;
     for recording in &trace.recordings {
-        for mount in &recording.context.mounts {
+        let mounts = recording.context.mounts.iter();
+        for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
             forest.mount(mount.mount_point.as_bytes(), &mount.kind);
         }
         let mut observer = Observer::new(recording, &mut forest, &mut clock);
@@ -36,6 +38,8 @@ struct Observer<'a> {
     clock: &'a mut u64,
     /// Paths that this recording missed and has not met since.
     missed: HashSet<PathId>,
+    /// What each thread asked for in vain last, again and again.
+    waiting: HashMap<ThreadId, Wait>,
     /// Links, which a call may have missed only because they lead nowhere.
     links: HashSet<PathId>,
     /// The program may read in ways that are not seen.
@@ -44,11 +48,18 @@ struct Observer<'a> {
     opened: Vec<(u64, PathId)>,
 }
 
+/// A name that a thread asked for in vain, and asked for nothing else since.
+struct Wait {
+    path: PathId,
+    since: Nanos,
+    times: u32,
+}
+
 impl<'a> Observer<'a> {
     fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Self {
         let links = recording.context.links.iter().map(|link| link.path).collect();
-        let (missed, opened) = (HashSet::new(), Vec::new());
-        Self { recording, forest, clock, missed, links, reads_unseen: false, opened }
+        let (missed, waiting, opened) = (HashSet::new(), HashMap::new(), Vec::new());
+        Self { recording, forest, clock, missed, waiting, links, reads_unseen: false, opened }
     }
 
     fn event(&mut self, event: &Event) {
@@ -56,19 +67,50 @@ impl<'a> Observer<'a> {
         if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
             self.reads_unseen = true;
         }
+        if event.call.class() == Class::Write && event.outcome.errno().is_none() {
+            // Of two files that data moves between, either may be a pipe or a socket.
+            self.write(event);
+        }
         let Some(target) = event.target else { return };
         match event.outcome {
             Outcome::Failure(errno) => self.failure(event, target, errno),
             Outcome::Success(_) | Outcome::Unfinished => self.success(event, target),
         }
+        if event.call.class().is_metadata() {
+            self.wait(event, target);
+        }
+    }
+
+    /// A thread that asks for one name alone, in vain and for long, waits for what another node does to it: the
+    /// directory is live although nothing happened in this recording. A search asks for other names in between.
+    fn wait(&mut self, event: &Event, target: PathId) {
+        if !matches!(event.outcome, Outcome::Failure(Errno::ENOENT | Errno::EEXIST)) {
+            self.waiting.remove(&event.thread);
+            return;
+        }
+        let new = Wait { path: target, since: event.start, times: 0 };
+        let wait = self.waiting.entry(event.thread).or_insert(new);
+        if wait.path != target {
+            *wait = Wait { path: target, since: event.start, times: 0 };
+        }
+        wait.times += 1;
+        if wait.times >= WAITING_TIMES && event.start.since(wait.since) >= WAITING_TIME {
+            self.forest.live_parent(self.path(target), "is waited for");
+        }
     }
 
     fn failure(&mut self, event: &Event, target: PathId, errno: Errno) {
+        let path = self.path(target);
+        if is_lock(event) && matches!(errno, Errno::EAGAIN | Errno::EACCES) {
+            self.change(path, "was locked by another");
+        }
         if !event.call.class().is_metadata() {
             return;
         }
-        let path = self.paths().bytes(target);
         self.count(event, path);
+        if errno == Errno::EEXIST && is_exclusive(event) {
+            self.change(path, "was to be made by one only");
+        }
         if errno == Errno::ENOENT {
             self.forest.seen(path).missed = true;
             if event.call.class() != Class::Change {
@@ -80,7 +122,7 @@ impl<'a> Observer<'a> {
     }
 
     fn success(&mut self, event: &Event, target: PathId) {
-        let path = self.paths().bytes(target);
+        let path = self.path(target);
         let class = event.call.class();
         if class.is_metadata() {
             self.count(event, path);
@@ -95,17 +137,15 @@ impl<'a> Observer<'a> {
             Class::Exec => self.read(path),
             Class::Read if event.bytes_moved().0 > 0 => self.read(path),
             Class::Map => self.map(event, path),
-            Class::Write => self.write(event, path),
             Class::Change => self.rename(event, path),
-            Class::Lock => self.change(path, "was locked"),
-            Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
+            Class::Lock | Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
             Class::Watch => self.watch(path),
             _ => {}
         }
     }
 
     fn open(&mut self, event: &Event, target: PathId) {
-        let path = self.paths().bytes(target);
+        let path = self.path(target);
         let flags = event.flags;
         if flags & O_TMPFILE == O_TMPFILE {
             self.forest.live_itself(path, "a temporary file was made in it");
@@ -136,12 +176,13 @@ impl<'a> Observer<'a> {
     }
 
     /// A data call that writes; some read another file at the same time.
-    fn write(&mut self, event: &Event, path: &[u8]) {
-        let second = event.target2.map(|second| self.paths().bytes(second));
+    fn write(&mut self, event: &Event) {
+        let bytes = |path: Option<PathId>| path.map(|path| self.path(path));
+        let (first, second) = (bytes(event.target), bytes(event.target2));
         let (source, target) = match event.call {
-            Call::Sendfile => (second, Some(path)),
-            Call::CopyFileRange | Call::Splice | Call::Tee => (Some(path), second),
-            _ => (None, Some(path)),
+            Call::Sendfile => (second, first),
+            Call::CopyFileRange | Call::Splice | Call::Tee => (first, second),
+            _ => (None, first),
         };
         if let Some(source) = source {
             self.read(source);
@@ -154,9 +195,12 @@ impl<'a> Observer<'a> {
     fn rename(&mut self, event: &Event, path: &[u8]) {
         self.change(path, "was created, removed or changed");
         if let Some(second) = event.target2 {
-            let second = self.paths().bytes(second);
+            let second = self.path(second);
             self.forest.seen(second).touched = true;
             self.change(second, "was created, removed or changed");
+            if split(path).0 != split(second).0 {
+                self.forest.live_together(path, second, "was moved or linked to another directory");
+            }
         }
     }
 
@@ -189,10 +233,10 @@ impl<'a> Observer<'a> {
     fn context(&mut self) {
         let context = &self.recording.context;
         for link in &context.links {
-            self.forest.seen(self.paths().bytes(link.path)).touched = true;
+            self.forest.seen(self.path(link.path)).touched = true;
         }
         for program in context.executions.iter().filter_map(|execution| execution.program) {
-            let path = self.paths().bytes(program);
+            let path = self.path(program);
             self.forest.seen(path).touched = true;
             self.read(path);
         }
@@ -205,29 +249,50 @@ impl<'a> Observer<'a> {
         }
         if self.reads_unseen {
             for (clock, path) in std::mem::take(&mut self.opened) {
-                let path = self.paths().bytes(path);
+                let path = self.path(path);
                 self.forest.seen(path).read.get_or_insert(clock);
             }
         }
     }
 
-    /// The paths, for as long as the recording lives.
-    fn paths(&self) -> &'a PathTable {
-        &self.recording.paths
+    /// A path, for as long as the recording lives. One that is longer than any can be counts as `/`, which is never
+    /// packed as a whole: so nothing that is forged grows the forest deeper than a walk of it can go.
+    fn path(&self, id: PathId) -> &'a [u8] {
+        let path = self.recording.paths.bytes(id);
+        if path.len() <= PATH_MAX { path } else { b"/" }
     }
 }
 
-/// Whether an `fcntl` takes a lock or a lease, or asks to be told of changes.
+/// Whether a call takes a lock or a lease, asks for one, or asks to be told of changes.
 fn is_lock(event: &Event) -> bool {
-    event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags)
+    event.call == Call::Flock || (event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags))
 }
 
-/// `F_SETLK`, `F_SETLKW`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source: `fcntl(2)`.
-const LOCK_COMMANDS: [u64; 6] = [6, 7, 37, 38, 1024, 1026];
+/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source:
+/// `fcntl(2)`.
+const LOCK_COMMANDS: [u64; 8] = [5, 6, 7, 36, 37, 38, 1024, 1026];
+
+/// Whether a call makes a name only if nobody else has made it, which is how programs lock without locks. Not
+/// `mkdir`: programs make sure that a directory exists with it.
+fn is_exclusive(event: &Event) -> bool {
+    match event.call {
+        Call::Link | Call::Linkat | Call::Symlink | Call::Symlinkat => true,
+        call => call.class() == Class::Open && event.flags & O_EXCL != 0,
+    }
+}
+
+/// A thread waits for a name when it asked for it so often, and so long. A retry after an error is rarer, a search
+/// that happens to end with the same name again is quicker.
+const WAITING_TIMES: u32 = 3;
+const WAITING_TIME: Nanos = Nanos(1_000_000_000);
+
+/// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.
+const PATH_MAX: usize = 4096;
 
 // Flags as a trace has them: those of x86-64.
 const O_ACCMODE: u64 = 0o3;
 const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
 const O_TRUNC: u64 = 0o1000;
 const O_DIRECTORY: u64 = 0o200_000;
 const O_PATH: u64 = 0o10_000_000;
