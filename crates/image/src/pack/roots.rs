@@ -52,7 +52,19 @@ pub(crate) fn choose(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Given,
+    /// It lies below one that was, and is judged by itself.
+    Below,
     Judged,
+}
+
+impl Stance {
+    /// That of a directory's parts.
+    fn of_parts(self) -> Self {
+        match self {
+            Self::Given | Self::Below => Self::Below,
+            Self::Judged => Self::Judged,
+        }
+    }
 }
 
 struct Chooser<'a> {
@@ -74,7 +86,7 @@ impl Chooser<'_> {
         // Nothing can be mounted over `/` for a program that runs in it: where it is a network file system (diskless
         // nodes) its parts are frozen.
         if node.live.is_some() || path == b"/" {
-            return self.parts(path, node);
+            return self.parts(path, node, stance);
         }
         let mut live = Vec::new();
         topmost_live(path, node, &mut live);
@@ -82,7 +94,7 @@ impl Chooser<'_> {
         let unused = live.iter().all(|(_, below, _)| !below.is_used());
         let whole = unused || stance == Stance::Given || (has_own(node) && undisturbed());
         if !whole {
-            return self.parts(path, node);
+            return self.parts(path, node, stance);
         }
         let worth =
             stance == Stance::Given || node.seen.entered || node.children.values().any(Forest::is_used);
@@ -109,6 +121,7 @@ impl Chooser<'_> {
             .collect();
         let why = match stance {
             Stance::Given => "it was given with `--root`".to_owned(),
+            Stance::Below => "it lies below a directory given with `--root`".to_owned(),
             Stance::Judged => format!("it is on a network file system ({file_system})"),
         };
         let changed = match live.len() {
@@ -121,9 +134,10 @@ impl Chooser<'_> {
     }
 
     /// The choices below `path`, each child by itself.
-    fn parts(&self, path: &[u8], node: &Forest) -> Vec<Choice> {
+    fn parts(&self, path: &[u8], node: &Forest, stance: Stance) -> Vec<Choice> {
         let children = node.children.iter().filter(|(_, child)| child.mounted.is_none());
-        children.flat_map(|(name, child)| self.consider(&join(path, name), child, Stance::Judged)).collect()
+        let stance = stance.of_parts();
+        children.flat_map(|(name, child)| self.consider(&join(path, name), child, stance)).collect()
     }
 
     /// What would be chosen in a live directory, or on another file system that is mounted there.
@@ -131,7 +145,7 @@ impl Chooser<'_> {
         match node.mounted.as_deref().map(ServedBy::of_type) {
             Some(ServedBy::Network) => self.consider(path, node, Stance::Judged),
             Some(ServedBy::Quell | ServedBy::Local) => Vec::new(),
-            None => self.parts(path, node),
+            None => self.parts(path, node, Stance::Judged),
         }
     }
 }
@@ -250,6 +264,15 @@ mod tests {
         assert_eq!(chosen(&lines, &["/opt/env"]), [("/opt/env".into(), vec!["/opt/env/var".into()])]);
         assert_eq!(chosen(&lines, &["/opt/env", "/opt"]), [("/opt".into(), vec!["/opt/env/var".into()])]);
         assert_eq!(chosen(&lines, &["/opt/other"]), []);
+    }
+
+    #[test]
+    fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
+        let mut forest = forest(&[("+", "/opt/env/bin/x")]);
+        forest.live_itself(b"/opt/env", "something is renamed in it");
+        let choices = choose(&forest, &[b"/opt/env".to_vec()], &|_| true);
+        assert_eq!(choices[0].path, b"/opt/env/bin");
+        assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::pack::forest::{names, split};
 pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&'static str> {
     let (directory, name) = split(path);
     let name = name.to_ascii_lowercase();
-    if names(directory).any(|name| DIRECTORIES.contains(&name)) {
+    let way: Vec<_> = names(directory).collect();
+    if DIRECTORIES.iter().any(|part| way.windows(part.len()).any(|window| window == *part)) {
         return Some("it lies in a directory of keys or credentials");
     }
     if NAMES.contains(&&name[..]) {
@@ -18,6 +19,9 @@ pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&
     let is_key = name.starts_with(b"id_") && !name.ends_with(b".pub") && !name.contains(&b'.');
     if is_key || name.starts_with(b"x509up_") {
         return Some("its name is that of a private key");
+    }
+    if name.starts_with(b"krb5cc_") {
+        return Some("its name is that of Kerberos tickets");
     }
     if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
         return Some("its name is that of a token or key store");
@@ -34,11 +38,24 @@ pub(crate) const HEAD: usize = 65_536;
 /// What every textual private key has in its first line. Source: RFC 7468, section 10 and following.
 const MARK: &[u8] = b"PRIVATE KEY-----";
 
-/// Directories whose files are secrets, whatever their names.
-const DIRECTORIES: [&[u8]; 6] = [b".ssh", b".gnupg", b".aws", b".kube", b".globus", b"gcloud"];
+/// Directories whose files are secrets, whatever their names. `gcloud` alone is also a Python package.
+const DIRECTORIES: [&[&[u8]]; 12] = [
+    &[b".ssh"],
+    &[b".gnupg"],
+    &[b".aws"],
+    &[b".azure"],
+    &[b".docker"],
+    &[b".kube"],
+    &[b".globus"],
+    &[b".oci"],
+    &[b".password-store"],
+    &[b".condor", b"tokens.d"],
+    &[b".config", b"gcloud"],
+    &[b".config", b"gh"],
+];
 
 /// Names of files that hold passwords or tokens; lower case.
-const NAMES: [&[u8]; 13] = [
+const NAMES: [&[u8]; 18] = [
     b".netrc",
     b"_netrc",
     b".pgpass",
@@ -52,6 +69,11 @@ const NAMES: [&[u8]; 13] = [
     b"tokens",
     b".token",
     b"access_token",
+    b".vault-token",
+    b".my.cnf",
+    b".s3cfg",
+    b".passwd-s3fs",
+    b"kaggle.json",
 ];
 
 /// Endings of names of token files and binary key stores; lower case.
@@ -73,11 +95,16 @@ mod tests {
             "/h/u/app/token",
             "/h/u/x.p12",
             "/tmp/x509up_u1000",
+            "/tmp/krb5cc_1000",
+            "/h/u/.vault-token",
+            "/h/u/.config/gcloud/x",
+            "/h/u/.condor/tokens.d/site",
         ] {
             assert!(suspicion(path.as_bytes(), plain).is_some(), "{path}");
         }
         for path in [
             "/l/token.py",
+            "/l/site-packages/gcloud/__init__.py",
             "/l/credentials.py",
             "/l/id_ed25519.pub",
             "/l/tokenize.py",
