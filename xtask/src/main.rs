@@ -16,8 +16,10 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
     let generated = generate();
     let check = std::env::args().any(|argument| argument == "--check");
-    let stale: Vec<_> =
-        generated.iter().filter(|(path, text)| std::fs::read(root.join(path)).ok().as_ref() != Some(text)).collect();
+    let stale: Vec<_> = generated
+        .iter()
+        .filter(|(path, text)| std::fs::read(root.join(path)).ok().as_ref() != Some(text))
+        .collect();
     for (path, text) in &stale {
         if check {
             eprintln!("{} is out of date; run `cargo xtask`", path.display());
