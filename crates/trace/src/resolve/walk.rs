@@ -62,7 +62,7 @@ impl Walker {
                         at.truncate(length);
                         break;
                     }
-                    at.truncate(at.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
+                    at.truncate(parent(&at));
                     continue;
                 }
                 name => {
@@ -81,8 +81,7 @@ impl Walker {
                     if met > MOST_LINKS {
                         return None;
                     }
-                    let parent = at.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-                    at.truncate(if target.first() == Some(&b'/') { 0 } else { parent });
+                    at.truncate(if target.first() == Some(&b'/') { 0 } else { parent(&at) });
                     todo.append(&mut components(&target));
                 }
             }
@@ -124,6 +123,11 @@ impl Walker {
 /// The components, last first.
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+}
+
+/// The length of the directory's path.
+fn parent(path: &[u8]) -> usize {
+    path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)
 }
 
 /// `/` as the empty path, so that components can be appended.
