@@ -9,7 +9,7 @@ use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Phy
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
-use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
@@ -46,6 +46,17 @@ pub(crate) fn text(value: impl Into<Vec<u8>>) -> ByteArray {
 }
 
 impl Values {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Long(values) => values.len(),
+            Self::OptionalLong(values) => values.len(),
+            Self::Word(values) => values.len(),
+            Self::OptionalWord(values) => values.len(),
+            Self::Text(values) => values.len(),
+            Self::OptionalText(values) => values.len(),
+        }
+    }
+
     fn physical(&self) -> (Physical, Repetition, Option<LogicalType>) {
         let text = Some(LogicalType::String);
         match self {
@@ -87,10 +98,10 @@ impl TableWriter {
         };
         let fields = like.iter().map(field).collect::<Result<_, _>>().map_err(damaged)?;
         let schema = Type::group_type_builder("quell").with_fields(fields).build().map_err(damaged)?;
-        let level = ZstdLevel::try_new(3).map_err(damaged)?;
         let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(level))
+            .set_compression(compression(like).map_err(damaged)?)
             .set_writer_version(WriterVersion::PARQUET_2_0)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by("quell".into());
         for name in ascending {
             let column = ColumnPath::from(*name);
@@ -124,6 +135,17 @@ impl TableWriter {
         self.writer.close().map(drop).map_err(|error| io(&self.path, error))
     }
 }
+
+/// A compressor costs more than it saves on a table of a few rows.
+fn compression(like: &[Column]) -> parquet::errors::Result<Compression> {
+    match like.first().map_or(0, |column| column.values.rows()) {
+        1..FEW_ROWS => Ok(Compression::UNCOMPRESSED),
+        _ => Ok(Compression::ZSTD(ZstdLevel::try_new(3)?)),
+    }
+}
+
+/// Below this a table is not compressed. Not part of the format.
+const FEW_ROWS: usize = 1000;
 
 fn put(writer: &mut ColumnWriter<'_>, values: &Values) -> parquet::errors::Result<()> {
     match (writer, values) {

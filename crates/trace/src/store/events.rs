@@ -20,7 +20,7 @@ pub(crate) struct EventWriter {
 
 impl EventWriter {
     pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
-        let table = TableWriter::create(path, &columns(&[], &[], &[]), &["start"])?;
+        let table = TableWriter::create(path, &columns(&[], &[], &[]), &["start", "duration", "size"])?;
         let name = |call: &Call| ByteArray::from(call.name());
         let class = |call: &Call| ByteArray::from(format!("{:?}", call.class()).to_lowercase().as_str());
         let names = Call::ALL.iter().map(name).collect();
