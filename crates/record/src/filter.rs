@@ -22,6 +22,9 @@ pub(crate) const NATIVE: u16 = 0;
 /// The call is of another architecture's interface: counted, not recorded.
 pub(crate) const FOREIGN: u16 = 1;
 
+/// The call asks for the processors of a thread, or sets them: the recorder puts its own changes back first.
+pub(crate) const AFFINITY: u16 = 2;
+
 /// The filter for this machine.
 pub(crate) fn native() -> Vec<Instruction> {
     let mut program = vec![load(ARCHITECTURE)];
@@ -72,6 +75,8 @@ fn decisions() -> Vec<(u32, Decision)> {
     decisions.push((native::CLONE, Decision::StopWith { argument: 0, bits: CLONE_UNTRACED }));
     // Its flags are in memory, where no filter can look.
     decisions.push((CLONE3, Decision::Stop(NATIVE)));
+    let affinity = [libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity];
+    decisions.extend(affinity.map(|number| (number as u32, Decision::Stop(AFFINITY))));
     decisions.sort_by_key(|&(number, _)| number);
     decisions
 }
@@ -204,11 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_calls_of_the_set_stop() {
+    fn exactly_the_calls_of_the_set_and_those_on_affinity_stop() {
         let program = native();
+        let affinity = [libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity].map(|number| number as u32);
         for number in 0..600 {
             let stops = native::NUMBERS.iter().any(|&(recorded, _)| recorded == number) || number == CLONE3;
-            let expected = if stops { STOP } else { ALLOW };
+            let expected = match number {
+                number if affinity.contains(&number) => STOP | u32::from(AFFINITY),
+                _ if stops => STOP,
+                _ => ALLOW,
+            };
             assert_eq!(run(&program, native::ARCHITECTURE, number, [0; 6]), expected, "{number}");
         }
         assert!(program.len() < 4096, "BPF_MAXINSNS");

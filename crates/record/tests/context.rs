@@ -142,6 +142,19 @@ fn privileged_children_that_ask_not_to_be_traced_are_recorded() {
 }
 
 #[test]
+fn privileged_children_of_killed_parents_are_recorded() {
+    if !may_trace() {
+        return;
+    }
+    let run = Stage::fixture("orphans").record();
+    assert!(run.output.status.success(), "{:?}", run.output);
+    assert_eq!(run.recording.header.recorder.lost, 0);
+    let context = &run.recording.context;
+    assert!(context.processes.len() > 50 && context.processes.iter().all(|process| process.end.is_some()));
+    assert!(context.processes.iter().skip(1).all(|process| process.parent.is_some()));
+}
+
+#[test]
 fn privileged_calls_of_other_architectures_are_counted() {
     if !may_trace() {
         return;

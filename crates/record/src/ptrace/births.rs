@@ -11,6 +11,7 @@ use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
 use quell_trace::{Nanos, Pid};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Source of these: `clone(2)`, `linux/sched.h`.
 const CLONE_FS: u64 = 0x200;
@@ -41,10 +42,12 @@ pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> Birth {
     }
 }
 
-/// A thread whose parent cannot say any more what it shares.
-pub(super) fn orphan(thread: Pid, parent: Pid, at: Nanos) -> Birth {
-    let is_process = group_of(thread).is_none_or(|group| group == thread);
-    birth(thread, parent, if is_process { 0 } else { CLONE_THREAD | CLONE_FILES | CLONE_FS }, at)
+/// A thread whose parent cannot say any more what it shares. `None` when nothing is left of it.
+pub(super) fn orphan(thread: Pid, is_traced: impl Fn(Pid) -> bool, command: Pid, at: Nanos) -> Option<Birth> {
+    let relations = Relations::read(thread)?;
+    let parent = Some(relations.reporter(thread)).filter(|&parent| is_traced(parent)).unwrap_or(command);
+    let is_process = relations.group == thread;
+    Some(birth(thread, parent, if is_process { 0 } else { CLONE_THREAD | CLONE_FILES | CLONE_FS }, at))
 }
 
 /// The flags that a thread in `fork`, `vfork`, `clone` or `clone3` has passed.
@@ -82,6 +85,10 @@ pub(super) fn reveal_child(stopped: &Stopped<Entry>, entered: &Entered, tracee: 
 pub(super) struct Nursery(BTreeMap<Pid, Change>);
 
 impl Nursery {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn put(&mut self, thread: Pid, change: Change) {
         self.0.insert(thread, change);
     }
@@ -96,27 +103,59 @@ impl Nursery {
     }
 }
 
-/// Whether somebody who can still report this thread lives: of a thread its process, of a process its parent.
-/// `None` when nothing is left of the thread itself.
-pub(super) fn has_living_parent(thread: Pid, is_traced: impl Fn(Pid) -> bool) -> Option<bool> {
-    let status = Status::read(thread)?;
-    Some(match status.group == thread {
-        false => is_traced(status.group),
-        true => is_traced(status.parent),
+/// How long to wait for a parent's report. A parent reports right after it made the child; it is late only when it
+/// is not given a processor, and never comes when it was killed.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    rounds: u32,
+}
+
+/// The first rounds only give way, as most reports are there within microseconds.
+const YIELDING_ROUNDS: u32 = 20;
+const PAUSE: Duration = Duration::from_micros(200);
+/// After 10 ms a parent that is not running will not report any more; after a second nobody will.
+const ROUNDS_FOR_SLEEPERS: u32 = YIELDING_ROUNDS + 50;
+const ROUNDS_FOR_ALL: u32 = YIELDING_ROUNDS + 5000;
+
+impl Patience {
+    /// Waits a little.
+    pub(super) fn wait(&mut self) {
+        self.rounds += 1;
+        if self.rounds <= YIELDING_ROUNDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether this thread's parent is not waited for any more.
+    pub(super) fn has_ended_for(&self, thread: Pid) -> bool {
+        self.rounds >= ROUNDS_FOR_ALL
+            || (self.rounds >= ROUNDS_FOR_SLEEPERS
+                && self.rounds.is_multiple_of(10)
+                && !may_be_reported(thread))
+    }
+}
+
+/// Whether somebody who could report this thread is running: of a thread its process, of a process its parent.
+fn may_be_reported(thread: Pid) -> bool {
+    let Some(relations) = Relations::read(thread) else { return false };
+    let reporter = relations.reporter(thread);
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{reporter}/task")) else { return false };
+    tasks.flatten().any(|task| {
+        let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        // The name before it may hold anything, but the state follows its last bracket.
+        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
     })
 }
 
-fn group_of(thread: Pid) -> Option<Pid> {
-    Status::read(thread).map(|status| status.group)
-}
-
 /// What `/proc` says of a thread's relations. Source: `proc_pid_status(5)`.
-struct Status {
+struct Relations {
     group: Pid,
     parent: Pid,
 }
 
-impl Status {
+impl Relations {
     fn read(thread: Pid) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
         let number = |field: &str| {
@@ -124,6 +163,11 @@ impl Status {
             line.trim().parse().ok().map(Pid)
         };
         Some(Self { group: number("Tgid:")?, parent: number("PPid:")? })
+    }
+
+    /// The process that made the thread, as far as is known: a parent that ended has handed its children on.
+    fn reporter(&self, thread: Pid) -> Pid {
+        if self.group == thread { self.parent } else { self.group }
     }
 }
 
@@ -144,11 +188,22 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_read_from_proc() {
-        let me = Pid(std::process::id() as i32);
+    fn an_orphan_belongs_to_whom_it_was_handed_on() {
+        let (me, command) = (Pid(std::process::id() as i32), Pid(1));
         let parent = Pid(std::os::unix::process::parent_id() as i32);
-        assert_eq!(has_living_parent(me, |pid| pid == parent), Some(true));
-        assert_eq!(has_living_parent(me, |_| false), Some(false));
-        assert_eq!(has_living_parent(Pid(i32::MAX), |_| true), None);
+        let adopted = |is_traced: bool| orphan(me, |_| is_traced, command, Nanos(0)).unwrap();
+        assert_eq!((adopted(true).parent, adopted(true).kind), (Some(parent), BirthKind::Process));
+        assert_eq!(adopted(false).parent, Some(command));
+        assert!(orphan(Pid(i32::MAX), |_| true, command, Nanos(0)).is_none());
+    }
+
+    #[test]
+    fn patience_ends() {
+        let gone = Pid(i32::MAX);
+        let mut patience = Patience { rounds: ROUNDS_FOR_SLEEPERS - 1 };
+        assert!(!patience.has_ended_for(gone));
+        patience.wait();
+        assert!(patience.has_ended_for(gone));
+        assert!(Patience { rounds: ROUNDS_FOR_ALL }.has_ended_for(Pid(std::process::id() as i32)));
     }
 }

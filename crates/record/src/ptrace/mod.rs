@@ -18,18 +18,20 @@
 mod attach;
 mod births;
 mod forward;
+mod placement;
 mod tracee;
 
 use crate::engine::{Birth, BirthKind, Engine, Loss, Observation, Observer};
 use crate::pids::PidMap;
 use crate::sys::ptrace::{
-    self, Change, Delivery, Entry, Group, Making, Pause, Replaced, Return, Stop, Stopped, Until,
+    self, Change, Delivery, Entry, Group, Making, News, Pause, Replaced, Return, Stop, Stopped, Until,
 };
 use crate::sys::spawn::Program;
 use crate::{RecordError, filter};
 use attach::Attached;
-use births::Nursery;
+use births::{Nursery, Patience};
 use forward::Forwarding;
+use placement::Placement;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
 use std::ffi::OsStr;
 use std::io;
@@ -84,6 +86,7 @@ struct Run<'a> {
     nursery: Nursery,
     reader: Reader,
     forwarding: Forwarding,
+    placement: Placement,
     observer: &'a mut dyn Observer,
 }
 
@@ -97,6 +100,7 @@ impl<'a> Run<'a> {
             nursery: Nursery::default(),
             reader: Reader::native(),
             forwarding,
+            placement: Placement::new(),
             observer,
         };
         run.tracees.insert(command, Tracee::new(command));
@@ -109,11 +113,27 @@ impl<'a> Run<'a> {
     }
 
     fn until_all_ended(&mut self) -> io::Result<Exit> {
-        while let Some((thread, change)) = ptrace::wait()? {
+        while let Some((thread, change)) = self.next()? {
             self.change(thread, change)?;
         }
         // The kernel reports the end of every tracee; this one cannot be missing.
         Ok(self.exit.unwrap_or(Exit::Status(125)))
+    }
+
+    /// The next change; `None` when all have ended.
+    fn next(&mut self) -> io::Result<Option<(Pid, Change)>> {
+        let mut patience = Patience::default();
+        loop {
+            let news = if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? };
+            match news {
+                News::Changed(thread, change) => return Ok(Some((thread, change))),
+                News::AllEnded => return Ok(None),
+                News::Nothing => {
+                    patience.wait();
+                    self.adopt_orphans(&patience)?;
+                }
+            }
+        }
     }
 
     fn change(&mut self, thread: Pid, change: Change) -> io::Result<()> {
@@ -145,6 +165,11 @@ impl<'a> Run<'a> {
             return self.unknown(thread, Change::Stopped(Stop::Entry(stopped)));
         };
         let Some(entered) = stopped.entered() else { return stopped.resume(Until::NextStop) };
+        if entered.word == filter::AFFINITY {
+            self.placement.release();
+            return stopped.resume(Until::NextStop);
+        }
+        self.placement.stopped(thread);
         if entered.word == filter::FOREIGN {
             self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
             return stopped.resume(Until::NextStop);
@@ -179,6 +204,7 @@ impl<'a> Run<'a> {
         let parent = stopped.thread();
         let until = self.tracees.get(&parent).map_or(Until::NextStop, Tracee::until);
         let Some(child) = stopped.made() else { return stopped.resume(until) };
+        self.placement.made(parent, child);
         if self.tracees.contains_key(&child) {
             return stopped.resume(until);
         }
@@ -262,7 +288,7 @@ impl<'a> Run<'a> {
             let next = self.tracees.values().map(|tracee| tracee.process).min();
             self.forwarding.aim(next);
         }
-        self.adopt_orphans(thread, tracee.process, now)
+        Ok(())
     }
 
     fn forget(&mut self, thread: Pid, tracee: &mut Tracee, exit: Exit, at: Nanos) {
@@ -275,24 +301,23 @@ impl<'a> Run<'a> {
     /// A thread that its parent has not reported yet waits until that happens.
     fn unknown(&mut self, thread: Pid, change: Change) -> io::Result<()> {
         self.nursery.put(thread, change);
-        // A child of the recorder itself may have been made with `CLONE_PARENT`.
-        let recorder = Pid(std::process::id() as i32);
-        let living = |pid| pid == recorder || self.tracees.contains_key(&pid);
-        if births::has_living_parent(thread, living) != Some(false) {
-            return Ok(());
-        }
-        let now = self.now();
-        self.born(births::orphan(thread, self.command, now), self.command, None)
+        Ok(())
     }
 
-    /// Takes those whose parent ended before it could report them.
-    fn adopt_orphans(&mut self, parent: Pid, process: Pid, now: Nanos) -> io::Result<()> {
+    /// Takes those whose parent was killed before it could report them.
+    fn adopt_orphans(&mut self, patience: &Patience) -> io::Result<()> {
         for thread in self.nursery.waiting() {
-            let living = |pid| self.tracees.contains_key(&pid);
-            match births::has_living_parent(thread, living) {
-                Some(true) => {}
-                Some(false) => self.born(births::orphan(thread, parent, now), process, None)?,
-                // It ended, and so did who made it; its number may be given again.
+            if !patience.has_ended_for(thread) {
+                continue;
+            }
+            let is_traced = |pid| self.tracees.contains_key(&pid);
+            match births::orphan(thread, is_traced, self.command, self.now()) {
+                Some(birth) => {
+                    let parent = birth.parent.unwrap_or(self.command);
+                    let process = self.tracees.get(&parent).map_or(parent, |tracee| tracee.process);
+                    self.born(birth, process, None)?;
+                }
+                // It ended, too; its number may be given again.
                 None => _ = self.nursery.take(thread),
             }
         }

@@ -94,18 +94,39 @@ pub(crate) fn seize(thread: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
 }
 
-/// Waits for the next change of any thread; `None` when no thread is left.
-pub(crate) fn wait() -> io::Result<Option<(Pid, Change)>> {
+/// News of the threads.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A thread changed.
+    Changed(Pid, Change),
+    /// None did yet; only [`poll`] says so.
+    Nothing,
+    /// No thread is left.
+    AllEnded,
+}
+
+/// Waits for the next change of any thread.
+pub(crate) fn wait() -> io::Result<News> {
+    news(libc::__WALL)
+}
+
+/// The next change of any thread, if there was one.
+pub(crate) fn poll() -> io::Result<News> {
+    news(libc::__WALL | libc::WNOHANG)
+}
+
+fn news(options: i32) -> io::Result<News> {
     loop {
         let mut status = 0;
-        match wait_for_any(&mut status) {
+        match wait_for_any(&mut status, options) {
+            Ok(0) => return Ok(News::Nothing),
             Ok(thread) => {
                 let thread = Pid(thread as i32);
                 if let Some(change) = change(thread, status) {
-                    return Ok(Some((thread, change)));
+                    return Ok(News::Changed(thread, change));
                 }
             }
-            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(News::AllEnded),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -113,11 +134,11 @@ pub(crate) fn wait() -> io::Result<Option<(Pid, Change)>> {
 }
 
 /// `waitpid` without what the C library does for threads that may be cancelled: this runs twice a call.
-fn wait_for_any(status: &mut i32) -> io::Result<i64> {
+fn wait_for_any(status: &mut i32, options: i32) -> io::Result<i64> {
     let nothing = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: `status` is a valid place for the result; the last argument may be null.
     checked(unsafe {
-        libc::syscall(libc::SYS_wait4, -1_i64, status as *mut i32, i64::from(libc::__WALL), nothing)
+        libc::syscall(libc::SYS_wait4, -1_i64, status as *mut i32, i64::from(options), nothing)
     })
 }
 

@@ -1,0 +1,163 @@
+//! Brings the recorder and the thread that it follows to one processor.
+//!
+//! A stop wakes the recorder, and resuming wakes the thread. When the two run on different processors each wakes the
+//! other by an interrupt, and the processor that waits goes to sleep meanwhile: on an idle machine that costs several
+//! times what the stop itself does. So a thread that stops again and again, with no other in between, is kept on the
+//! recorder's processor while it does.
+//!
+//! The command must not notice. A thread is set free as soon as another one stops too, when it makes a thread or
+//! process, when it has run for [`PATIENCE`] without a stop, and before anybody asks for an affinity or sets one: the
+//! filter stops those calls for that. `/proc/PID/status` alone shows it for as long as it lasts.
+
+use quell_trace::Pid;
+use rustix::process::Pid as KernelPid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many stops of one thread in a row make it worth two calls to the kernel.
+const STREAK: u32 = 4;
+
+/// A thread that computes so long without a stop should be free to move.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A thread that is kept on the recorder's processor, and what it and the recorder were allowed before.
+#[derive(Debug)]
+struct Kept {
+    thread: Pid,
+    allowed: CpuSet,
+    recorder: KernelPid,
+    recorder_allowed: CpuSet,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    kept: Mutex<Option<Kept>>,
+    /// Stops so far: tells the watch whether the kept thread still stops.
+    stops: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// Who is kept where.
+#[derive(Debug)]
+pub(super) struct Placement {
+    shared: Arc<Shared>,
+    watch: Option<std::thread::JoinHandle<()>>,
+    last: Pid,
+    streak: u32,
+}
+
+impl Placement {
+    pub(super) fn new() -> Self {
+        Self { shared: Arc::default(), watch: None, last: Pid(0), streak: 0 }
+    }
+
+    /// A thread has stopped before a call, and is not resumed yet.
+    pub(super) fn stopped(&mut self, thread: Pid) {
+        self.shared.stops.fetch_add(1, Ordering::Relaxed);
+        if thread != self.last {
+            self.last = thread;
+            self.streak = 0;
+            self.release();
+        }
+        self.streak = self.streak.saturating_add(1);
+        if self.streak.is_multiple_of(STREAK) && self.shared.lock().is_none() {
+            self.keep(thread);
+        }
+    }
+
+    /// A thread has made another one, which inherits what it may use; neither is resumed yet.
+    pub(super) fn made(&mut self, parent: Pid, child: Pid) {
+        let inherited =
+            self.shared.lock().as_ref().filter(|kept| kept.thread == parent).map(|kept| kept.allowed);
+        if let Some(allowed) = inherited {
+            allow(child, &allowed);
+            self.release();
+        }
+    }
+
+    /// Sets free whoever is kept.
+    pub(super) fn release(&mut self) {
+        self.shared.release();
+    }
+
+    fn keep(&mut self, thread: Pid) {
+        let recorder = rustix::thread::gettid();
+        let (Some(number), Ok(recorder_allowed)) = (KernelPid::from_raw(thread.0), sched_getaffinity(None))
+        else {
+            return;
+        };
+        let Ok(allowed) = sched_getaffinity(Some(number)) else { return };
+        let here = sched_getcpu();
+        let mut only = CpuSet::new();
+        if allowed.count() < 2 || !allowed.is_set(here) || !self.is_watched() {
+            return;
+        }
+        only.set(here);
+        if sched_setaffinity(Some(recorder), &only).is_err() {
+            return;
+        }
+        *self.shared.lock() = Some(Kept { thread, allowed, recorder, recorder_allowed });
+        allow(thread, &only);
+    }
+
+    /// Whether somebody watches that a kept thread does not stay so; starts the watch at the first call.
+    fn is_watched(&mut self) -> bool {
+        if self.watch.is_none() {
+            let shared = Arc::clone(&self.shared);
+            self.watch = std::thread::Builder::new().stack_size(64 << 10).spawn(move || shared.watch()).ok();
+        }
+        self.watch.as_ref().inspect(|watch| watch.thread().unpark()).is_some()
+    }
+}
+
+impl Drop for Placement {
+    fn drop(&mut self) {
+        self.release();
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(watch) = self.watch.take() {
+            watch.thread().unpark();
+            // It holds nothing and cannot panic.
+            _ = watch.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self) {
+        if let Some(kept) = self.lock().take() {
+            allow(kept.thread, &kept.allowed);
+            // What was allowed before is allowed still; if not, the kernel has moved the recorder by itself.
+            _ = sched_setaffinity(Some(kept.recorder), &kept.recorder_allowed);
+        }
+    }
+
+    /// Sets a kept thread free when it has not stopped for a while. Sleeps while there is none.
+    fn watch(&self) {
+        let mut seen = 0;
+        while !self.ended.load(Ordering::Relaxed) {
+            if self.lock().is_none() {
+                std::thread::park();
+                continue;
+            }
+            std::thread::sleep(PATIENCE);
+            let stops = self.stops.load(Ordering::Relaxed);
+            if stops == seen {
+                self.release();
+            }
+            seen = stops;
+        }
+    }
+}
+
+/// A thread that was killed meanwhile needs no place.
+fn allow(thread: Pid, cpus: &CpuSet) {
+    if let Some(thread) = KernelPid::from_raw(thread.0) {
+        _ = sched_setaffinity(Some(thread), cpus);
+    }
+}
