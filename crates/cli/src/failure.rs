@@ -21,13 +21,15 @@ pub(crate) const MAKE_EXECUTABLE: &str = "give a program, or a script with `#!` 
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
+    /// What the error is about, a line each, when that is more than one thing.
+    pub(crate) facts: Vec<String>,
     pub(crate) hints: Vec<String>,
     pub(crate) status: u8,
 }
 
 impl Failure {
     pub(crate) fn new(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), hints: Vec::new(), status: ERROR }
+        Self { error: error.into(), facts: Vec::new(), hints: Vec::new(), status: ERROR }
     }
 
     pub(crate) fn message(message: impl Display) -> Self {
@@ -38,6 +40,10 @@ impl Failure {
         Self { error: self.error.context(attempted), ..self }
     }
 
+    pub(crate) fn facts(self, facts: Vec<String>) -> Self {
+        Self { facts, ..self }
+    }
+
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
@@ -46,9 +52,7 @@ impl Failure {
     pub(crate) fn status(self, status: u8) -> Self {
         Self { status, ..self }
     }
-}
 
-impl Failure {
     /// What was attempted and why it failed, in one line; an error of the system by its name and meaning.
     pub(crate) fn line(&self) -> String {
         let cause = |cause: &(dyn std::error::Error + 'static)| {

@@ -81,6 +81,7 @@ pub enum Command {
 /// Exit status: the command's own; 128+N when signal N ended it; 125 when quell failed, 126 when the command cannot be
 /// executed, 127 when it is not found.
 #[derive(Debug, Args)]
+#[command(override_usage = "quell record [OPTIONS] -- CMD [ARG]...")]
 pub struct Record {
     /// Where the trace goes [default: named after the program, such as app.qtrace].
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
@@ -162,6 +163,7 @@ pub struct Pack {
 /// Exit status: the command's own; 1 when the check found that originals have changed; 125 when quell failed, 126 when
 /// the command cannot be executed, 127 when it is not found.
 #[derive(Debug, Args)]
+#[command(override_usage = "quell run [OPTIONS] IMG -- CMD [ARG]...")]
 pub struct Run {
     /// The image.
     #[arg(value_name = "IMG")]

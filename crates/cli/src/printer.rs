@@ -65,6 +65,7 @@ impl Printer {
     /// Says why the command failed, once, and returns its status.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
         self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {}", failure.line()));
+        failure.facts.iter().for_each(|fact| self.line(&format!("  {fact}")));
         failure.hints.iter().for_each(|hint| self.hint(hint));
         ExitCode::from(failure.status)
     }

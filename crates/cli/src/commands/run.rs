@@ -109,18 +109,10 @@ fn image_hint(error: &ImageError) -> &'static str {
 
 pub(crate) fn explain(error: RunError) -> Failure {
     let status = error.exit_status();
+    let facts = named_changes(&error);
     let hints = match &error {
-        RunError::Stale { changes } => {
-            let named = changes
-                .iter()
-                .take(NAMED_CHANGES)
-                .map(|change| format!("{}: {}", change.path.display(), change.difference));
-            let more = changes.len().saturating_sub(NAMED_CHANGES);
-            let more = (more > 0).then(|| format!("and {more} more"));
-            named
-                .chain(more)
-                .chain(["record and pack again, or `--check none` to run with the image as it is".into()])
-                .collect()
+        RunError::Stale { .. } => {
+            vec!["record and pack again, or `--check none` to run with the image as it is".to_owned()]
         }
         RunError::Image { source, .. } => vec![image_hint(source).to_owned()],
         RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
@@ -131,7 +123,16 @@ pub(crate) fn explain(error: RunError) -> Failure {
         RunError::NotExecutable { .. } => vec![failure::MAKE_EXECUTABLE.to_owned()],
         _ => Vec::new(),
     };
-    hints.into_iter().fold(Failure::new(error).status(status), Failure::hint)
+    hints.into_iter().fold(Failure::new(error).status(status).facts(facts), Failure::hint)
+}
+
+/// The first changes of the originals, a line each.
+fn named_changes(error: &RunError) -> Vec<String> {
+    let RunError::Stale { changes } = error else { return Vec::new() };
+    let named = changes.iter().take(NAMED_CHANGES);
+    let named = named.map(|change| format!("{} {}", change.path.display(), change.difference));
+    let more = changes.len().saturating_sub(NAMED_CHANGES);
+    named.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 /// The type of what `quell_mount::run` returns when it succeeds: it does not return.

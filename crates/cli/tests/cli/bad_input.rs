@@ -37,7 +37,7 @@ fn unknown_flags_and_missing_arguments() {
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
 
-    Usage: quell run <IMG> <CMD>...
+    Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
 
     For more information, try '--help'.
     ");
@@ -48,7 +48,7 @@ fn unknown_flags_and_missing_arguments() {
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
 
-    Usage: quell record [OPTIONS] <CMD>...
+    Usage: quell record [OPTIONS] -- CMD [ARG]...
 
     For more information, try '--help'.
     ");
@@ -59,7 +59,7 @@ fn unknown_flags_and_missing_arguments() {
       <IMG>
       <CMD>...
 
-    Usage: quell run --require <IMG> <CMD>...
+    Usage: quell run [OPTIONS] IMG -- CMD [ARG]...
 
     For more information, try '--help'.
     ");

@@ -215,9 +215,9 @@ fn privileged_changed_originals() {
     status 1
     --- stderr
     quell: error: 3 of the image's sources changed since it was packed
-    hint: [DIR]/env/bin/app: has another owner, group or mode
-    hint: [DIR]/env/lib: was modified
-    hint: [DIR]/env/lib/a.txt: has another size
+      [DIR]/env/bin/app has another owner, group or mode
+      [DIR]/env/lib was modified
+      [DIR]/env/lib/a.txt has another size
     hint: record and pack again, or `--check none` to run with the image as it is
     ");
     snapshot!(test.quell(&["run", "--check", "none", "app.qimg", "--", "cat", "env/lib/a.txt"]), @"
@@ -241,11 +241,11 @@ fn privileged_changed_originals() {
     status 1
     --- stderr
     quell: error: 5 of the image's sources changed since it was packed
-    hint: [DIR]/env: was modified
-    hint: [DIR]/env/bin/app: has another owner, group or mode
-    hint: [DIR]/env/lib: is gone
-    hint: [DIR]/env/lib/a.txt: is gone
-    hint: [DIR]/env/lib/b.txt: is gone
+      [DIR]/env was modified
+      [DIR]/env/bin/app has another owner, group or mode
+      [DIR]/env/lib is gone
+      [DIR]/env/lib/a.txt is gone
+      [DIR]/env/lib/b.txt is gone
     hint: record and pack again, or `--check none` to run with the image as it is
     ");
 }
@@ -261,17 +261,17 @@ fn privileged_only_some_of_many_changes_are_named() {
     status 1
     --- stderr
     quell: error: 12 of the image's sources changed since it was packed
-    hint: [DIR]/env/10: has another size
-    hint: [DIR]/env/11: has another size
-    hint: [DIR]/env/12: has another size
-    hint: [DIR]/env/13: has another size
-    hint: [DIR]/env/14: has another size
-    hint: [DIR]/env/15: has another size
-    hint: [DIR]/env/16: has another size
-    hint: [DIR]/env/17: has another size
-    hint: [DIR]/env/18: has another size
-    hint: [DIR]/env/19: has another size
-    hint: and 2 more
+      [DIR]/env/10 has another size
+      [DIR]/env/11 has another size
+      [DIR]/env/12 has another size
+      [DIR]/env/13 has another size
+      [DIR]/env/14 has another size
+      [DIR]/env/15 has another size
+      [DIR]/env/16 has another size
+      [DIR]/env/17 has another size
+      [DIR]/env/18 has another size
+      [DIR]/env/19 has another size
+      and 2 more
     hint: record and pack again, or `--check none` to run with the image as it is
     ");
 }
