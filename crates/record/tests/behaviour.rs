@@ -342,16 +342,16 @@ fn privileged_a_command_inside_a_recording_cannot_be_recorded_again() {
 
 /// Stops often enough to be kept on one processor, then asks where it, a thread and a child may run.
 const PROCESSORS: &str = "\
-import os, subprocess, threading, time
+import os, subprocess, sys, threading, time
 def storm():
     for _ in range(500): os.path.exists('/nothing-here')
 storm(); print(sorted(os.sched_getaffinity(0)))
 storm(); print(subprocess.run(['nproc'], capture_output=True, text=True).stdout)
 storm(); thread = threading.Thread(target=lambda: print(sorted(os.sched_getaffinity(0)))); thread.start(); thread.join()
 storm(); os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); storm(); print(sorted(os.sched_getaffinity(0)))
-child = os.fork()
+sys.stdout.flush(); child = os.fork()
 storm(); time.sleep(0.1)
-print(open('/proc/self/status').read().split('Cpus_allowed_list:')[1].split()[0], flush=True)
+os.write(1, open('/proc/self/status').read().split('Cpus_allowed_list:')[1].split()[0].encode() + b'\\n')
 if child: os.waitpid(child, 0)
 ";
 

@@ -83,7 +83,9 @@ fn privileged_a_thread_that_executes_stays_itself() {
         return;
     }
     for name in ["threaded_exec", "exec_without_leader"] {
-        let run = Stage::fixture(name).record();
+        let stage = Stage::fixture(name);
+        let run = stage.record();
+        assert_eq!(run.output.stdout, stage.run_plain().stdout, "{name}");
         let context = &run.recording.context;
         assert_eq!(context.processes.len(), 1, "{name}");
         let execution = &context.executions[1];

@@ -11,7 +11,7 @@ use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
 use quell_trace::{Nanos, Pid};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Source of these: `clone(2)`, `linux/sched.h`.
 const CLONE_FS: u64 = 0x200;
@@ -82,45 +82,46 @@ pub(super) fn reveal_child(stopped: &Stopped<Entry>, entered: &Entered, tracee: 
 
 /// Threads that were heard of before their parents reported them.
 #[derive(Debug, Default)]
-pub(super) struct Nursery(BTreeMap<Pid, Change>);
-
-impl Nursery {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn put(&mut self, thread: Pid, change: Change) {
-        self.0.insert(thread, change);
-    }
-
-    pub(super) fn take(&mut self, thread: Pid) -> Option<Change> {
-        self.0.remove(&thread)
-    }
-
-    /// Who waits.
-    pub(super) fn waiting(&self) -> Vec<Pid> {
-        self.0.keys().copied().collect()
-    }
-}
-
-/// How long to wait for a parent's report. A parent reports right after it made the child; it is late only when it
-/// is not given a processor, and never comes when it was killed.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Nursery {
+    waiting: BTreeMap<Pid, Waiting>,
     rounds: u32,
 }
 
-/// The first rounds only give way, as most reports are there within microseconds.
+#[derive(Debug)]
+struct Waiting {
+    change: Change,
+    since: Instant,
+    /// When to look again whether its parent may still report it.
+    look: Instant,
+}
+
+/// A parent reports right after it made the child; it is late only when it is not given a processor, and never comes
+/// when it was killed. One that is not running after this time will not report any more.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// After this time nobody will.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+/// The first rounds of waiting only give way, as most reports are there within microseconds.
 const YIELDING_ROUNDS: u32 = 20;
 const PAUSE: Duration = Duration::from_micros(200);
-/// After 10 ms a parent that is not running will not report any more; after a second nobody will.
-const ROUNDS_FOR_SLEEPERS: u32 = YIELDING_ROUNDS + 50;
-const ROUNDS_FOR_ALL: u32 = YIELDING_ROUNDS + 5000;
 
-impl Patience {
-    /// Waits a little.
+impl Nursery {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn put(&mut self, thread: Pid, change: Change) {
+        let since = self.waiting.get(&thread).map_or_else(Instant::now, |earlier| earlier.since);
+        self.waiting.insert(thread, Waiting { change, since, look: since + PATIENCE });
+    }
+
+    pub(super) fn take(&mut self, thread: Pid) -> Option<Change> {
+        self.rounds = 0;
+        self.waiting.remove(&thread).map(|waiting| waiting.change)
+    }
+
+    /// Waits a little for a parent's report.
     pub(super) fn wait(&mut self) {
-        self.rounds += 1;
+        self.rounds = self.rounds.saturating_add(1);
         if self.rounds <= YIELDING_ROUNDS {
             std::thread::yield_now();
         } else {
@@ -128,12 +129,17 @@ impl Patience {
         }
     }
 
-    /// Whether this thread's parent is not waited for any more.
-    pub(super) fn has_ended_for(&self, thread: Pid) -> bool {
-        self.rounds >= ROUNDS_FOR_ALL
-            || (self.rounds >= ROUNDS_FOR_SLEEPERS
-                && self.rounds.is_multiple_of(10)
-                && !may_be_reported(thread))
+    /// Those whose parents are not waited for any more.
+    pub(super) fn orphans(&mut self) -> Vec<Pid> {
+        let now = Instant::now();
+        let mut orphans = Vec::new();
+        for (&thread, waiting) in self.waiting.iter_mut().filter(|(_, waiting)| waiting.look <= now) {
+            waiting.look = now + PATIENCE;
+            if now.duration_since(waiting.since) >= LONGEST_PATIENCE || !may_be_reported(thread) {
+                orphans.push(thread);
+            }
+        }
+        orphans
     }
 }
 
@@ -198,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
-        let gone = Pid(i32::MAX);
-        let mut patience = Patience { rounds: ROUNDS_FOR_SLEEPERS - 1 };
-        assert!(!patience.has_ended_for(gone));
-        patience.wait();
-        assert!(patience.has_ended_for(gone));
-        assert!(Patience { rounds: ROUNDS_FOR_ALL }.has_ended_for(Pid(std::process::id() as i32)));
+    fn an_early_thread_waits_for_its_parent_but_not_for_ever() {
+        let (mut nursery, gone) = (Nursery::default(), Pid(i32::MAX));
+        nursery.put(gone, Change::Ended(quell_trace::Exit::Status(0)));
+        assert!(!nursery.is_empty() && nursery.orphans().is_empty());
+        std::thread::sleep(PATIENCE);
+        assert_eq!(nursery.orphans(), [gone]);
+        assert!(nursery.take(gone).is_some() && nursery.is_empty());
     }
 }

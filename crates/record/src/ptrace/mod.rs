@@ -29,7 +29,7 @@ use crate::sys::ptrace::{
 use crate::sys::spawn::Program;
 use crate::{RecordError, filter};
 use attach::Attached;
-use births::{Nursery, Patience};
+use births::Nursery;
 use forward::Forwarding;
 use placement::Placement;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
@@ -122,16 +122,12 @@ impl<'a> Run<'a> {
 
     /// The next change; `None` when all have ended.
     fn next(&mut self) -> io::Result<Option<(Pid, Change)>> {
-        let mut patience = Patience::default();
         loop {
-            let news = if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? };
-            match news {
+            self.adopt_orphans()?;
+            match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
                 News::Changed(thread, change) => return Ok(Some((thread, change))),
                 News::AllEnded => return Ok(None),
-                News::Nothing => {
-                    patience.wait();
-                    self.adopt_orphans(&patience)?;
-                }
+                News::Nothing => self.nursery.wait(),
             }
         }
     }
@@ -247,6 +243,7 @@ impl<'a> Run<'a> {
             if let Some(mut first) = self.tracees.insert(process, caller) {
                 self.forget(process, &mut first, Exit::Status(0), now);
             }
+            self.placement.renamed(former, process);
             self.observer.observe(Observation::Renamed { from: former, to: process });
         }
         let until = self.tracees.get(&process).map_or(Until::NextStop, Tracee::until);
@@ -280,6 +277,7 @@ impl<'a> Run<'a> {
     fn ended(&mut self, thread: Pid, exit: Exit) -> io::Result<()> {
         let now = self.now();
         let Some(mut tracee) = self.tracees.remove(&thread) else { return Ok(()) };
+        self.placement.ended(thread);
         self.forget(thread, &mut tracee, exit, now);
         if thread == self.command {
             self.exit = Some(exit);
@@ -305,16 +303,17 @@ impl<'a> Run<'a> {
     }
 
     /// Takes those whose parent was killed before it could report them.
-    fn adopt_orphans(&mut self, patience: &Patience) -> io::Result<()> {
-        for thread in self.nursery.waiting() {
-            if !patience.has_ended_for(thread) {
-                continue;
-            }
+    fn adopt_orphans(&mut self) -> io::Result<()> {
+        if self.nursery.is_empty() {
+            return Ok(());
+        }
+        for thread in self.nursery.orphans() {
             let is_traced = |pid| self.tracees.contains_key(&pid);
             match births::orphan(thread, is_traced, self.command, self.now()) {
                 Some(birth) => {
                     let parent = birth.parent.unwrap_or(self.command);
                     let process = self.tracees.get(&parent).map_or(parent, |tracee| tracee.process);
+                    self.placement.adopted(thread);
                     self.born(birth, process, None)?;
                 }
                 // It ended, too; its number may be given again.

@@ -9,6 +9,7 @@
 //! process, when it has run for [`PATIENCE`] without a stop, and before anybody asks for an affinity or sets one: the
 //! filter stops those calls for that. `/proc/PID/status` alone shows it for as long as it lasts.
 
+use crate::pids::PidMap;
 use quell_trace::Pid;
 use rustix::process::Pid as KernelPid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -31,6 +32,13 @@ struct Kept {
     recorder_allowed: CpuSet,
 }
 
+/// What a kept thread was held to, and what it was allowed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    only: CpuSet,
+    allowed: CpuSet,
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     kept: Mutex<Option<Kept>>,
@@ -46,11 +54,22 @@ pub(super) struct Placement {
     watch: Option<std::thread::JoinHandle<()>>,
     last: Pid,
     streak: u32,
+    /// Threads that are or were kept.
+    held: PidMap<Held>,
+    /// What those of them that ended were held to. Shape: each once; there are few, as processors and sets are few.
+    ended: Vec<Held>,
 }
 
 impl Placement {
     pub(super) fn new() -> Self {
-        Self { shared: Arc::default(), watch: None, last: Pid(0), streak: 0 }
+        Self {
+            shared: Arc::default(),
+            watch: None,
+            last: Pid(0),
+            streak: 0,
+            held: PidMap::default(),
+            ended: Vec::new(),
+        }
     }
 
     /// A thread has stopped before a call, and is not resumed yet.
@@ -67,13 +86,44 @@ impl Placement {
         }
     }
 
-    /// A thread has made another one, which inherits what it may use; neither is resumed yet.
+    /// A thread has made another one, which inherits what it may use; neither is resumed yet. The parent may have
+    /// been set free since: then only the child still shows that it was kept.
     pub(super) fn made(&mut self, parent: Pid, child: Pid) {
-        let inherited =
-            self.shared.lock().as_ref().filter(|kept| kept.thread == parent).map(|kept| kept.allowed);
-        if let Some(allowed) = inherited {
-            allow(child, &allowed);
+        let Some(&Held { only, allowed }) = self.held.get(&parent) else { return };
+        if self.shared.lock().as_ref().is_some_and(|kept| kept.thread == parent) {
             self.release();
+        }
+        let parents = allowed_to(parent).unwrap_or(allowed);
+        if parents != only && allowed_to(child) == Some(only) {
+            allow(child, &parents);
+        }
+    }
+
+    /// A thread has another number from now on.
+    pub(super) fn renamed(&mut self, from: Pid, to: Pid) {
+        if let Some(kept) = self.shared.lock().as_mut().filter(|kept| kept.thread == from) {
+            kept.thread = to;
+        }
+        self.held.remove(&to);
+        if let Some(held) = self.held.remove(&from) {
+            self.held.insert(to, held);
+        }
+    }
+
+    /// A thread has ended, perhaps before it could report a child that it made while it was kept.
+    pub(super) fn ended(&mut self, thread: Pid) {
+        if let Some(held) = self.held.remove(&thread) {
+            self.release();
+            self.ended.retain(|other| *other != held);
+            self.ended.push(held);
+        }
+    }
+
+    /// A thread was found whose parent ended before it could report it; it is not resumed yet.
+    pub(super) fn adopted(&mut self, child: Pid) {
+        let Some(seen) = allowed_to(child) else { return };
+        if let Some(held) = self.ended.iter().rfind(|held| held.only == seen) {
+            allow(child, &held.allowed);
         }
     }
 
@@ -99,6 +149,7 @@ impl Placement {
             return;
         }
         *self.shared.lock() = Some(Kept { thread, allowed, recorder, recorder_allowed });
+        self.held.insert(thread, Held { only, allowed });
         allow(thread, &only);
     }
 
@@ -153,6 +204,11 @@ impl Shared {
             seen = stops;
         }
     }
+}
+
+/// What a thread may use; `None` when it is gone.
+fn allowed_to(thread: Pid) -> Option<CpuSet> {
+    sched_getaffinity(Some(KernelPid::from_raw(thread.0)?)).ok()
 }
 
 /// A thread that was killed meanwhile needs no place.

@@ -17,12 +17,29 @@ pub(crate) type Seen = (String, Vec<Option<Vec<u8>>>, Option<String>);
 /// The calls of each thread, in order.
 pub(crate) type Threads = BTreeMap<i32, Vec<Seen>>;
 
-/// The recorder: the crate's example, which `cargo test` builds beside the tests.
+/// The recorder: the crate's example, which `cargo test` builds beside the tests unless it is told to build some of
+/// them only.
 pub(crate) fn recorder() -> PathBuf {
-    let here = std::env::current_exe().expect("a test is a program");
-    let path = here.ancestors().nth(2).expect("tests lie in target/PROFILE/deps").join("examples/record");
-    assert!(path.exists(), "`{}` is missing: `cargo build -p quell-record --example record`", path.display());
+    let here = std::env::current_exe().unwrap();
+    let path = here.ancestors().nth(2).unwrap().join("examples/record");
+    let built = std::fs::metadata(&path).and_then(|facts| facts.modified()).ok();
+    let changed = newest(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(
+        built >= Some(changed),
+        "run `cargo build -p quell-record --example record`: `{}` is old",
+        path.display()
+    );
     path
+}
+
+/// When the last change was made in a folder.
+fn newest(folder: &Path) -> std::time::SystemTime {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let changes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+        true => newest(&entry.path()),
+        false => entry.metadata().unwrap().modified().unwrap(),
+    });
+    changes.max().unwrap()
 }
 
 /// Builds the fixture of this name and gives the program.
