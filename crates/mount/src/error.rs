@@ -15,11 +15,8 @@ pub struct OsError(pub Errno);
 
 impl fmt::Display for OsError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.0.raw_os_error();
-        match NAMES.iter().find(|(errno, ..)| *errno == self.0) {
-            Some((_, name, meaning)) => write!(formatter, "{name} ({meaning})"),
-            None => write!(formatter, "error number {number}"),
-        }
+        let number = u16::try_from(self.0.raw_os_error()).unwrap_or_default();
+        quell_trace::Errno(number).fmt(formatter)
     }
 }
 
@@ -30,32 +27,6 @@ impl From<Errno> for OsError {
         Self(errno)
     }
 }
-
-/// The numbers that setting up a mount or starting a program can meet. Source: errno(3).
-const NAMES: [(Errno, &str, &str); 22] = [
-    (Errno::PERM, "EPERM", "operation not permitted"),
-    (Errno::NOENT, "ENOENT", "no such file or directory"),
-    (Errno::INTR, "EINTR", "interrupted"),
-    (Errno::IO, "EIO", "input/output error"),
-    (Errno::NXIO, "ENXIO", "no such device or address"),
-    (Errno::NOEXEC, "ENOEXEC", "exec format error"),
-    (Errno::AGAIN, "EAGAIN", "resource temporarily unavailable"),
-    (Errno::NOMEM, "ENOMEM", "out of memory"),
-    (Errno::ACCESS, "EACCES", "permission denied"),
-    (Errno::EXIST, "EEXIST", "file exists"),
-    (Errno::NODEV, "ENODEV", "no such device"),
-    (Errno::NOTDIR, "ENOTDIR", "not a directory"),
-    (Errno::ISDIR, "EISDIR", "is a directory"),
-    (Errno::INVAL, "EINVAL", "invalid argument"),
-    (Errno::MFILE, "EMFILE", "too many open files"),
-    (Errno::NOSPC, "ENOSPC", "no space left"),
-    (Errno::ROFS, "EROFS", "read-only file system"),
-    (Errno::NOSYS, "ENOSYS", "not implemented by this kernel"),
-    (Errno::LOOP, "ELOOP", "too many symbolic links"),
-    (Errno::USERS, "EUSERS", "too many nested namespaces"),
-    (Errno::STALE, "ESTALE", "stale file handle"),
-    (Errno::CONNRESET, "ECONNRESET", "connection reset"),
-];
 
 /// One step on the way to the mount, in the order in which they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

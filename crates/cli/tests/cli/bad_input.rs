@@ -649,13 +649,13 @@ fn privileged_namespaces_are_forbidden() {
     unread.txt
     absent
     --- stderr
-    quell: warning: the image is not used and the command runs plain: cannot make a namespace: ENOSPC (no space left)
+    quell: warning: the image is not used and the command runs plain: cannot make a namespace: ENOSPC (no space left on device)
     hint: look at `sysctl user.max_user_namespaces`
     ");
     snapshot!(run("--require"), @"
     status 125
     --- stderr
-    quell: error: cannot make a namespace: ENOSPC (no space left)
+    quell: error: cannot make a namespace: ENOSPC (no space left on device)
     hint: look at `sysctl user.max_user_namespaces`
     ");
 }
