@@ -15,8 +15,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     tool::main_if_asked();
-    let filters: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let selection = Selection::parse(std::env::args().skip(1));
     if std::env::args().any(|argument| argument == "--list") {
         cases::ALL.iter().for_each(|(name, _)| println!("privileged_{name}: test"));
         return ExitCode::SUCCESS;
@@ -26,15 +25,36 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
-    for (name, test) in cases::ALL {
-        if !filters.is_empty()
-            && !filters.iter().any(|filter| name.contains(filter.trim_start_matches("privileged_")))
-        {
-            continue;
-        }
+    for (name, test) in cases::ALL.iter().filter(|(name, _)| selection.takes(&format!("privileged_{name}"))) {
         let outcome = if catch_unwind(test).is_ok() { "ok" } else { "FAILED" };
         failed += u32::from(outcome == "FAILED");
         println!("test privileged_{name} ... {outcome}");
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Which tests to run, as libtest's arguments say it: parts of names to take, and after `--skip` parts to leave out.
+#[derive(Default)]
+struct Selection {
+    taken: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Selection {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Self {
+        let mut selection = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--skip" => selection.skipped.extend(arguments.next()),
+                flag if flag.starts_with('-') => {}
+                _ => selection.taken.push(argument),
+            }
+        }
+        selection
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        let names = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+        (self.taken.is_empty() || names(&self.taken)) && !names(&self.skipped)
+    }
 }
