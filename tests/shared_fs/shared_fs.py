@@ -1,5 +1,6 @@
 """The rig with a recorded and packed program on it, for the tests beside this file."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -48,7 +49,7 @@ class Fixture:
         if os.geteuid() != 0:
             raise unittest.SkipTest("skipped, because the rig needs root")
         rig("up", "--nodes", str(NODES), "--policy", "lustre", "--latency", str(LATENCY_US))
-        unittest.addModuleCleanup(rig, "down")
+        atexit.register(rig, "down")
         rig("venv")
         on(1, "rm", "-rf", str(WORK))
         on(1, "mkdir", "-p", *map(str, _EMPTY))
