@@ -1,5 +1,6 @@
 //! The numbers of a summary. All of them add up exactly, so that summaries can be merged in any order.
 
+use crate::Part;
 use quell_trace::{Bytes, Call, Errno, Nanos, ServedBy};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -102,6 +103,19 @@ pub struct Served {
 
 /// Metadata operations that failed for another reason than absence. Shape: sorted by call and errno.
 pub type Failures = BTreeMap<(Call, Errno), u64>;
+
+impl Totals {
+    /// Counts a metadata operation in its part.
+    pub(crate) fn count(&mut self, part: Part) {
+        *match part {
+            Part::Needed => &mut self.needed,
+            Part::Repeated => &mut self.repeated,
+            Part::Missed => &mut self.missed,
+            Part::Failed => &mut self.failed,
+            Part::Unnamed => &mut self.unnamed,
+        } += 1;
+    }
+}
 
 impl Served {
     /// Counts metadata operations under who served them.

@@ -11,23 +11,33 @@
 //! have types of their own and live elsewhere.
 #![forbid(unsafe_code)]
 
+pub mod activity;
 pub mod command;
 pub mod comparison;
 pub mod counts;
+pub mod data;
 pub mod doubt;
 pub mod facts;
+pub mod findings;
+pub mod phases;
 pub mod ranking;
 pub mod scale;
+pub mod searches;
 pub mod summary;
 pub mod tally;
 pub mod timeline;
 
+pub use activity::{Activity, Part};
 pub use comparison::{Comparison, Side, compare};
 pub use counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Served, Totals};
+pub use data::Data;
 pub use doubt::Doubt;
 pub use facts::RecordingFacts;
+pub use findings::{Finding, Rules, findings};
+pub use phases::{Phase, Phases};
 pub use ranking::Scope;
 pub use scale::{OpsPerSecond, Scaled, StartUp};
+pub use searches::{SearchKind, Searches};
 pub use summary::{FileSystem, Summary};
 pub use tally::Tally;
 

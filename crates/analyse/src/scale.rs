@@ -59,7 +59,7 @@ impl Summary {
     /// its own begin, as if all had begun together.
     pub fn start_up(&self) -> Option<StartUp> {
         let span = self.span?;
-        let (end, operations) = self.timeline.reached(START_UP_SHARE)?;
+        let (end, operations) = self.activity.all().reached(START_UP_SHARE)?;
         let length = end.min(span.last).since(span.first).max(Nanos(1));
         Some(StartUp { length, operations, rate: OpsPerSecond(operations as f64 / length.as_seconds()) })
     }

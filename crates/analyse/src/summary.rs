@@ -6,7 +6,7 @@
 use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
-use crate::{RecordingFacts, scale::Span, timeline::Timeline};
+use crate::{Activity, Data, Phases, RecordingFacts, Searches, scale::Span};
 use quell_trace::{Call, Exit, ServedBy};
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,8 +43,14 @@ pub struct Summary {
     pub commands: BTreeMap<Vec<String>, CommandCounts>,
     /// Every path that a metadata operation was about, as bytes.
     pub paths: HashMap<Box<[u8]>, PathCounts>,
-    /// When metadata operations began.
-    pub timeline: Timeline,
+    /// When metadata operations began, by class and part.
+    pub activity: Activity,
+    /// Misses tied to the search that made them.
+    pub searches: Searches,
+    /// The phases of the run.
+    pub phases: Phases,
+    /// The data side: requests, file by file.
+    pub data: Data,
     /// Rings for asynchronous input and output that were set up: their operations are not seen.
     pub rings: u64,
     pub(crate) span: Option<Span>,
@@ -74,7 +80,10 @@ impl Summary {
         });
         other.paths.into_iter().for_each(|(path, counts)| *self.paths.entry(path).or_default() += counts);
         self.unplaced += other.unplaced;
-        self.timeline.merge(other.timeline);
+        self.activity.merge(other.activity);
+        self.searches.merge(other.searches);
+        self.phases.merge(other.phases);
+        self.data.merge(other.data);
         self.rings += other.rings;
         self.span = match other.span {
             Some(span) => Some(span.union(self.span)),

@@ -5,8 +5,11 @@
 
 use crate::command::CommandTable;
 use crate::counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Totals, add_bytes};
+use crate::data::DataTally;
+use crate::phases::PhaseTally;
+use crate::searches::SearchTally;
 use crate::summary::{FileSystem, Summary};
-use crate::{RecordingFacts, scale::Span};
+use crate::{Part, RecordingFacts, scale::Span};
 use quell_trace::{Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathTable, ServedBy};
 
 /// One recording being counted.
@@ -25,6 +28,9 @@ pub struct Tally<'a> {
     commands: CommandTable,
     /// Shape: one entry a command line.
     by_command: Vec<CommandCounts>,
+    searches: SearchTally,
+    phases: PhaseTally,
+    data: DataTally,
     rest: Summary,
 }
 
@@ -40,6 +46,16 @@ struct MountTally {
 struct PathTally {
     counts: PathCounts,
     succeeded: u64,
+}
+
+impl PathTally {
+    /// Whether this success is the first of its operation.
+    fn succeed(&mut self, call: Call) -> Part {
+        let operation = 1 << OPERATION[call as usize];
+        let part = if self.succeeded & operation == 0 { Part::Needed } else { Part::Repeated };
+        self.succeeded |= operation;
+        part
+    }
 }
 
 impl<'a> Tally<'a> {
@@ -61,6 +77,9 @@ impl<'a> Tally<'a> {
             by_path: vec![PathTally::default(); paths.len()],
             by_command: vec![CommandCounts::default(); commands.lines.len()],
             commands,
+            searches: SearchTally::new(paths, context),
+            phases: PhaseTally::new(paths, context),
+            data: DataTally::new(header.rank, paths, context),
             rest: Summary::default(),
         }
     }
@@ -76,6 +95,9 @@ impl<'a> Tally<'a> {
         if is_metadata {
             self.count_metadata(event);
         }
+        self.searches.add(event);
+        self.phases.add(event);
+        self.data.add(event);
     }
 
     /// The recording's summary.
@@ -97,6 +119,9 @@ impl<'a> Tally<'a> {
         summary.unplaced += self.unplaced;
         summary.add_calls(&self.calls);
         summary.add_totals(&self.totals);
+        summary.searches = self.searches.finish();
+        summary.phases = self.phases.finish();
+        summary.data = self.data.finish();
         summary.recordings = vec![self.facts];
         summary
     }
@@ -142,7 +167,6 @@ impl<'a> Tally<'a> {
 
     fn count_metadata(&mut self, event: &Event) {
         self.totals.metadata_operations += 1;
-        self.rest.timeline.add(event.start);
         self.rest.span = Some(Span::of(event).union(self.rest.span));
         let served_by = event.file_system.and_then(|mount| self.served_by(mount));
         self.rest.served.add(served_by, 1);
@@ -151,23 +175,17 @@ impl<'a> Tally<'a> {
             let missed = event.is_miss().into();
             path.counts += PathCounts { metadata_operations: 1, missed, served_by };
         }
-        match (event.outcome, path) {
-            _ if event.is_miss() => self.totals.missed += 1,
-            (Outcome::Failure(errno), _) => {
-                self.totals.failed += 1;
-                *self.rest.failures.entry((event.call, errno)).or_default() += 1;
-            }
-            (Outcome::Unfinished, _) => self.totals.failed += 1,
-            (Outcome::Success(_), None) => self.totals.unnamed += 1,
-            (Outcome::Success(_), Some(path)) => {
-                let operation = 1 << OPERATION[event.call as usize];
-                match path.succeeded & operation == 0 {
-                    true => self.totals.needed += 1,
-                    false => self.totals.repeated += 1,
-                }
-                path.succeeded |= operation;
-            }
+        let part = match (event.outcome, path) {
+            _ if event.is_miss() => Part::Missed,
+            (Outcome::Failure(_) | Outcome::Unfinished, _) => Part::Failed,
+            (Outcome::Success(_), None) => Part::Unnamed,
+            (Outcome::Success(_), Some(path)) => path.succeed(event.call),
+        };
+        if let (Part::Failed, Outcome::Failure(errno)) = (part, event.outcome) {
+            *self.rest.failures.entry((event.call, errno)).or_default() += 1;
         }
+        self.totals.count(part);
+        self.rest.activity.add(event.call.class(), part, event.start);
     }
 
     fn served_by(&self, mount: MountId) -> Option<ServedBy> {

@@ -63,6 +63,32 @@ impl Timeline {
         })
     }
 
+    /// The same in at most `columns` intervals. Range of `columns`: 1 and more.
+    pub fn at_most(mut self, columns: usize) -> Self {
+        while self.counts.len() > columns.max(1) {
+            self.halve();
+        }
+        self
+    }
+
+    /// The same at the interval of `other`, which is not finer.
+    pub fn at_interval(mut self, other: &Self) -> Self {
+        while self.shift < other.shift {
+            self.halve();
+        }
+        self
+    }
+
+    /// Length of an interval.
+    pub fn interval(&self) -> Nanos {
+        Nanos(1 << self.shift)
+    }
+
+    /// Operations that began in each interval. Shape: the last one is not zero.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     fn end_of(&self, index: usize) -> Nanos {
         Nanos((index as u64 + 1).checked_shl(self.shift).unwrap_or(u64::MAX))
     }

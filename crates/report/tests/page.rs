@@ -171,7 +171,7 @@ fn doubtful() -> Summary {
 #[test]
 fn doubts_are_flagged_in_every_form() {
     insta::assert_snapshot!(terminal::report(&doubtful(), at(80)));
-    let report = serde_json::to_value(json::report(&doubtful())).unwrap();
+    let report = serde_json::to_value(json::report(&doubtful(), &[])).unwrap();
     let codes: Vec<&str> =
         report["doubts"].as_array().unwrap().iter().map(|doubt| doubt["code"].as_str().unwrap()).collect();
     assert_eq!(
@@ -234,7 +234,7 @@ fn the_json_of_a_diff() {
 
 #[test]
 fn the_fixed_names_of_a_report_are_there() {
-    let report = serde_json::to_value(json::report(&plain())).unwrap();
+    let report = serde_json::to_value(json::report(&plain(), &[])).unwrap();
     let names = |value: &serde_json::Value| -> Vec<String> {
         value.as_object().expect("an object").keys().cloned().collect()
     };

@@ -48,6 +48,31 @@ pub enum Class {
 }
 
 impl Class {
+    /// Its name in the trace and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Stat => "stat",
+            Self::Access => "access",
+            Self::ReadLink => "readlink",
+            Self::List => "list",
+            Self::Xattr => "xattr",
+            Self::StatFs => "statfs",
+            Self::Change => "change",
+            Self::Exec => "exec",
+            Self::Directory => "directory",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Map => "map",
+            Self::Seek => "seek",
+            Self::Sync => "sync",
+            Self::Lock => "lock",
+            Self::Descriptor => "descriptor",
+            Self::Mount => "mount",
+            Self::Watch => "watch",
+        }
+    }
+
     /// Whether a call of this class is a metadata operation: on names or attributes, so that a metadata server
     /// may have to answer it.
     pub fn is_metadata(self) -> bool {

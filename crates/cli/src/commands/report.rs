@@ -7,8 +7,9 @@ use crate::printer::Printer;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     let summary = traces::summarise(&flags.traces)?;
+    let findings = quell_analyse::findings(&summary, &quell_analyse::Rules::default());
     let text = match flags.json {
-        true => json(&quell_report::json::report(&summary))?,
+        true => json(&quell_report::json::report(&summary, &findings))?,
         false => quell_report::terminal::report(&summary, printer.style()),
     };
     printer.data(&text)?;

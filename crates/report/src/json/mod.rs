@@ -1,19 +1,30 @@
 //! JSON for programs: one object with `schema_version`. Names are fixed, fields are only added, and the schema is
 //! made from these types.
 
+mod activity;
+mod data;
 mod diff;
+mod findings;
 mod parts;
 mod report;
+mod searches;
 
+pub use activity::{Activity, OpenFiles, Phase, Series};
+pub use data::{Data, FileData, Streams, Transfers};
 pub use diff::{Diff, Pair, ServedPair, SyscallPair, diff};
-pub use parts::{CallsAndErrors, Doubt, Finding, Remedy, Totals};
+pub use findings::{Finding, Remedy, Threshold};
+pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, Recorder, Recording, Report, ServedBy,
     StartUp, Syscall, report,
 };
+pub use searches::{SearchEntry, Searches, Wanted};
 
 /// Version of both objects. It changes when a field is removed or gets another meaning.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// Rows of each table: the whole is in the trace itself.
+const ROWS: usize = 1000;
 
 /// The JSON schema of [`Report`].
 pub fn report_schema() -> serde_json::Value {

@@ -75,27 +75,3 @@ impl From<&quell_analyse::Doubt> for Doubt {
         Self { code: doubt.code().into(), text: doubt.to_string(), advice: doubt.advice().into() }
     }
 }
-
-/// A cause of metadata operations, with its remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Finding {
-    /// Its stable name.
-    pub code: String,
-    /// One sentence.
-    pub title: String,
-    /// Metadata operations that it causes.
-    pub operations: u64,
-    /// What removes them.
-    pub remedy: Remedy,
-}
-
-/// What removes metadata operations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Remedy {
-    /// One sentence.
-    pub text: String,
-    /// The command to type.
-    pub command: String,
-    /// Metadata operations of the whole run with it.
-    pub metadata_operations_after: u64,
-}

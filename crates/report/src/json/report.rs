@@ -1,15 +1,17 @@
 //! The object of `quell report --json`.
 
-use super::parts::{Doubt, Finding, Totals};
+use super::ROWS;
+use super::activity::{Activity, OpenFiles, Phase, phases};
+use super::data::Data;
+use super::findings::Finding;
+use super::parts::{Doubt, Totals};
+use super::searches::Searches;
 use quell_analyse::facts::RecordingFacts;
 use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
 use quell_analyse::{Scope, Summary};
 use quell_trace::{Completeness, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// Rows of each ranking: the whole is in the trace itself.
-const ROWS: usize = 100;
 
 /// What a program asked of its file systems.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -30,27 +32,37 @@ pub struct Report {
     pub served_by: ServedBy,
     /// The time in which nearly all metadata operations came. Null when there were none.
     pub start_up: Option<StartUp>,
+    /// Operations over time.
+    pub activity: Activity,
+    /// In the order of a run.
+    pub phases: Vec<Phase>,
     /// Sorted by calls, most first, then by name.
     pub syscalls: Vec<Syscall>,
     /// Metadata operations that failed for another reason than absence. Sorted by name and errno.
     pub failures: Vec<Failure>,
     /// Sorted by metadata operations, most first, then by mount point.
     pub file_systems: Vec<FileSystem>,
-    /// The paths with most metadata operations, at most 100.
+    /// The paths with most metadata operations, at most 1000.
     pub top_paths: Vec<PathRow>,
-    /// The directories with most metadata operations on names in them, at most 100.
+    /// The directories with most metadata operations on names in them, at most 1000.
     pub top_directories: Vec<Directory>,
-    /// The directories with most misses, at most 100.
+    /// The directories with most misses, at most 1000.
     pub missed_directories: Vec<Directory>,
-    /// The names with most misses, at most 100.
+    /// The names with most misses, at most 1000.
     pub missed_names: Vec<MissedName>,
-    /// The command lines with most metadata operations, at most 100.
+    /// Which lists were searched, and at which cost.
+    pub searches: Searches,
+    /// Requests, file by file.
+    pub data: Data,
+    /// Files open over time.
+    pub open_files: OpenFiles,
+    /// The command lines with most metadata operations, at most 1000.
     pub commands: Vec<Command>,
     /// Sorted by rank, then name.
     pub recordings: Vec<Recording>,
     /// Reasons to read the numbers with care.
     pub doubts: Vec<Doubt>,
-    /// Causes and remedies.
+    /// Causes and remedies. Sorted by operations, most first.
     pub findings: Vec<Finding>,
 }
 
@@ -213,7 +225,7 @@ pub struct Recording {
 }
 
 /// The object of `quell report --json`.
-pub fn report(summary: &Summary) -> Report {
+pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> Report {
     let served = summary.served;
     let start = summary.start_up().map(|start| StartUp {
         seconds: start.length.as_seconds(),
@@ -237,6 +249,8 @@ pub fn report(summary: &Summary) -> Report {
             unknown: served.unknown,
         },
         start_up: start,
+        activity: (&summary.activity).into(),
+        phases: phases(&summary.phases),
         syscalls: syscalls(summary),
         failures: failures(summary),
         file_systems: file_systems(summary),
@@ -244,10 +258,13 @@ pub fn report(summary: &Summary) -> Report {
         top_directories: directories(summary.top_directories(Scope::All, ROWS)),
         missed_directories: directories(summary.missed_directories(Scope::All, ROWS)),
         missed_names: summary.missed_names(Scope::All, ROWS).into_iter().map(MissedName::from).collect(),
+        searches: (&summary.searches).into(),
+        data: (&summary.data).into(),
+        open_files: (&summary.data).into(),
         commands: commands(summary),
         recordings: summary.recordings.iter().map(Recording::from).collect(),
         doubts: summary.doubts().iter().map(Doubt::from).collect(),
-        findings: Vec::new(),
+        findings: findings.iter().map(Finding::from).collect(),
     }
 }
 

@@ -22,7 +22,7 @@ impl EventWriter {
     pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
         let table = TableWriter::create(path, &columns(&[], &[], &[]), &["start", "duration", "size"])?;
         let name = |call: &Call| ByteArray::from(call.name());
-        let class = |call: &Call| ByteArray::from(format!("{:?}", call.class()).to_lowercase().as_str());
+        let class = |call: &Call| ByteArray::from(call.class().name());
         let names = Call::ALL.iter().map(name).collect();
         Ok(Self { table, rows: Vec::new(), names, classes: Call::ALL.iter().map(class).collect() })
     }

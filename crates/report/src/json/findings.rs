@@ -1,0 +1,72 @@
+//! Findings with their remedies.
+
+use quell_analyse::findings;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A cause of operations, with its remedy.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Finding {
+    /// Its stable name.
+    pub code: String,
+    /// What was seen, in one sentence.
+    pub title: String,
+    /// Details, most important first; one sentence each.
+    pub evidence: Vec<String>,
+    /// The limit that it is over.
+    pub threshold: Threshold,
+    /// Metadata operations, or on the data side requests, that it causes.
+    pub operations: u64,
+    /// What removes them.
+    pub remedy: Remedy,
+}
+
+/// A limit, and what was measured against it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Threshold {
+    /// Its stable name.
+    pub name: String,
+    /// The limit.
+    pub value: f64,
+    /// What was measured.
+    pub measured: f64,
+    /// What both count.
+    pub unit: String,
+}
+
+/// What removes a cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Remedy {
+    /// One sentence.
+    pub text: String,
+    /// The exact command or change.
+    pub command: String,
+    /// What applying it costs: `nothing`, `image`, `setup` or `program`.
+    pub cost: String,
+    /// Metadata operations of the whole run with it.
+    pub metadata_operations_after: u64,
+}
+
+impl From<&findings::Finding> for Finding {
+    fn from(finding: &findings::Finding) -> Self {
+        let (threshold, remedy) = (&finding.threshold, &finding.remedy);
+        Self {
+            code: finding.code.into(),
+            title: finding.title.clone(),
+            evidence: finding.evidence.clone(),
+            threshold: Threshold {
+                name: threshold.name.into(),
+                value: threshold.value,
+                measured: finding.measured,
+                unit: threshold.unit.into(),
+            },
+            operations: finding.operations,
+            remedy: Remedy {
+                text: remedy.text.clone(),
+                command: remedy.command.clone(),
+                cost: remedy.cost.name().into(),
+                metadata_operations_after: remedy.metadata_operations_after,
+            },
+        }
+    }
+}
