@@ -23,6 +23,7 @@ pub mod path;
 pub mod process;
 pub mod recording;
 pub mod resolve;
+pub mod shape;
 mod store;
 pub mod units;
 pub mod writer;

@@ -5,18 +5,17 @@
 #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "checked by tests on every machine"))]
 #[cfg(any(target_arch = "aarch64", test))]
 pub(crate) mod aarch64;
-mod shape;
 #[cfg(any(target_arch = "x86_64", test))]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "checked by tests on every machine"))]
 pub(crate) mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64 as native;
-pub(crate) use shape::{FlagsKind, Shape, SizeKind};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64 as native;
 
 use quell_trace::Call;
+pub(crate) use quell_trace::shape::{FlagsKind, Shape, SizeKind};
 
 /// Number of `clone3`, the same everywhere. Source: `clone(2)`; `asm-generic/unistd.h`.
 pub(crate) const CLONE3: u32 = 435;

@@ -1,10 +1,12 @@
 //! Which argument of a call is a path, a descriptor, flags, a size, an offset. Source: section 2 of the man pages.
+//!
+//! The recorder reads arguments by it from registers, the importer from the text of a log.
 
-use quell_trace::Call;
+use crate::Call;
 
 /// Where a call's flags are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FlagsKind {
+pub enum FlagsKind {
     /// The call has none.
     None,
     /// In this argument.
@@ -23,7 +25,7 @@ pub(crate) enum FlagsKind {
 
 /// Where the number of bytes that a call asks for is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SizeKind {
+pub enum SizeKind {
     /// The call has none.
     None,
     /// In this argument.
@@ -32,16 +34,23 @@ pub(crate) enum SizeKind {
     Vectors(u8, u8),
 }
 
-/// What a call's arguments mean. Range of every index: 0 to 5.
+/// What a call's arguments mean: of an event's fields, which argument each comes from. Range of every index: 0 to 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) fd: Option<u8>,
-    pub(crate) fd2: Option<u8>,
-    pub(crate) path: Option<u8>,
-    pub(crate) path2: Option<u8>,
-    pub(crate) flags: FlagsKind,
-    pub(crate) size: SizeKind,
-    pub(crate) offset: Option<u8>,
+pub struct Shape {
+    /// The descriptor: [`crate::Event::fd`].
+    pub fd: Option<u8>,
+    /// The second descriptor.
+    pub fd2: Option<u8>,
+    /// The path as given.
+    pub path: Option<u8>,
+    /// The second path.
+    pub path2: Option<u8>,
+    /// Flags or command.
+    pub flags: FlagsKind,
+    /// Bytes asked for.
+    pub size: SizeKind,
+    /// Offset in the file.
+    pub offset: Option<u8>,
 }
 
 /// A call without arguments that matter.
@@ -103,7 +112,7 @@ impl Shape {
     }
 
     /// The meaning of a call's arguments.
-    pub(crate) const fn of(call: Call) -> Self {
+    pub const fn of(call: Call) -> Self {
         use Call::*;
         match call {
             Open => PATH.flags_of(FlagsKind::Open(1)),
