@@ -143,7 +143,8 @@ impl Session {
 
     fn pack_to(self, image: PathBuf, options: &Options) -> (Done, Result<Packed, PackError>) {
         let trace = self.scratch.path().join("t.qtrace");
-        let ending = Ending { exit: Exit::Status(0), took: Nanos(self.clock), lost: 0, notes: Vec::new() };
+        let ending =
+            Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(self.clock)), lost: 0, notes: Vec::new() };
         self.writer.finish(ending, &mut Ask).unwrap();
         let trace = Trace::open(&[trace]).unwrap();
         let packed = pack(&trace, &image, options, &mut |_| {});

@@ -89,7 +89,7 @@ fn finish(recorder: Recorder, request: &Recording, exit: Exit, took: Nanos) -> R
     header.recorder.events = remains.writer.events();
     header.recorder.lost = remains.lost;
     header.recorder.notes.clone_from(&remains.notes);
-    let ending = Ending { exit, took, lost: remains.lost, notes: remains.notes };
+    let ending = Ending { exit: Some(exit), took: Some(took), lost: remains.lost, notes: remains.notes };
     match remains.writer.finish(ending, &mut Asker { striped: remains.striped }) {
         Ok(header) => Recorded { exit, header, problem: remains.problem },
         Err(error) => Recorded { exit, header, problem: Some(remains.problem.unwrap_or(error)) },

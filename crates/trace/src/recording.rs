@@ -111,9 +111,13 @@ fn recover(spool: &Path) -> Result<(PathTable, Context, Vec<Event>), TraceError>
     let mut resolver = Resolver::new(&context);
     let mut events = Vec::new();
     writer::for_each(spool, &mut PathTable::default(), |record| {
-        if let Record::Event(mut event) = record {
-            resolver.resolve(&mut paths, &mut NobodyToAsk, &mut event);
-            events.push(event);
+        match record {
+            Record::Event(mut event) => {
+                resolver.resolve(&mut paths, &mut NobodyToAsk, &mut event);
+                events.push(event);
+            }
+            Record::Seen(seen) => resolver.see(seen),
+            Record::Note(_) => {}
         }
         Ok(())
     })?;

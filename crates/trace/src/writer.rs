@@ -2,10 +2,10 @@
 
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::resolve::{Links, Resolver};
-use crate::store::spool::{Note, Record, SpoolReader, SpoolWriter};
+use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
 use crate::store::{events::EventWriter, tables};
 use crate::{
-    Completeness, Context, ElfFile, Event, Execution, Exit, FileIdentity, Header, Mount, Nanos, PathId,
+    Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
     PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -37,10 +37,10 @@ pub trait Finish: Links {
 /// How the recording ended.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How the command ended.
-    pub exit: Exit,
-    /// How long it took.
-    pub took: Nanos,
+    /// How the command ended; `None` when what observed it ended first.
+    pub exit: Option<Exit>,
+    /// How long it took; `None` when nobody measured it.
+    pub took: Option<Nanos>,
     /// Events that happened and are not recorded.
     pub lost: u64,
     /// Why, and other things a reader of the trace must know; one sentence each.
@@ -148,6 +148,13 @@ impl Writer {
         self.spool.note(&Note::Inherited(fd))
     }
 
+    /// Says what an observer saw behind a descriptor when the call of the event appended next was made; it overrides
+    /// what replaying says. `place` is a descriptor, [`Fd::WORKING_DIRECTORY`], or [`Fd::NONE`] for the file that the
+    /// call opened; `path` is `None` for what has no path.
+    pub fn seen(&mut self, thread: ThreadId, place: Fd, path: Option<PathId>) -> Result<(), TraceError> {
+        self.spool.seen(Seen { thread, place, path })
+    }
+
     /// The number of events appended so far.
     pub fn events(&self) -> u64 {
         self.events
@@ -170,6 +177,7 @@ impl Writer {
                     events.write(&event)?;
                 }
                 Record::Note(note) => files.note(&note),
+                Record::Seen(seen) => resolver.see(seen),
             }
             Ok(())
         })?;
@@ -185,8 +193,8 @@ impl Writer {
         }
         tables::write(&self.directory, &loaded.paths, &loaded.context)?;
         self.header.completeness = Completeness::Complete;
-        self.header.exit = Some(ending.exit);
-        self.header.seconds = Some(ending.took.as_seconds());
+        self.header.exit = ending.exit;
+        self.header.seconds = ending.took.map(Nanos::as_seconds);
         self.header.recorder.events = self.events;
         self.header.recorder.lost = ending.lost;
         self.header.recorder.notes = ending.notes;

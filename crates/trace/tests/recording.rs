@@ -118,7 +118,7 @@ fn open_link(writer: &mut Writer) {
 }
 
 const ENDING: Ending =
-    Ending { exit: Exit::Status(3), took: Nanos(2_000_000_000), lost: 1, notes: Vec::new() };
+    Ending { exit: Some(Exit::Status(3)), took: Some(Nanos(2_000_000_000)), lost: 1, notes: Vec::new() };
 
 #[test]
 fn a_finished_recording_reads_back_with_resolved_paths_and_its_context() {

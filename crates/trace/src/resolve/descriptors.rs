@@ -94,6 +94,14 @@ impl Tables {
         }
     }
 
+    /// What a descriptor is, by somebody who saw it.
+    pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>) {
+        if let Some(files) = self.files_of(thread) {
+            let unknown = Descriptor { path, since: Nanos(0), closes_on_exec: false };
+            files.entry(fd).or_insert(unknown).path = path;
+        }
+    }
+
     /// A close frees the number at its start: another thread's open may have been given it before the close ended.
     pub(super) fn close(&mut self, thread: ThreadId, fd: Fd, start: Nanos) {
         if let Some(files) = self.files_of(thread)

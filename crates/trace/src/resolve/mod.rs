@@ -11,6 +11,7 @@ mod walk;
 
 pub use walk::{Answer, Links};
 
+use crate::store::spool::Seen;
 use crate::{
     Call, Class, Context, Errno, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
 };
@@ -31,6 +32,8 @@ pub struct Resolver {
     resolved: HashMap<(PathId, PathId, Follow), Option<PathId>>,
     start_directory: Option<PathId>,
     inherited: Vec<(i32, Option<PathId>)>,
+    /// What was seen at the call of the next event.
+    seen: Vec<Seen>,
 }
 
 impl Resolver {
@@ -46,17 +49,40 @@ impl Resolver {
             resolved: HashMap::new(),
             start_directory: context.working_directory,
             inherited: context.inherited.iter().map(|fd| (fd.fd, fd.path)).collect(),
+            seen: Vec::new(),
         }
     }
 
     /// Fills the event's targets and file system, and follows its effect on descriptors and directories.
     pub fn resolve(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
         self.bear_threads(event);
+        let opened = self.learn();
         self.find_targets(paths, links, event);
+        if opened.is_some() && event.call.class() == Class::Open {
+            event.target = opened;
+        }
         event.file_system = event
             .target
             .and_then(|target| self.mounts.serving(event.process, event.start, target, paths.bytes(target)));
         self.follow(event);
+    }
+
+    /// Takes what somebody saw at the call of the event that is resolved next.
+    pub(crate) fn see(&mut self, seen: Seen) {
+        self.seen.push(seen);
+    }
+
+    /// Puts what was seen in the place of what replaying says; the file that the call opened.
+    fn learn(&mut self) -> Option<PathId> {
+        let mut opened = None;
+        for Seen { thread, place, path } in self.seen.drain(..) {
+            match place {
+                Fd::NONE => opened = path,
+                Fd::WORKING_DIRECTORY => self.tables.change_directory(thread, path),
+                Fd(number) => self.tables.see(thread, number, path),
+            }
+        }
+        opened
     }
 
     /// The links that were met. Shape: sorted by path.

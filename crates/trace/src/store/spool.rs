@@ -5,6 +5,7 @@
 //!   1 | length u32 | path bytes          its number is how many came before
 //!   2 | event, EVENT_LENGTH bytes        little endian, fields in the order of `encode`
 //!   3 | length u32 | JSON of a Note
+//!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `Seen`
 //! ```
 //! A record that is cut off by the recorder's end is ignored. The spool lives only until the recorder finishes; it
 //! is no format for other programs.
@@ -25,6 +26,9 @@ const MAGIC: &[u8; 8] = b"QSPOOL01";
 const PATH: u8 = 1;
 const EVENT: u8 = 2;
 const NOTE: u8 = 3;
+const SEEN: u8 = 4;
+/// Bytes of what was seen.
+const SEEN_LENGTH: usize = 12;
 /// Bytes of an encoded event.
 const EVENT_LENGTH: usize = 76;
 /// No path is longer (`PATH_MAX` is 4096, `readlink` content too) and no note: stops a damaged length.
@@ -60,11 +64,23 @@ pub(crate) enum Note {
     },
 }
 
+/// What an observer saw behind a descriptor when the call of the event that follows was made. It overrides what
+/// replaying says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) thread: ThreadId,
+    /// Where: a descriptor; [`Fd::WORKING_DIRECTORY`]; [`Fd::NONE`] for the file that the call itself opened.
+    pub(crate) place: Fd,
+    /// The file; `None` for what has no path.
+    pub(crate) path: Option<PathId>,
+}
+
 /// One record, read back.
 #[derive(Debug)]
 pub(crate) enum Record {
     Event(Event),
     Note(Note),
+    Seen(Seen),
 }
 
 #[derive(Debug)]
@@ -106,6 +122,14 @@ impl SpoolWriter {
             self.flush()?;
         }
         Ok(())
+    }
+
+    pub(crate) fn seen(&mut self, seen: Seen) -> Result<(), TraceError> {
+        let mut record = [SEEN; 1 + SEEN_LENGTH];
+        record[1..5].copy_from_slice(&seen.thread.0.to_le_bytes());
+        record[5..9].copy_from_slice(&seen.place.0.to_le_bytes());
+        record[9..].copy_from_slice(&seen.path.map_or(ABSENT, |path| path.0).to_le_bytes());
+        self.put(&record)
     }
 
     pub(crate) fn note(&mut self, note: &Note) -> Result<(), TraceError> {
@@ -173,6 +197,13 @@ impl SpoolReader {
                         .map_err(|error| TraceError::damaged(&self.path, error))?;
                     return Ok(Some(Record::Note(note)));
                 }
+                SEEN => {
+                    let mut bytes = [0; SEEN_LENGTH];
+                    if !self.fill(&mut bytes)? {
+                        return Ok(None);
+                    }
+                    return Ok(Some(Record::Seen(decode_seen(&bytes))));
+                }
                 other => return Err(TraceError::damaged(&self.path, format!("unknown record {other}"))),
             }
         }
@@ -235,6 +266,16 @@ fn encode(event: &Event, bytes: &mut [u8]) {
     put(&event.fd2.0.to_le_bytes());
     put(&id(event.path));
     put(&id(event.path2));
+}
+
+fn decode_seen(bytes: &[u8; SEEN_LENGTH]) -> Seen {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let path = word(8);
+    Seen {
+        thread: ThreadId(word(0)),
+        place: Fd(word(4) as i32),
+        path: (path != ABSENT).then_some(PathId(path)),
+    }
 }
 
 fn decode(bytes: &[u8; EVENT_LENGTH]) -> Option<Event> {
