@@ -22,6 +22,9 @@ pub struct Arguments {
     /// Say nothing but warnings and errors.
     #[arg(short, long, global = true, env = "QUELL_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
+    /// Read this settings file instead of the user's.
+    #[arg(long, global = true, value_name = "FILE", env = "QUELL_CONFIG")]
+    pub config: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -70,6 +73,8 @@ pub enum Command {
     Run(Run),
     /// Show the whole way on a program of this node: record, report, pack, run, compare.
     Demo(Demo),
+    /// Show every setting, its value and where it comes from.
+    Config(Config),
 }
 
 /// Run a command and record every file-system call of it, its children and threads, with its result.
@@ -208,6 +213,22 @@ pub struct Demo {
     /// The program to show [default: python3 importing part of its library, else perl, git or ls].
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// Show every setting with its value and where it comes from, the settings files, and what is wrong with them.
+///
+/// What was typed goes before the variables, these before the user's file (`$XDG_CONFIG_HOME/quell.toml`, else
+/// `~/.config/quell.toml`), this before the site's, `/etc/quell.toml`. quell.toml(5) says what a file may hold.
+///
+/// Exit status: 0, or 2 when something is wrong with a settings file.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+    /// Show this command's settings only, as they would be with these flags.
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub words: Vec<String>,
 }
 
 #[cfg(test)]

@@ -6,40 +6,43 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod commands;
+pub mod commands;
 mod failure;
 pub mod flags;
 mod host;
 mod names;
 mod printer;
+pub mod settings;
 
-use clap::Parser as _;
 use failure::Failure;
-use flags::{Arguments, Command};
+use flags::Command;
 use printer::Printer;
+use settings::Parsed;
 use std::process::ExitCode;
 
 /// Runs the command line that this process was started with, and returns its exit status.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let words: Vec<_> = std::env::args_os().collect();
+    let parsed = match settings::parse(&words) {
+        Ok(parsed) => parsed,
         Err(error) => return explain(&error),
     };
-    let mut printer = Printer::new(&arguments);
-    match dispatch(arguments.command, &mut printer) {
+    let mut printer = Printer::new(&parsed.arguments);
+    match parsed.judge(&printer).and_then(|()| dispatch(parsed, &mut printer)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => printer.fail(&failure),
     }
 }
 
-fn dispatch(command: Command, printer: &mut Printer) -> Result<u8, Failure> {
-    match command {
+fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
+    match parsed.arguments.command {
         Command::Record(flags) => commands::record::run(flags, printer),
         Command::Report(flags) => commands::report::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => commands::run::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
+        Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),
     }
 }
 

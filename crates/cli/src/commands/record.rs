@@ -2,10 +2,9 @@
 
 use super::{plain, run, traces};
 use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
-use crate::flags::{self, Arguments, Record};
+use crate::flags::{self, Record};
 use crate::printer::Printer;
-use crate::{host, names};
-use clap::Parser as _;
+use crate::{host, names, settings};
 use quell_record::{RecordError, Recorded, Recording};
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::{Completeness, Header, Launcher, RankId, RecorderFacts, TraceError};
@@ -77,7 +76,7 @@ fn wrapped_run(command: &[OsString]) -> Option<flags::Run> {
     if program != "quell" {
         return None;
     }
-    match Arguments::try_parse_from(command).ok()?.command {
+    match settings::parse(command).ok()?.arguments.command {
         flags::Command::Run(inner) if !inner.disable => Some(inner),
         _ => None,
     }

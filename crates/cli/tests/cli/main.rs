@@ -7,6 +7,7 @@
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! demo           `quell demo` for every user
+//! config         settings files: what goes before what, and what is wrong in them
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
 //! ```
@@ -19,6 +20,7 @@ mod harness;
 
 mod awaited;
 mod bad_input;
+mod config;
 mod demo;
 mod killed;
 mod launchers;

@@ -1,0 +1,179 @@
+//! A settings file: where it lies, whether it may be believed, its text. One open each, and nothing else where there is
+//! no such file: every rank of a job comes past here.
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The file of the site.
+pub(crate) const SITE: &str = "/etc/quell.toml";
+
+/// A settings file holds names and short values: more is another file. Unit: bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// Whose settings a file holds. Shape: in the order in which they decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Named with `--config`, in place of the user's file.
+    Named,
+    /// The user's.
+    User,
+    /// The site's.
+    Site,
+}
+
+impl Role {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::User => "user",
+            Self::Site => "site",
+        }
+    }
+}
+
+/// What was found at a file's path.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Its bytes.
+    Text(Vec<u8>),
+    /// Nothing.
+    Absent,
+    /// A file that somebody can write who must not decide what this user runs.
+    Refused(&'static str),
+    /// Something that cannot be read.
+    Unreadable(std::io::Error),
+    /// Nothing was looked for: a rank of a job does not ask the home directory.
+    Passed,
+}
+
+/// Where the user's file lies. Source: XDG Base Directory Specification; a relative path counts as none.
+pub(crate) fn of_user(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let directory = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    directory.map(|directory| directory.join("quell.toml"))
+}
+
+/// Reads a file, if there is one that may be believed.
+pub(crate) fn read(path: &Path, role: Role) -> Found {
+    match open(path, role) {
+        Ok(Some((file, stat))) => match distrust(&stat, role) {
+            Some(why) => Found::Refused(why),
+            None => text(file).map_or_else(Found::Unreadable, Found::Text),
+        },
+        Ok(None) => Found::Absent,
+        Err(error) => Found::Unreadable(error.into()),
+    }
+}
+
+/// Opens a file; `None` where there is none. Only who names a file may name a pipe: on another the open would wait.
+fn open(path: &Path, role: Role) -> Result<Option<(File, Stat)>, Errno> {
+    let waits = if role == Role::Named { OFlags::empty() } else { OFlags::NONBLOCK };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | waits;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) if role != Role::Named => return Ok(None),
+        outcome => outcome?,
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    Ok(Some((file.into(), stat)))
+}
+
+/// Why a file is not believed. Whoever names a file believes it.
+fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
+    let owner_decides = match role {
+        Role::Named => return None,
+        Role::User => stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw(),
+        Role::Site => stat.st_uid == 0 || is_unmapped(stat.st_uid),
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Some("it is not a file");
+    }
+    if stat.st_mode & Mode::WOTH.as_raw_mode() != 0 {
+        return Some("everybody can write it");
+    }
+    (!owner_decides).then_some(match role {
+        Role::Site => "root does not own it",
+        _ => "neither you nor root own it",
+    })
+}
+
+/// The number as which a user namespace shows an owner that it does not know. Source: user_namespaces(7); every
+/// distribution leaves `/proc/sys/kernel/overflowuid` at this.
+const NOBODY: u32 = 65534;
+
+/// Whether an owner is hidden by a user namespace, as root is inside of `quell run`: there the owner of a file in `/etc`
+/// cannot be told, and is nobody that the namespace holds.
+fn is_unmapped(owner: u32) -> bool {
+    owner == NOBODY && std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps(&map, NOBODY))
+}
+
+/// Whether a map of user numbers has one for `user`. Shape of a line: first inside, first outside, how many.
+fn maps(map: &str, user: u32) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
+        let (first, count) = (numbers.next(), numbers.nth(1));
+        first.zip(count).is_some_and(|(first, count)| user.checked_sub(first).is_some_and(|at| at < count))
+    })
+}
+
+fn text(file: File) -> Result<Vec<u8>, std::io::Error> {
+    let mut text = Vec::new();
+    file.take(LIMIT + 1).read_to_end(&mut text)?;
+    match u64::try_from(text.len()) {
+        Ok(length) if length <= LIMIT => Ok(text),
+        _ => Err(Errno::FBIG.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_file_follows_the_variables() {
+        let place = |config: Option<&str>, home: Option<&str>| {
+            of_user(|name| if name == "HOME" { home } else { config }.map(Into::into))
+        };
+        assert_eq!(place(None, Some("/home/u")), Some("/home/u/.config/quell.toml".into()));
+        assert_eq!(place(Some("/x"), Some("/home/u")), Some("/x/quell.toml".into()));
+        for unset in ["", "relative"] {
+            assert_eq!(place(Some(unset), Some("/home/u")), Some("/home/u/.config/quell.toml".into()));
+            assert_eq!(place(None, Some(unset)), None);
+        }
+        assert_eq!(place(None, None), None);
+    }
+
+    #[test]
+    fn a_map_says_which_users_a_namespace_knows() {
+        for (map, known) in [
+            ("         0          0 4294967295\n", true),
+            ("      1000       1000          1\n", false),
+            ("0 1000 1\n1 100000 65536\n", true),
+            ("0 1000 1\n1 100000 65533\n", false),
+            ("", false),
+            ("65534 x", false),
+        ] {
+            assert_eq!(maps(map, NOBODY), known, "{map}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_believed_when_only_its_owner_decides_what_is_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("quell.toml");
+        assert!(matches!(read(&path, Role::User), Found::Absent));
+        assert!(matches!(read(&path, Role::Named), Found::Unreadable(_)));
+        std::fs::write(&path, "quiet = true").unwrap();
+        assert!(matches!(read(&path, Role::User), Found::Text(text) if text == b"quiet = true"));
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o646)).unwrap();
+        assert!(matches!(read(&path, Role::User), Found::Refused("everybody can write it")));
+        assert!(matches!(read(&path, Role::Named), Found::Text(_)));
+        assert!(matches!(read(directory.path(), Role::User), Found::Refused("it is not a file")));
+        assert!(matches!(read(directory.path(), Role::Named), Found::Unreadable(_)));
+        assert!(matches!(read(Path::new("/dev/null"), Role::Named), Found::Text(text) if text.is_empty()));
+        assert!(matches!(read(Path::new("/dev/zero"), Role::Named), Found::Unreadable(_)));
+    }
+}

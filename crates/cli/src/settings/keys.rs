@@ -1,0 +1,134 @@
+//! Which flags a settings file may set, and what it may write for them: read off the definitions in `flags.rs`, so
+//! that a new flag is a new setting.
+
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command};
+use std::any::TypeId;
+use std::error::Error as _;
+use std::path::PathBuf;
+
+/// What a file writes for a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `true` or `false`.
+    Switch,
+    /// One text or number.
+    Single,
+    /// A list of texts or numbers, or one of them.
+    List,
+}
+
+impl Shape {
+    /// What the file must hold, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Switch => "`true` or `false`",
+            Self::Single => "one text or number",
+            Self::List => "a list of texts or numbers",
+        }
+    }
+}
+
+/// Why a flag cannot be set in a file; `None` for one that can. This is the whole rule.
+pub fn barred(flag: &Arg) -> Option<&'static str> {
+    match flag.get_id().as_str() {
+        "help" | "version" => Some("it asks for help"),
+        "config" => Some("it names a settings file"),
+        "force" => Some("what may be replaced is said each time"),
+        _ if flag.is_positional() => Some("it is not a flag"),
+        _ if shape(flag) == Shape::Single && takes_a_path(flag) => Some("it names a file of one run"),
+        _ => None,
+    }
+}
+
+/// What a file writes for a flag.
+pub fn shape(flag: &Arg) -> Shape {
+    match flag.get_action() {
+        ArgAction::SetTrue | ArgAction::SetFalse => Shape::Switch,
+        ArgAction::Append => Shape::List,
+        _ => Shape::Single,
+    }
+}
+
+fn takes_a_path(flag: &Arg) -> bool {
+    flag.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+}
+
+/// A flag, and the command whose flag it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The command; `None` for a flag of every command.
+    pub command: Option<&'a str>,
+    /// The flag.
+    pub flag: &'a Arg,
+}
+
+impl<'a> Key<'a> {
+    /// The flag's long name, which is the key in a file.
+    pub fn name(&self) -> &'a str {
+        self.flag.get_long().unwrap_or_default()
+    }
+
+    /// Whether a file may call it so: by its long name, or another that help shows.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name() == name || self.flag.get_visible_aliases().is_some_and(|aliases| aliases.contains(&name))
+    }
+}
+
+/// Every flag but those that ask for help. Shape: those of every command first, then by command, in the order of
+/// their definition.
+pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
+    let commands = definitions.get_subcommands().map(|command| (Some(command.get_name()), command));
+    let all = std::iter::once((None, definitions)).chain(commands);
+    let flags =
+        all.flat_map(|(name, command)| command.get_arguments().map(move |flag| Key { command: name, flag }));
+    flags.filter(|key| key.flag.get_long().is_some() && key.flag.get_env().is_some()).collect()
+}
+
+/// Whether variables count while words are parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variables {
+    /// They do.
+    Heard,
+    /// They do not.
+    Ignored,
+}
+
+/// The definitions with nothing required: words that lack an image or a command can be parsed for their flags.
+pub(crate) fn relaxed(definitions: Command, variables: Variables) -> Command {
+    let optional = move |flag: Arg| match variables {
+        Variables::Heard => flag.required(false),
+        Variables::Ignored => flag.required(false).env(Resettable::Reset),
+    };
+    let definitions = definitions.subcommand_required(false).arg_required_else_help(false);
+    definitions.mut_args(optional).mut_subcommands(move |command| command.mut_args(optional))
+}
+
+/// Why a flag does not take these values; `None` when it takes them. The flag's own parser decides.
+pub(crate) fn refusal(relaxed: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
+    let flags = values.iter().map(|value| format!("--{}={value}", key.name()));
+    let words = ["quell"].into_iter().chain(key.command).map(str::to_owned).chain(flags);
+    let error = relaxed.clone().try_get_matches_from(words).err()?;
+    if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+        return None;
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) if !texts.is_empty() => Some(texts.join(", ")),
+        _ => None,
+    };
+    let (name, value) = (key.name(), text(ContextKind::InvalidValue).unwrap_or_default());
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    Some(match text(ContextKind::ValidValue) {
+        Some(possible) => format!("`{name}` is one of {possible}, not `{value}`"),
+        None => format!("`{name}` cannot be `{value}`{cause}"),
+    })
+}
+
+/// The name that was probably meant. Source: the measure and the limit are those by which clap proposes flags.
+pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.into_iter().map(|known| (strsim::jaro(name, known), known));
+    let near = near.filter(|(likeness, _)| *likeness > 0.7);
+    near.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, known)| known)
+}

@@ -1,0 +1,292 @@
+//! Settings: what was typed, before the variables, before the user's file, before the site's file, before what is built in.
+//!
+//! ```text
+//! words, variables --clap--> which command, which files
+//! files --toml--> settings --as clap's defaults--> the same words, parsed again
+//! ```
+//!
+//! Clap decides what goes before a default, so a file cannot overrule a variable or a flag. A command line that no file
+//! concerns is parsed once.
+//!
+//! **Ranks.** Under a launcher no rank looks into the home directory: on a shared file system that would be a storm of
+//! our own, and half of the ranks with other settings than the rest would be worse. The site's file is read by all,
+//! a file that is named by all too. The first rank says so when the user's file would have changed something.
+//!
+//! **Flaws.** `record` and `run` wrap a program that must not die of a settings file: they warn once a job and go on with
+//! what is right. Elsewhere a flaw in a file of the user's own is an error; one in the site's file, which the user
+//! cannot mend, is a warning. `quell config` finds every flaw and fails for each.
+
+mod file;
+pub mod keys;
+mod toml;
+
+use crate::failure::Failure;
+use crate::flags::{Arguments, Command as Chosen};
+use crate::host;
+use crate::printer::Printer;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use file::{Found, Role};
+use quell_trace::path::escape;
+use quell_trace::{Launcher, RankId};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use toml::{Flaw, Scope, Setting};
+
+/// The settings files of one process.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Shape: in the order in which they decide.
+    pub(crate) files: Vec<SettingsFile>,
+}
+
+/// One settings file.
+#[derive(Debug)]
+pub(crate) struct SettingsFile {
+    pub(crate) role: Role,
+    pub(crate) path: PathBuf,
+    pub(crate) found: Found,
+    settings: Vec<Setting>,
+    flaws: Vec<Flaw>,
+}
+
+/// A command line and what was known when it was parsed.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) arguments: Arguments,
+    pub(crate) matches: ArgMatches,
+    pub(crate) settings: Settings,
+}
+
+/// Parses a command line. Shape: the first word is the program's name.
+pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
+    let mut definitions = Arguments::command();
+    let mut matches = definitions.try_get_matches_from_mut(words)?;
+    let named = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
+    let settings = Settings::read(named, host::launcher().as_ref());
+    let command = matches.subcommand_name().map(str::to_owned);
+    if settings.concern(command.as_deref()) {
+        matches = settings.preset(Arguments::command()).try_get_matches_from(words)?;
+    }
+    let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
+    Ok(Parsed { arguments, matches, settings })
+}
+
+impl Parsed {
+    /// Says what is wrong with the files, as the command can bear it.
+    ///
+    /// **Errors**: a flaw in a file of the user's own, for a command that wraps no other.
+    pub(crate) fn judge(&self, printer: &Printer) -> Result<(), Failure> {
+        let launcher = host::launcher();
+        let is_first = launcher.is_none_or(|launcher| launcher.rank == RankId(0));
+        let command = &self.arguments.command;
+        if !is_first || matches!(command, Chosen::Config(_)) {
+            return Ok(());
+        }
+        let wraps = matches!(command, Chosen::Record(_) | Chosen::Run(_));
+        let flaws = self.settings.flaws().into_iter();
+        let (errors, warnings): (Vec<_>, Vec<_>) = flaws.partition(|flaw| flaw.mendable && !wraps);
+        if let Some(failure) = failure(&errors) {
+            return Err(failure);
+        }
+        if let Some(first) = warnings.first() {
+            let more = warnings.len() - 1;
+            let more = if more > 0 { format!(" (and {more} more: `quell config`)") } else { String::new() };
+            printer.warn(&format!("{}{more}", first.text));
+            first.hint.iter().for_each(|hint| printer.hint(hint));
+        }
+        self.settings.warn_of_passed(&self.matches, printer);
+        Ok(())
+    }
+}
+
+impl Settings {
+    fn read(named: Option<&Path>, launcher: Option<&Launcher>) -> Self {
+        let users = || file::of_user(|name| std::env::var_os(name)).map(|path| (Role::User, path));
+        let own = named.map(|path| (Role::Named, path.to_owned())).or_else(users);
+        let places = own.into_iter().chain([(Role::Site, PathBuf::from(file::SITE))]);
+        let files = places.map(|(role, path)| match role == Role::User && launcher.is_some_and(is_wide) {
+            true => SettingsFile::passed(path),
+            false => SettingsFile::read(role, path),
+        });
+        Self { files: files.collect() }
+    }
+
+    /// Whether a file sets anything for this command.
+    fn concern(&self, command: Option<&str>) -> bool {
+        let concerns = |setting: &Setting| setting.command.is_none() || setting.command.as_deref() == command;
+        self.files.iter().flat_map(|file| &file.settings).any(concerns)
+    }
+
+    /// What the files say of a flag, and which file does.
+    pub(crate) fn of(&self, command: Option<&str>, flag: &str) -> Option<(&SettingsFile, &Setting)> {
+        self.files.iter().find_map(|file| file.of(command, flag).map(|setting| (file, setting)))
+    }
+
+    /// The definitions with the files' settings as defaults.
+    pub(crate) fn preset(&self, mut definitions: Command) -> Command {
+        for setting in self.files.iter().flat_map(|file| &file.settings) {
+            let command = setting.command.as_deref();
+            let Some((_, decides)) = self.of(command, &setting.flag) else { continue };
+            if decides != setting {
+                continue;
+            }
+            let values = setting.values.clone();
+            definitions = match command {
+                None => definitions.mut_arg(&setting.flag, |flag| flag.default_values(values)),
+                Some(command) => definitions.mut_subcommand(command, |command| {
+                    command.mut_arg(&setting.flag, |flag| flag.default_values(values))
+                }),
+            };
+        }
+        definitions
+    }
+
+    /// Every flaw of every file, and whether the user can mend it.
+    pub(crate) fn flaws(&self) -> Vec<Complaint> {
+        self.files.iter().flat_map(SettingsFile::complaints).collect()
+    }
+
+    /// Says that the user's file is not read, where it would have changed something.
+    fn warn_of_passed(&self, matches: &ArgMatches, printer: &Printer) {
+        let passed = self.files.iter().find(|file| matches!(file.found, Found::Passed));
+        let (Some(passed), Some((command, own))) = (passed, matches.subcommand()) else { return };
+        let file = SettingsFile::read(Role::User, passed.path.clone());
+        let changes = |setting: &&Setting| match setting.command.as_deref() {
+            None => matches.value_source(&setting.flag) == Some(ValueSource::DefaultValue),
+            Some(of) => {
+                of == command
+                    && own
+                        .value_source(&setting.flag)
+                        .is_none_or(|source| source == ValueSource::DefaultValue)
+            }
+        };
+        let Some(setting) = file.settings.iter().find(changes) else { return };
+        let path = shown(&passed.path);
+        printer
+            .warn(&format!("the ranks of a job do not read {path}: `{}` there does not count", setting.flag));
+        printer.hint(&format!("set its variable, or QUELL_CONFIG={}", passed.path.display()));
+    }
+}
+
+/// Whether a job has more ranks than this one.
+fn is_wide(launcher: &Launcher) -> bool {
+    launcher.ranks != Some(1)
+}
+
+impl SettingsFile {
+    fn read(role: Role, path: PathBuf) -> Self {
+        let found = file::read(&path, role);
+        let (settings, flaws) = match &found {
+            Found::Text(text) => toml::read(text, &Arguments::command()),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Self { role, path, found, settings, flaws }
+    }
+
+    fn passed(path: PathBuf) -> Self {
+        Self { role: Role::User, path, found: Found::Passed, settings: Vec::new(), flaws: Vec::new() }
+    }
+
+    /// What this file says of a flag: the table of the command goes before what holds for all.
+    fn of(&self, command: Option<&str>, flag: &str) -> Option<&Setting> {
+        let of = |scope| {
+            let meant = |setting: &&Setting| setting.command.as_deref() == command && setting.flag == flag;
+            self.settings.iter().filter(meant).find(|setting| setting.scope == scope)
+        };
+        of(Scope::Command).or_else(|| of(Scope::All))
+    }
+
+    /// How many lines of the file set something.
+    pub(crate) fn lines(&self) -> usize {
+        let mut lines: Vec<usize> = self.settings.iter().map(|setting| setting.line).collect();
+        lines.dedup();
+        lines.len()
+    }
+
+    /// What was found at its path, in words.
+    pub(crate) fn state(&self) -> String {
+        match &self.found {
+            Found::Text(_) if self.flaws.is_empty() => "read".to_owned(),
+            Found::Text(_) => "read, with errors".to_owned(),
+            Found::Absent => "absent".to_owned(),
+            Found::Refused(why) => format!("refused: {why}"),
+            Found::Unreadable(error) => format!("unreadable: {}", Failure::new(system(error)).line()),
+            Found::Passed => "not read by the ranks of a job".to_owned(),
+        }
+    }
+
+    fn complaints(&self) -> Vec<Complaint> {
+        let path = shown(&self.path);
+        let whole = |text: String, hint: Option<&str>, mendable| {
+            vec![Complaint {
+                file: self.path.clone(),
+                line: None,
+                text,
+                hint: hint.map(str::to_owned),
+                mendable,
+            }]
+        };
+        match &self.found {
+            Found::Refused(why) => whole(
+                format!("settings file {path} is not used: {why}"),
+                Some(match self.role {
+                    Role::Site => "it counts when root owns it and others cannot write it",
+                    _ => {
+                        "it counts when you own it and others cannot write it; `--config FILE` reads any file"
+                    }
+                }),
+                false,
+            ),
+            Found::Unreadable(error) => whole(
+                format!("cannot read settings file {path}: {}", Failure::new(system(error)).line()),
+                None,
+                self.role == Role::Named,
+            ),
+            _ => self.flaws.iter().map(|flaw| self.complaint(flaw)).collect(),
+        }
+    }
+
+    fn complaint(&self, flaw: &Flaw) -> Complaint {
+        Complaint {
+            file: self.path.clone(),
+            line: Some(flaw.line),
+            text: format!("{}, line {}: {}", shown(&self.path), flaw.line, flaw.text),
+            hint: flaw.hint.clone(),
+            mendable: self.role != Role::Site,
+        }
+    }
+}
+
+/// Something wrong with a settings file, as the user reads it.
+#[derive(Clone, Debug)]
+pub(crate) struct Complaint {
+    pub(crate) file: PathBuf,
+    pub(crate) line: Option<usize>,
+    /// Names the file and the line.
+    pub(crate) text: String,
+    pub(crate) hint: Option<String>,
+    /// Whether the file is one that its user wrote or named.
+    mendable: bool,
+}
+
+/// All that is wrong, as one error: the first in its line, the rest below.
+pub(crate) fn failure(complaints: &[Complaint]) -> Option<Failure> {
+    let (first, rest) = complaints.split_first()?;
+    let with_hint = |complaint: &Complaint| match &complaint.hint {
+        Some(hint) if complaint.line.is_some() => format!("{} ({hint})", complaint.text),
+        _ => complaint.text.clone(),
+    };
+    let facts = rest.iter().map(with_hint).collect();
+    let failure = Failure::message(&first.text).facts(facts);
+    Some(first.hint.iter().fold(failure, Failure::hint))
+}
+
+fn shown(path: &Path) -> String {
+    format!("`{}`", escape(path.as_os_str().as_encoded_bytes()))
+}
+
+/// The same error once more: errors of the system cannot be cloned.
+fn system(error: &std::io::Error) -> std::io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error)
+}
