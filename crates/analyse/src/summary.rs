@@ -6,7 +6,7 @@
 use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
-use crate::{Activity, Data, Phases, RecordingFacts, Searches, scale::Span};
+use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches, scale::Span};
 use quell_trace::{Call, Exit, ServedBy};
 use std::collections::{BTreeMap, HashMap};
 
@@ -55,6 +55,8 @@ pub struct Summary {
     pub rings: u64,
     pub(crate) span: Option<Span>,
     calls: BTreeMap<Call, CallCounts>,
+    /// How long calls took that returned.
+    durations: BTreeMap<Call, Durations>,
     /// Without the number of distinct paths, which does not add up.
     totals: Totals,
 }
@@ -72,6 +74,7 @@ impl Summary {
         self.served.add(None, unknown);
         other.failures.into_iter().for_each(|(key, count)| *self.failures.entry(key).or_default() += count);
         other.calls.into_iter().for_each(|(call, counts)| *self.calls.entry(call).or_default() += counts);
+        self.add_durations(other.durations);
         other.file_systems.into_iter().for_each(|(key, counts)| {
             *self.file_systems.entry(key).or_default() += counts;
         });
@@ -99,6 +102,11 @@ impl Summary {
     /// The counts of one call; zero when it was never called.
     pub fn call(&self, call: Call) -> CallCounts {
         self.calls.get(&call).copied().unwrap_or_default()
+    }
+
+    /// How long a call took; `None` when it never returned.
+    pub fn latency(&self, call: Call) -> Option<Latency> {
+        self.durations.get(&call)?.latency()
     }
 
     /// Every call that was called. Shape: sorted by calls, most first, then by name.
@@ -155,6 +163,12 @@ impl Summary {
     pub(crate) fn add_calls(&mut self, calls: &[CallCounts]) {
         for (call, counts) in Call::ALL.iter().zip(calls).filter(|(_, counts)| counts.calls > 0) {
             *self.calls.entry(*call).or_default() += *counts;
+        }
+    }
+
+    pub(crate) fn add_durations(&mut self, durations: impl IntoIterator<Item = (Call, Durations)>) {
+        for (call, durations) in durations {
+            self.durations.entry(call).or_default().merge(&durations);
         }
     }
 

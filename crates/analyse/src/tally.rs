@@ -9,7 +9,7 @@ use crate::data::DataTally;
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::summary::{FileSystem, Summary};
-use crate::{Part, RecordingFacts, scale::Span};
+use crate::{Durations, Part, RecordingFacts, scale::Span};
 use quell_trace::{Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathTable, ServedBy};
 
 /// One recording being counted.
@@ -20,6 +20,8 @@ pub struct Tally<'a> {
     totals: Totals,
     /// Shape: one entry a call, by its discriminant.
     calls: Vec<CallCounts>,
+    /// Shape: one entry a call, by its discriminant.
+    durations: Vec<Durations>,
     /// Shape: one entry a mount.
     mounts: Vec<MountTally>,
     unplaced: FileSystemCounts,
@@ -72,6 +74,7 @@ impl<'a> Tally<'a> {
             facts: RecordingFacts::new(name, header),
             totals: Totals::default(),
             calls: vec![CallCounts::default(); Call::ALL.len()],
+            durations: vec![Durations::default(); Call::ALL.len()],
             mounts: mounts.collect(),
             unplaced: FileSystemCounts::default(),
             by_path: vec![PathTally::default(); paths.len()],
@@ -118,6 +121,8 @@ impl<'a> Tally<'a> {
         }
         summary.unplaced += self.unplaced;
         summary.add_calls(&self.calls);
+        let durations = Call::ALL.iter().copied().zip(self.durations);
+        summary.add_durations(durations.filter(|(_, durations)| *durations != Durations::default()));
         summary.add_totals(&self.totals);
         summary.searches = self.searches.finish();
         summary.phases = self.phases.finish();
@@ -129,6 +134,9 @@ impl<'a> Tally<'a> {
     fn count_call(&mut self, event: &Event, moved: Bytes) {
         let errors = u64::from(event.outcome.errno().is_some());
         self.calls[event.call as usize] += CallCounts { calls: 1, errors, time: event.duration };
+        if event.outcome != Outcome::Unfinished {
+            self.durations[event.call as usize].add(event.duration);
+        }
         self.totals.calls += 1;
         self.totals.errors += errors;
         let (read, written) = directions(event.call, moved);
