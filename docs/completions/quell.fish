@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_quell_global_optspecs
-    string join \n colour= q/quiet h/help V/version
+    string join \n colour= q/quiet config= h/help V/version
 end
 
 function __fish_quell_needs_command
@@ -27,6 +27,7 @@ end
 complete -c quell -n "__fish_quell_needs_command" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_needs_command" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_needs_command" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_needs_command" -s V -l version -d 'Print version'
@@ -36,11 +37,13 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two r
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
+complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
 complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Where the trace goes [default: named after the program, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -l ranks -d 'Record these ranks instead, such as 0,17,31' -r
 complete -c quell -n "__fish_quell_using_subcommand record" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors'
@@ -48,12 +51,14 @@ complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Pri
 complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand diff" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -62,6 +67,7 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below
 complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors'
@@ -72,6 +78,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be mounted'
 complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that neither you nor root own'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
@@ -81,5 +88,13 @@ complete -c quell -n "__fish_quell_using_subcommand demo" -l keep -d 'Keep the t
 complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand demo" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand config" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand config" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand config" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -4,8 +4,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
 
+mod settings_page;
+
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use quell_cli::settings::keys;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,9 +45,11 @@ fn generate() -> Generated {
     let command = quell_cli::flags::Arguments::command();
     let mut generated = man_pages(command.clone());
     generated.extend(completions(&command));
+    generated.push(("docs/man/quell.toml.5".into(), settings_page::page(&command).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
+    generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
     generated
 }
 
@@ -71,24 +76,28 @@ fn completions(command: &Command) -> Generated {
     shells.map(completion).into()
 }
 
-/// One row a variable: its name, the flags that it twins, what it means.
+/// One row a variable: its name, the flags that it twins, whether a settings file may set them, what it means.
 fn variables(command: &Command) -> String {
-    let mut rows = std::collections::BTreeMap::<String, (Vec<String>, String)>::new();
+    let mut rows = std::collections::BTreeMap::<String, (Vec<String>, &str, String)>::new();
     let subcommands = command.get_subcommands().map(|sub| (format!("{} ", sub.get_name()), sub));
     for (prefix, command) in std::iter::once((String::new(), command)).chain(subcommands) {
         for flag in command.get_arguments() {
             let (Some(variable), Some(long)) = (flag.get_env(), flag.get_long()) else { continue };
             let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-            let row = rows.entry(variable.to_string_lossy().into_owned()).or_insert((Vec::new(), help));
+            let in_file = if keys::barred(flag).is_none() { "yes" } else { "no" };
+            let row = rows.entry(variable.to_string_lossy().into_owned());
+            let row = row.or_insert((Vec::new(), in_file, help));
             row.0.push(format!("`{prefix}--{long}`"));
         }
     }
     let mut page = String::from(
-        "# Variables\n\nMade from the flag definitions by `cargo xtask`. A flag on the command line goes before its variable.\n\n\
-         | variable | flag | meaning |\n|---|---|---|\n",
+        "# Variables\n\nMade from the flag definitions by `cargo xtask`. A flag on the command line goes before its variable, and a \
+         variable before the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)); `quell config` shows \
+         what counts.\n\n\
+         | variable | flag | in a file | meaning |\n|---|---|---|---|\n",
     );
-    for (name, (flags, help)) in rows {
-        page.push_str(&format!("| `{name}` | {} | {help} |\n", flags.join(", ")));
+    for (name, (flags, in_file, help)) in rows {
+        page.push_str(&format!("| `{name}` | {} | {in_file} | {help} |\n", flags.join(", ")));
     }
     page
 }
