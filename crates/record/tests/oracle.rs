@@ -57,28 +57,6 @@ fn privileged_fixtures_equal_strace() {
 }
 
 #[test]
-fn privileged_python_equals_strace() {
-    if !may_trace() {
-        return;
-    }
-    let python = python();
-    let numpy = Stage::new(&[&python, "-c", "import numpy"]).run_plain().status.success();
-    let modules =
-        if numpy { "numpy, json, sqlite3" } else { "json, sqlite3, email.mime.text, asyncio, ctypes" };
-    // One thread: the linear algebra library of numpy starts one a core.
-    let stage = Stage::new(&[&python, "-c", &format!("import {modules}")])
-        .with("OPENBLAS_NUM_THREADS", "1")
-        .with("OMP_NUM_THREADS", "1");
-    assert!(stage.run_plain().status.success());
-    compare("python", &stage);
-}
-
-/// The Python to record; one with numpy where the environment names it.
-fn python() -> String {
-    std::env::var("QUELL_TEST_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned())
-}
-
-#[test]
 fn privileged_a_shell_pipeline_equals_strace() {
     if !may_trace() {
         return;
@@ -86,28 +64,6 @@ fn privileged_a_shell_pipeline_equals_strace() {
     let script = "for i in 1 2 3; do echo $i > file$i; done; cat file2 | sort -r | head -n 1 > out; \
                   test -e nothing || ls > /dev/null; (cd / && ls > /dev/null); rm file1 file2 file3";
     compare("pipeline", &Stage::new(&["/bin/sh", "-c", script]));
-}
-
-#[test]
-fn privileged_module_avail_equals_strace() {
-    let places = ["/usr/lib/x86_64-linux-gnu/modulecmd.tcl", "/usr/lib/aarch64-linux-gnu/modulecmd.tcl"];
-    let found = places.into_iter().find(|path| std::path::Path::new(path).exists());
-    let Some(modulecmd) = found else {
-        println!("skipped, because Environment Modules is not installed");
-        return;
-    };
-    if !may_trace() {
-        return;
-    }
-    let tree = tempfile::tempdir().unwrap();
-    for (name, version) in [("gcc", "12.2"), ("gcc", "13.1"), ("openmpi", "4.1")] {
-        std::fs::create_dir_all(tree.path().join(name)).unwrap();
-        std::fs::write(tree.path().join(name).join(version), "#%Module\nsetenv X 1\n").unwrap();
-    }
-    let stage = Stage::new(&["/usr/bin/tclsh", modulecmd, "bash", "avail"])
-        .with("MODULEPATH", tree.path().to_str().unwrap())
-        .with("MODULES_PAGER", "");
-    compare("module avail", &stage);
 }
 
 /// Threads interleave differently in each run, so the recorder's counts must lie within those of five runs.

@@ -23,9 +23,23 @@ impl Errno {
     /// The symbolic name, such as `ENOENT`; `E4000` for a number without a name.
     pub fn name(self) -> String {
         match nix::errno::Errno::from_raw(i32::from(self.0)) {
-            nix::errno::Errno::UnknownErrno => format!("E{}", self.0),
+            nix::errno::Errno::UnknownErrno => {
+                self.interruption().map_or_else(|| format!("E{}", self.0), |(name, _)| name.to_owned())
+            }
             known => format!("{known:?}"),
         }
+    }
+
+    /// Name, and when the call is begun again, of what the kernel returns to itself, and shows a tracer, when a signal interrupts a call.
+    /// The program sees EINTR, or nothing: the call is begun again. Source: `linux/errno.h` of the kernel; `strace(1)`.
+    fn interruption(self) -> Option<(&'static str, &'static str)> {
+        Some(match self.0 {
+            512 => ("ERESTARTSYS", "unless the handler refuses"),
+            513 => ("ERESTARTNOINTR", "in every case"),
+            514 => ("ERESTARTNOHAND", "unless there is a handler"),
+            516 => ("ERESTART_RESTARTBLOCK", "for the rest of its time"),
+            _ => return None,
+        })
     }
 
     /// Whether the error says that the name does not exist.
@@ -36,6 +50,9 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, when)) = self.interruption() {
+            return write!(f, "{name} (interrupted, begun again {when})");
+        }
         let description = nix::errno::Errno::from_raw(i32::from(self.0)).desc();
         write!(f, "{} ({})", self.name(), description.to_lowercase())
     }
@@ -55,5 +72,18 @@ mod tests {
     fn an_errno_prints_its_name_and_description() {
         assert_eq!(Errno::ENOENT.to_string(), "ENOENT (no such file or directory)");
         assert_eq!(Errno(4000).name(), "E4000");
+    }
+
+    #[test]
+    fn an_interruption_has_the_name_that_strace_prints() {
+        for (number, name) in [
+            (512, "ERESTARTSYS"),
+            (513, "ERESTARTNOINTR"),
+            (514, "ERESTARTNOHAND"),
+            (516, "ERESTART_RESTARTBLOCK"),
+        ] {
+            assert_eq!(Errno(number).name(), name);
+        }
+        assert_eq!(Errno(513).to_string(), "ERESTARTNOINTR (interrupted, begun again in every case)");
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
 pub(crate) mod strace;
+pub(crate) mod tree;
 
 use quell_trace::{Call, Outcome, Recording};
 use std::collections::BTreeMap;
@@ -73,11 +74,12 @@ fn build(name: &str) -> PathBuf {
     program
 }
 
-/// A command in a directory of its own, which is empty at the begin of each run and has the same name in all.
+/// A command in a directory of its own, which is the same at the begin of each run.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     command: Vec<String>,
     environment: Vec<(&'static str, String)>,
+    prepare: Option<fn(&Path)>,
 }
 
 /// A recording and what the command said.
@@ -91,7 +93,7 @@ impl Stage {
     pub(crate) fn new<S: AsRef<str>>(command: &[S]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let command = command.iter().map(|word| word.as_ref().to_owned()).collect();
-        Self { folder, command, environment: Vec::new() }
+        Self { folder, command, environment: Vec::new(), prepare: None }
     }
 
     pub(crate) fn fixture(name: &str) -> Self {
@@ -100,6 +102,12 @@ impl Stage {
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.environment.push((name, value.into()));
+        self
+    }
+
+    /// What is in the directory before each run.
+    pub(crate) fn prepared(mut self, prepare: fn(&Path)) -> Self {
+        self.prepare = Some(prepare);
         self
     }
 
@@ -115,6 +123,7 @@ impl Stage {
             std::fs::remove_dir_all(&work).unwrap();
         }
         std::fs::create_dir(&work).unwrap();
+        self.prepare.iter().for_each(|prepare| prepare(&work));
         let words: Vec<&str> =
             before.iter().copied().chain(self.command.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
@@ -140,13 +149,20 @@ impl Stage {
     }
 
     pub(crate) fn strace(&self) -> Threads {
+        self.strace_log().threads
+    }
+
+    /// What strace says, with who made whom.
+    pub(crate) fn strace_log(&self) -> strace::Log {
         let log = self.folder.path().join("strace.log");
         let set = Call::ALL.iter().map(|call| format!("?{}", call.name())).collect::<Vec<_>>().join(",");
-        let trace = format!("trace={set}");
+        let trace = format!("trace={set},{}", strace::MAKING);
         self.run_under(&[
             "strace",
             "-f",
             "-xx",
+            "-s",
+            &strace::LIMIT.to_string(),
             "-e",
             "signal=none",
             "-e",
@@ -173,7 +189,7 @@ impl Run {
                 };
                 let errno = match event.outcome {
                     Outcome::Success(_) => None,
-                    Outcome::Failure(errno) => Some(strace::errno_name(&errno.name())),
+                    Outcome::Failure(errno) => Some(errno.name()),
                     Outcome::Unfinished => Some("?".to_owned()),
                 };
                 let seen = (event.call.name().to_owned(), paths, errno);
@@ -194,13 +210,8 @@ impl Run {
     }
 }
 
-/// The sequences of all threads, whoever they belong to, without names made by chance. Shape: sorted.
-pub(crate) fn sequences(mut threads: Threads) -> Vec<Vec<Seen>> {
-    for path in threads.values_mut().flatten().flat_map(|(_, paths, _)| paths).flatten() {
-        if path.starts_with(b"/tmp/tcl_") {
-            path.truncate(b"/tmp/tcl_".len());
-        }
-    }
+/// The sequences of all threads, whoever they belong to. Shape: sorted.
+pub(crate) fn sequences(threads: Threads) -> Vec<Vec<Seen>> {
     let mut sequences: Vec<_> = threads.into_values().filter(|calls| !calls.is_empty()).collect();
     sequences.sort();
     sequences
@@ -234,7 +245,7 @@ pub(crate) fn assert_same(what: &str, ours: Vec<Vec<Seen>>, theirs: Vec<Vec<Seen
     assert_eq!(ours.len(), theirs.len(), "{what}: threads");
 }
 
-fn show((name, paths, errno): &Seen) -> String {
+pub(crate) fn show((name, paths, errno): &Seen) -> String {
     let paths: Vec<_> = paths
         .iter()
         .map(|path| {

@@ -1,13 +1,37 @@
 //! Reads the log of `strace -f -xx`: the oracle of the recorder's tests.
 
+use super::tree::Execution;
 use super::{Seen, Threads};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a log says.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) threads: Threads,
+    pub(crate) births: Vec<Birth>,
+    /// Successful executions of each process, in order.
+    pub(crate) executions: BTreeMap<i32, Vec<Execution>>,
+}
+
+/// A thread or process that another thread made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Birth {
+    pub(crate) parent: i32,
+    pub(crate) child: i32,
+    pub(crate) is_thread: bool,
+}
+
+/// Bytes of a text that is no path, and elements of a list, that strace prints. Source: `strace(1)`, `-s`.
+pub(crate) const LIMIT: usize = 64;
+
+/// Calls that make processes and threads. They are none of the recorder's set.
+pub(crate) const MAKING: &str = "?clone,?clone3,?fork,?vfork";
 
 /// Parses a log. Calls that were interrupted by other threads' lines are put together again.
-pub(crate) fn parse(log: &[u8]) -> Threads {
-    let mut threads = Threads::new();
+pub(crate) fn parse(text: &[u8]) -> Log {
+    let mut log = Log::default();
     let mut begun: HashMap<i32, String> = HashMap::new();
-    for line in log.split(|&byte| byte == b'\n') {
+    for line in text.split(|&byte| byte == b'\n') {
         let line = String::from_utf8_lossy(line);
         let Some((pid, rest)) = line.split_once(' ') else { continue };
         let Ok(pid) = pid.parse::<i32>() else { continue };
@@ -15,28 +39,28 @@ pub(crate) fn parse(log: &[u8]) -> Threads {
         if rest.starts_with("+++") {
             // The thread ended in its call.
             if let Some(call) = begun.remove(&pid) {
-                put(&mut threads, pid, &format!("{call}) = ?"));
+                put(&mut log, pid, &format!("{call}) = ?"));
             }
             if let Some(new) = rest.strip_prefix("+++ superseded by execve in pid ") {
                 let old: i32 = new.trim_end_matches(" +++").parse().unwrap();
                 let call = begun.remove(&old);
                 begun.extend(call.map(|call| (pid, call)));
-                let calls = threads.remove(&old).unwrap_or_default();
-                let replaced = threads.insert(pid, calls).unwrap_or_default();
-                threads.insert(-pid, replaced);
+                let calls = log.threads.remove(&old).unwrap_or_default();
+                let replaced = log.threads.insert(pid, calls).unwrap_or_default();
+                log.threads.insert(-pid, replaced);
             }
         } else if let Some(rest) = rest.strip_prefix("<... ") {
             let rest = rest.split_once(" resumed>").map_or("", |(_, rest)| rest);
             let whole = begun.remove(&pid).unwrap_or_default() + rest;
-            unfinished_or_put(&mut threads, &mut begun, pid, &whole);
+            unfinished_or_put(&mut log, &mut begun, pid, &whole);
         } else if !rest.starts_with("---") && !rest.starts_with("???") {
-            unfinished_or_put(&mut threads, &mut begun, pid, rest);
+            unfinished_or_put(&mut log, &mut begun, pid, rest);
         }
     }
-    threads
+    log
 }
 
-fn unfinished_or_put(threads: &mut Threads, begun: &mut HashMap<i32, String>, pid: i32, text: &str) {
+fn unfinished_or_put(log: &mut Log, begun: &mut HashMap<i32, String>, pid: i32, text: &str) {
     // `execve` in another thread than the first goes on under another number.
     let text = match text.split_once("<pid changed to ") {
         Some((begin, _)) => &format!("{begin}<unfinished ...>"),
@@ -44,14 +68,41 @@ fn unfinished_or_put(threads: &mut Threads, begun: &mut HashMap<i32, String>, pi
     };
     match text.split_once("<unfinished ...>") {
         Some((begin, end)) if !end.contains(" = ") => _ = begun.insert(pid, begin.trim_end().to_owned()),
-        _ => put(threads, pid, &text.replace(" <unfinished ...>", "")),
+        _ => put(log, pid, &text.replace(" <unfinished ...>", "")),
     }
 }
 
-fn put(threads: &mut Threads, pid: i32, line: &str) {
-    if let Some(seen) = call(line) {
-        threads.entry(pid).or_default().push(seen);
+fn put(log: &mut Log, pid: i32, line: &str) {
+    if is_making(line) {
+        log.births.extend(birth(pid, line));
+    } else if let Some(seen) = call(line) {
+        if seen.2.is_none() && matches!(seen.0.as_str(), "execve" | "execveat") {
+            log.executions.entry(pid).or_default().extend(execution(line));
+        }
+        log.threads.entry(pid).or_default().push(seen);
     }
+}
+
+fn is_making(line: &str) -> bool {
+    let name = line.split('(').next().unwrap_or_default();
+    MAKING.split(',').any(|making| making.trim_start_matches('?') == name)
+}
+
+/// `None` for a call that failed or did not return.
+fn birth(parent: i32, line: &str) -> Option<Birth> {
+    let child = line.rsplit_once(" = ")?.1.trim().parse().ok().filter(|&child| child > 0)?;
+    Some(Birth { parent, child, is_thread: line.contains("CLONE_THREAD") })
+}
+
+/// The program and the last element of its list of arguments, unless strace shortened the list.
+fn execution(line: &str) -> Option<Execution> {
+    let (name, rest) = line.split_once('(')?;
+    let arguments = split(rest.rsplit_once(" = ")?.0.trim_end().strip_suffix(')')?);
+    let at = path_arguments(name)[0];
+    let list = split(arguments.get(at + 1)?.strip_prefix('[')?.strip_suffix(']')?);
+    let last = list.last().filter(|_| list.len() > 1).and_then(|last| decode(last));
+    let last = last.map(|last| quell_trace::path::escape(&last).into_bytes());
+    Some(Execution { program: decode(arguments.get(at)?)?, last })
 }
 
 /// `name(arguments) = result`; `None` for memory without a file, which quell does not record.
@@ -115,17 +166,4 @@ pub(crate) fn path_arguments(name: &str) -> &'static [usize] {
         "fanotify_mark" => &[4],
         _ => &[],
     }
-}
-
-/// Errors inside the kernel, which have no name outside, as strace prints them.
-pub(crate) fn errno_name(name: &str) -> String {
-    match name {
-        "E512" => "ERESTARTSYS",
-        "E513" => "ERESTARTNOINTR",
-        "E514" => "ERESTARTNOHAND",
-        "E516" => "ERESTART_RESTARTBLOCK",
-        "EOPNOTSUPP" => "EOPNOTSUPP",
-        name => name,
-    }
-    .to_owned()
 }
