@@ -114,8 +114,9 @@ impl Resolver {
         }
         if let Some(path) = event.path2 {
             event.target2 = self.path_target(paths, links, event, event.fd2, path, Place::Second);
-        } else if let Some(known) = self.tables.descriptor(event.thread, event.fd2) {
-            event.target2 = known.path;
+        } else if event.call != Call::PidfdGetfd {
+            // The number that `pidfd_getfd` takes is one of another process.
+            event.target2 = self.tables.descriptor(event.thread, event.fd2).and_then(|known| known.path);
         }
         // The one name that `symlink` makes is its second argument.
         if is_content(event.call, Place::First) {

@@ -264,3 +264,18 @@ fn a_symbolic_link_that_is_made_is_about_its_new_name() {
     let event = session.event(Call::Symlink, "content");
     assert_eq!(session.see(Event { path2: Some(path2), ..event }).0.as_deref(), Some("/work/name"));
 }
+
+#[test]
+fn a_number_in_another_process_is_none_of_ours() {
+    let mut session = Session::new(&[]);
+    let event = |session: &mut Session, call| Event { fd: Fd(3), fd2: Fd(9), ..session.event(call, "") };
+    for (call, expected) in [(Call::Sendfile, Some("/work")), (Call::PidfdGetfd, None)] {
+        let mut event = event(&mut session, call);
+        session.resolver.resolve(&mut session.paths, &mut session.links, &mut event);
+        assert_eq!(
+            event.target2.map(|target| session.paths.display(target)).as_deref(),
+            expected,
+            "{call:?}"
+        );
+    }
+}
