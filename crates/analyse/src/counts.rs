@@ -38,6 +38,8 @@ pub struct PathCounts {
     pub metadata_operations: u64,
     /// Those of them that failed because the name is absent.
     pub missed: u64,
+    /// Those of them that had succeeded before: see [`Totals::repeated`].
+    pub repeated: u64,
     /// Who served it; the network when anybody of the network ever did. `None`: on no known file system.
     pub served_by: Option<ServedBy>,
 }
@@ -151,6 +153,7 @@ impl AddAssign for PathCounts {
     fn add_assign(&mut self, other: Self) {
         self.metadata_operations += other.metadata_operations;
         self.missed += other.missed;
+        self.repeated += other.repeated;
         self.served_by = nearest_to_network(self.served_by, other.served_by);
     }
 }

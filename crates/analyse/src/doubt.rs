@@ -44,6 +44,13 @@ pub enum Doubt {
     },
     /// Recordings of different commands are added up.
     CommandsDiffer,
+    /// The two runs of a comparison are of unequally many recordings, so that their totals are not of equal work.
+    RecordingsDiffer {
+        /// Recordings of the first run.
+        a: usize,
+        /// Recordings of the second run.
+        b: usize,
+    },
     /// Not every rank of the job recorded, so that totals are not those of the job.
     RanksMissing {
         /// Ranks in the summary.
@@ -71,6 +78,7 @@ impl Doubt {
             Self::CommandFailed { .. } => "command-failed",
             Self::CountedTwice { .. } => "counted-twice",
             Self::CommandsDiffer => "commands-differ",
+            Self::RecordingsDiffer { .. } => "recordings-differ",
             Self::RanksMissing { .. } => "ranks-missing",
             Self::Rings { .. } => "asynchronous",
             Self::Unplaced { .. } => "unknown-file-system",
@@ -87,6 +95,7 @@ impl Doubt {
             Self::CommandFailed { .. } => "record a run that succeeds before packing",
             Self::CountedTwice { .. } => "name each recording once",
             Self::CommandsDiffer => "report each command by itself",
+            Self::RecordingsDiffer { .. } => "compare as many ranks of both runs",
             Self::RanksMissing { .. } => "read the totals as those of the ranks that recorded",
             Self::Rings { .. } => "read the counts as lower bounds",
             Self::Unplaced { .. } => "look for chroot, containers or descriptors passed over sockets",
@@ -114,6 +123,9 @@ impl fmt::Display for Doubt {
                 write!(f, "`{name}` is the same run as another recording and is counted twice")
             }
             Self::CommandsDiffer => write!(f, "recordings of different commands are added up"),
+            Self::RecordingsDiffer { a, b } => {
+                write!(f, "a has {a} and b has {b} recordings: their totals are not of equal work")
+            }
             Self::RanksMissing { recorded, ranks } => write!(f, "{recorded} of {ranks} ranks recorded"),
             Self::Rings { rings: 1 } => {
                 write!(f, "1 io_uring was set up: operations through it are not seen")

@@ -56,6 +56,7 @@ impl PathTally {
         let operation = 1 << OPERATION[call as usize];
         let part = if self.succeeded & operation == 0 { Part::Needed } else { Part::Repeated };
         self.succeeded |= operation;
+        self.counts.repeated += u64::from(part == Part::Repeated);
         part
     }
 }
@@ -181,7 +182,7 @@ impl<'a> Tally<'a> {
         let mut path = event.target.and_then(|target| self.by_path.get_mut(target.0 as usize));
         if let Some(path) = &mut path {
             let missed = event.is_miss().into();
-            path.counts += PathCounts { metadata_operations: 1, missed, served_by };
+            path.counts += PathCounts { metadata_operations: 1, missed, repeated: 0, served_by };
         }
         let part = match (event.outcome, path) {
             _ if event.is_miss() => Part::Missed,

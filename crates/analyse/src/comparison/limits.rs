@@ -1,0 +1,130 @@
+//! Totals that must not grow from one run to the next: the gate of a continuous integration.
+
+use super::{Comparison, Side};
+use std::fmt;
+
+/// A total that a run can be held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Calls on names or attributes.
+    MetadataOperations,
+    /// Those that failed because the name is absent.
+    Missed,
+    /// Those that had succeeded before.
+    Repeated,
+    /// Calls of every class.
+    Calls,
+    /// Calls that failed.
+    Errors,
+    /// Different paths that metadata operations were about.
+    DistinctPaths,
+    /// Bytes that read calls returned.
+    BytesRead,
+    /// Bytes that write calls took.
+    BytesWritten,
+    /// Metadata operations that file systems shared with other nodes served.
+    Network,
+}
+
+impl Metric {
+    /// Every metric, in the order in which they are documented.
+    pub const ALL: [Self; 9] = [
+        Self::MetadataOperations,
+        Self::Missed,
+        Self::Repeated,
+        Self::Calls,
+        Self::Errors,
+        Self::DistinctPaths,
+        Self::BytesRead,
+        Self::BytesWritten,
+        Self::Network,
+    ];
+
+    /// Its name in JSON and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MetadataOperations => "metadata_operations",
+            Self::Missed => "missed",
+            Self::Repeated => "repeated",
+            Self::Calls => "calls",
+            Self::Errors => "errors",
+            Self::DistinctPaths => "distinct_paths",
+            Self::BytesRead => "bytes_read",
+            Self::BytesWritten => "bytes_written",
+            Self::Network => "network",
+        }
+    }
+
+    fn of(self, side: &Side) -> u64 {
+        let totals = &side.totals;
+        match self {
+            Self::MetadataOperations => totals.metadata_operations,
+            Self::Missed => totals.missed,
+            Self::Repeated => totals.repeated,
+            Self::Calls => totals.calls,
+            Self::Errors => totals.errors,
+            Self::DistinctPaths => totals.distinct_paths,
+            Self::BytesRead => totals.bytes_read.0,
+            Self::BytesWritten => totals.bytes_written.0,
+            Self::Network => side.served.network,
+        }
+    }
+}
+
+/// By how much a total may grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// By so many.
+    Count(u64),
+    /// By this part of what it was. Unit: percent. Range: 0 and more.
+    Percent(f64),
+}
+
+impl Tolerance {
+    /// The most that `from` may become.
+    fn most(self, from: u64) -> u64 {
+        match self {
+            Self::Count(count) => from.saturating_add(count),
+            Self::Percent(percent) => from.saturating_add((from as f64 * percent / 100.0) as u64),
+        }
+    }
+}
+
+/// A total, and by how much it may grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The total.
+    pub metric: Metric,
+    /// By how much it may grow.
+    pub tolerance: Tolerance,
+}
+
+/// A total that grew by more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Increase {
+    /// The total.
+    pub metric: Metric,
+    /// Of the first run.
+    pub a: u64,
+    /// Of the second run.
+    pub b: u64,
+    /// The most that it may be.
+    pub most: u64,
+}
+
+impl fmt::Display for Increase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { metric, a, b, most } = self;
+        write!(f, "`{}` rose from {a} to {b}; at most {most} allowed", metric.name())
+    }
+}
+
+/// The limits that the second run is over. Shape: in the order of `limits`.
+pub fn increases(comparison: &Comparison, limits: &[Limit]) -> Vec<Increase> {
+    let increase = |limit: &Limit| {
+        let (a, b) = (limit.metric.of(&comparison.a), limit.metric.of(&comparison.b));
+        let most = limit.tolerance.most(a);
+        (b > most).then_some(Increase { metric: limit.metric, a, b, most })
+    };
+    limits.iter().filter_map(increase).collect()
+}
