@@ -4,6 +4,7 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 QUELL := $(TARGET_DIR)/$(HOST)/release/quell
 WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
+DIST := $(TARGET_DIR)/dist
 AARCH64 := aarch64-unknown-linux-musl
 # Where everything can run, everything must.
 ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
@@ -11,12 +12,21 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build demo test fast check aarch64 privileged rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check aarch64 privileged rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
 	$(STATIC) --package quell-cli --package quell-wire
 	@echo "built $(QUELL)"
+
+install: ## what `make build` made, with manual pages, completions and a module file, below PREFIX
+	@packaging/install $(QUELL) $(or $(PREFIX),/usr/local)
+
+dist: ## source with all crates, a Spack repository and EasyBuild's files in target/dist
+	@packaging/dist $(DIST)
+
+check-dist: dist ## that source builds without a network
+	@packaging/check-dist $(DIST)
 
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
@@ -46,7 +56,7 @@ rig-tests: build ## what a real metadata server counts
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
 	QUELL_WIRE=$(WIRE) python3 -B -m unittest discover -s rig
 
-soak: deps build ## what takes long: fuzzing, thousands of repetitions
+soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 scripts/test --release
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 

@@ -1,9 +1,11 @@
-//! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas.
+//! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas; and
+//! the easyconfig from the lock file.
 //!
 //! `cargo xtask` writes them; `cargo xtask --check` says which are out of date and fails.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
 
+mod easyconfig;
 mod settings_page;
 
 use clap::{Command, CommandFactory};
@@ -17,7 +19,7 @@ type Generated = Vec<(PathBuf, Vec<u8>)>;
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository");
-    let generated = generate();
+    let generated = generate(root);
     let check = std::env::args().any(|argument| argument == "--check");
     let stale: Vec<_> = generated
         .iter()
@@ -41,11 +43,14 @@ fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::write(path, text)
 }
 
-fn generate() -> Generated {
+fn generate(root: &Path) -> Generated {
     let command = quell_cli::flags::Arguments::command();
     let mut generated = man_pages(command.clone());
     generated.extend(completions(&command));
     generated.push(("docs/man/quell.toml.5".into(), settings_page::page(&command).into_bytes()));
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).expect("the lock file is committed");
+    let easyconfig = format!("packaging/easybuild/quell-{}.eb", env!("CARGO_PKG_VERSION"));
+    generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
