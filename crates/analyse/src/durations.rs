@@ -1,11 +1,11 @@
-//! How long calls took, in bounded memory: a histogram whose intervals grow with the time, four for each power of two.
+//! How long calls took, in bounded memory: a histogram whose intervals grow with the time, eight for each power of two.
 
 use crate::counts::add_time;
 use quell_trace::Nanos;
 
-/// Intervals for each power of two: a quantile is then off by an eighth at most, which is less than the recorder's own
-/// work changes it.
-const EACH: usize = 4;
+/// Intervals for each power of two: a quantile is then off by a sixteenth at most, which is less than the recorder's
+/// own work changes it.
+const EACH: usize = 8;
 const EACH_BITS: u32 = EACH.ilog2();
 /// Intervals at most: the last one takes everything from 2^40 nanoseconds, 18 minutes, up.
 const MOST: usize = interval(1 << 40) + 1;
@@ -26,9 +26,9 @@ pub struct Latency {
     pub calls: u64,
     /// Their time by their number.
     pub mean: Nanos,
-    /// Half of them took at most so long. Within an eighth.
+    /// Half of them took at most so long. Within a sixteenth.
     pub p50: Nanos,
-    /// 99 of 100 of them took at most so long. Within an eighth.
+    /// 99 of 100 of them took at most so long. Within a sixteenth.
     pub p99: Nanos,
 }
 
@@ -75,7 +75,7 @@ fn rank_99(calls: u64) -> u64 {
     calls - calls / 100
 }
 
-/// The interval of a time: its power of two and the two bits below the highest.
+/// The interval of a time: its power of two and the three bits below the highest.
 const fn interval(time: u64) -> usize {
     if time < EACH as u64 {
         return time as usize;
@@ -123,7 +123,7 @@ mod tests {
             let found = interval(time);
             assert!(found - interval(time - 1) <= 1, "{time}");
             assert_eq!(interval(middle(found).0), found, "{time}");
-            assert!(middle(found).0.abs_diff(time) * 8 <= time, "{time}: {}", middle(found));
+            assert!(middle(found).0.abs_diff(time) * 16 <= time, "{time}: {}", middle(found));
         }
         assert_eq!(durations(&[u64::MAX, u64::MAX]).counts.len(), MOST);
     }

@@ -181,7 +181,7 @@ fn doubts_are_flagged_in_every_form() {
     let comparison = compare(&plain(), &doubtful());
     let text = terminal::diff(&comparison, at(80));
     assert!(text.contains("doubt b  12 events were lost"), "{text}");
-    let diff = serde_json::to_value(json::diff(&comparison)).unwrap();
+    let diff = serde_json::to_value(json::diff(&comparison, &[])).unwrap();
     assert_eq!(diff["doubts"]["a"].as_array().map(Vec::len), Some(0));
     assert_eq!(diff["doubts"]["b"].as_array().map(Vec::len), Some(6));
 }
@@ -228,7 +228,7 @@ fn colour_adds_nothing_to_the_words() {
 
 #[test]
 fn the_json_of_a_diff() {
-    let text = serde_json::to_string_pretty(&json::diff(&compare(&plain(), &packed()))).unwrap();
+    let text = serde_json::to_string_pretty(&json::diff(&compare(&plain(), &packed()), &[])).unwrap();
     insta::assert_snapshot!(text);
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     let after = traces::summarise(slice::from_ref(&flags.after))?;
     let comparison = quell_analyse::compare(&before, &after);
     let text = match flags.json {
-        true => report::json(&quell_report::json::diff(&comparison))?,
+        true => report::json(&quell_report::json::diff(&comparison, &[]))?,
         false => quell_report::terminal::diff(&comparison, printer.style()),
     };
     printer.data(&text)?;

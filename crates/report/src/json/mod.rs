@@ -11,7 +11,10 @@ mod searches;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
 pub use data::{Data, FileData, Streams, Transfers};
-pub use diff::{Diff, Pair, ServedPair, SyscallPair, diff};
+pub use diff::{
+    ChangedPath, Diff, Increase, Latency, LatencyPair, Pair, PathShare, PathSide, Paths, SearchCounts,
+    SearchPair, ServedPair, SyscallPair, diff,
+};
 pub use findings::{Finding, Remedy, Threshold};
 pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use report::{
