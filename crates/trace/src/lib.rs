@@ -18,6 +18,7 @@ pub mod context;
 pub mod errno;
 pub mod event;
 pub mod header;
+pub mod import;
 pub mod launcher;
 pub mod path;
 pub mod process;

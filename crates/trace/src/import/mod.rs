@@ -1,0 +1,154 @@
+//! Imports logs of strace: what `strace -f -o LOG`, with almost any further option, wrote.
+//!
+//! ```text
+//! source (files) -> lines -> assemble (prefix, line) -> survey: is it a log, who made whom
+//!                      `---> merge -> assemble -----> replay (scan, value, call, clock) -> Writer -> NAME.qtrace
+//! ```
+//!
+//! A log is read twice, a line at a time. What it does not tell stays unknown and is said in the trace's notes: no mounts, no
+//! symbolic links, often no times and no working directory. Where `-y` printed the file behind a descriptor, that is
+//! believed; elsewhere descriptors and directories are replayed as for a recording. Nothing of this node is asked, unless
+//! the caller's [`Finish`] does.
+
+mod assemble;
+mod call;
+mod clock;
+mod line;
+mod lines;
+mod merge;
+mod prefix;
+mod remarks;
+mod replay;
+mod scan;
+mod sink;
+mod source;
+mod survey;
+mod symbols;
+mod value;
+
+pub use sink::Sink;
+pub use source::{ImportError, LogFile, Source};
+
+use crate::context::NamespaceChange;
+use crate::header::{FORMAT, VERSION};
+use crate::path::escape;
+use crate::writer::{Ending, Finish};
+use crate::{Completeness, Header, Mount, Nanos, ProcessId, RecorderFacts, Writer};
+use replay::{Begin, Replayed, replay};
+use std::path::{Path, PathBuf};
+use survey::Survey;
+
+/// The name of the engine in the header of an imported log.
+pub const ENGINE: &str = "strace";
+
+/// What to import, where to, and what the log does not tell.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// One log, or the files of one `strace -ff`.
+    pub logs: Vec<PathBuf>,
+    /// The trace to make. It must not exist; its parent must.
+    pub directory: PathBuf,
+    /// Where the command was started, for relative paths, when the log does not tell.
+    pub working_directory: Option<Vec<u8>>,
+    /// What the command saw mounted. Shape: in the order of mountinfo, all of one namespace; empty when nobody knows.
+    pub mounts: Vec<Mount>,
+    /// The version of quell.
+    pub version: String,
+}
+
+/// Makes a trace of logs, and returns its header.
+///
+/// # Errors
+/// [`ImportError`]: no trace is left behind.
+pub fn strace(request: &Request, ask: &mut dyn Finish) -> Result<Header, ImportError> {
+    if request.directory.exists() {
+        return Err(crate::TraceError::Exists { path: request.directory.clone() }.into());
+    }
+    request.logs.iter().try_for_each(|log| check_file(log))?;
+    let sources: Vec<LogFile> = request.logs.iter().cloned().map(LogFile).collect();
+    let survey = Survey::of(&sources)?;
+    let writer = Writer::create(&request.directory, header(request, &survey))?;
+    write(writer, &sources, survey, request, ask)
+        // It was made a moment ago. What cannot be removed reads as a partial trace.
+        .inspect_err(|_| _ = std::fs::remove_dir_all(&request.directory))
+}
+
+/// Reads logs and tells a sink what they say; a header and paths of mounts are left to the caller.
+///
+/// # Errors
+/// [`ImportError`]: what was told until then holds.
+pub fn read<S: Source>(sources: &[S], sink: &mut dyn Sink) -> Result<(), ImportError> {
+    let survey = Survey::of(sources)?;
+    replay(sources, survey, Begin { has_directory: false, has_mounts: false }, sink).map(drop)
+}
+
+fn write(
+    mut writer: Writer,
+    sources: &[LogFile],
+    survey: Survey,
+    request: &Request,
+    ask: &mut dyn Finish,
+) -> Result<Header, ImportError> {
+    let directory = directory(request, &survey);
+    if let Some(directory) = &directory {
+        let path = writer.path(directory)?;
+        writer.working_directory(path)?;
+    }
+    if let Some(namespace) = request.mounts.first().map(|mount| mount.namespace) {
+        writer.mounts(request.mounts.clone())?;
+        writer.namespace(NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace })?;
+    }
+    let begin = Begin { has_directory: directory.is_some(), has_mounts: !request.mounts.is_empty() };
+    let Replayed { exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
+    Ok(writer.finish(Ending { exit, took, lost, notes }, ask)?)
+}
+
+/// Where the command was started: as the log shows it, else as the user says.
+fn directory(request: &Request, survey: &Survey) -> Option<Vec<u8>> {
+    let shown = survey.logs.get(survey.first_log()).and_then(|facts| facts.directory.clone());
+    shown.or_else(|| request.working_directory.clone())
+}
+
+fn header(request: &Request, survey: &Survey) -> Header {
+    let command = survey.logs.get(survey.first_log()).map(|facts| facts.command.clone());
+    Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        completeness: Completeness::Partial,
+        command: command.unwrap_or_default(),
+        working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),
+        exit: None,
+        began: survey.began.map_or(0.0, Nanos::as_seconds),
+        seconds: None,
+        recorder: RecorderFacts {
+            engine: ENGINE.to_owned(),
+            version: request.version.clone(),
+            events: 0,
+            lost: 0,
+            notes: Vec::new(),
+        },
+        host: String::new(),
+        kernel: String::new(),
+        architecture: String::new(),
+        user: NOBODY,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    }
+}
+
+/// No user: a log does not tell whose it is. Source: `(uid_t)-1` of `setresuid(2)`. Part of the format.
+const NOBODY: u32 = u32::MAX;
+
+fn check_file(path: &Path) -> Result<(), ImportError> {
+    let metadata = std::fs::metadata(path)
+        .map_err(|error| ImportError::Read { path: path.to_owned(), source: error })?;
+    let kind = metadata.file_type();
+    let what = match (kind.is_file(), kind.is_dir()) {
+        (true, _) => return Ok(()),
+        (_, true) => "a directory",
+        _ => "a pipe or a device",
+    };
+    Err(ImportError::NotAFile { path: path.to_owned(), what })
+}
