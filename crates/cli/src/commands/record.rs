@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     let launcher = host::launcher();
     if flags.disable || !records(&flags, launcher.as_ref()) {
+        if !flags.disable && launcher.as_ref().is_some_and(|launcher| is_asked_in_vain(&flags, launcher)) {
+            printer.warn("no trace is made: the job has none of the ranks that `--ranks` names");
+        }
         return Err(plain::exec(&flags.command));
     }
     if let Some(inner) = wrapped_run(&flags.command) {
@@ -29,7 +32,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     };
     let recorded = quell_record::record(&request).map_err(explain)?;
     let status = recorded.exit.shell_status();
-    if launcher.is_none_or(|launcher| launcher.rank == RankId(0)) {
+    if launcher.is_none_or(|launcher| speaks(flags.ranks.as_deref(), &launcher)) {
         say(recorded, &request.directory, printer);
     }
     Ok(u8::try_from(status).unwrap_or(OURS))
@@ -42,6 +45,17 @@ fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
         (Some(launcher), Some(ranks)) => ranks.contains(&launcher.rank.0),
         (Some(launcher), None) => launcher.records_by_default(),
     }
+}
+
+/// Whether this recording rank is the one that says where the traces are: the lowest of those that record.
+fn speaks(ranks: Option<&[u32]>, launcher: &Launcher) -> bool {
+    launcher.rank.0 == ranks.and_then(|ranks| ranks.iter().min().copied()).unwrap_or(0)
+}
+
+/// Whether this is rank 0 of a job in which no rank was asked for: then nobody else can say so.
+fn is_asked_in_vain(flags: &Record, launcher: &Launcher) -> bool {
+    let beyond = |rank: &u32| launcher.ranks.is_some_and(|ranks| *rank >= ranks);
+    launcher.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
 }
 
 fn directory(flags: &Record, launcher: Option<&Launcher>) -> PathBuf {

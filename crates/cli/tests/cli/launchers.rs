@@ -5,92 +5,133 @@ use std::process::Command;
 
 use crate::harness::{Need, QUELL, Test, program, snapshot, with_quell};
 
-/// The variables that a launcher gives to a rank.
-type Rank = fn(u32) -> Vec<(&'static str, u32)>;
+/// A job whose nodes have equally many ranks, numbered node by node.
+#[derive(Clone, Copy)]
+struct Job {
+    nodes: u32,
+    per_node: u32,
+}
 
-/// Two nodes with two ranks each, as launchers say it.
-const LAUNCHERS: [(&str, Rank); 5] = [
-    ("Slurm", |rank| {
+/// Two nodes with two ranks each.
+const SMALL: Job = Job { nodes: 2, per_node: 2 };
+
+impl Job {
+    fn ranks(self) -> u32 {
+        self.nodes * self.per_node
+    }
+}
+
+/// The variables that a launcher gives to a rank of a job.
+type Variables = fn(u32, Job) -> Vec<(&'static str, u32)>;
+
+const LAUNCHERS: [(&str, Variables); 5] = [
+    ("Slurm", |rank, job| {
         vec![
             ("SLURM_PROCID", rank),
-            ("SLURM_NTASKS", 4),
-            ("SLURM_LOCALID", rank % 2),
-            ("SLURM_NODEID", rank / 2),
-            ("SLURM_STEP_NUM_NODES", 2),
+            ("SLURM_NTASKS", job.ranks()),
+            ("SLURM_LOCALID", rank % job.per_node),
+            ("SLURM_NODEID", rank / job.per_node),
+            ("SLURM_STEP_NUM_NODES", job.nodes),
             ("SLURM_JOB_ID", 17),
             ("SLURM_STEP_ID", 0),
         ]
     }),
-    ("Open MPI", |rank| {
+    ("Open MPI", |rank, job| {
         vec![
             ("OMPI_COMM_WORLD_RANK", rank),
-            ("OMPI_COMM_WORLD_SIZE", 4),
-            ("OMPI_COMM_WORLD_LOCAL_RANK", rank % 2),
-            ("OMPI_COMM_WORLD_LOCAL_SIZE", 2),
+            ("OMPI_COMM_WORLD_SIZE", job.ranks()),
+            ("OMPI_COMM_WORLD_LOCAL_RANK", rank % job.per_node),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", job.per_node),
         ]
     }),
-    ("PMI", |rank| {
-        vec![("PMI_RANK", rank), ("PMI_SIZE", 4), ("MPI_LOCALRANKID", rank % 2), ("MPI_LOCALNRANKS", 2)]
+    ("PMI", |rank, job| {
+        vec![
+            ("PMI_RANK", rank),
+            ("PMI_SIZE", job.ranks()),
+            ("MPI_LOCALRANKID", rank % job.per_node),
+            ("MPI_LOCALNRANKS", job.per_node),
+        ]
     }),
-    ("PALS", |rank| {
+    ("PALS", |rank, job| {
         vec![
             ("PALS_RANKID", rank),
-            ("PALS_SIZE", 4),
-            ("PALS_LOCAL_RANKID", rank % 2),
-            ("PALS_LOCAL_SIZE", 2),
-            ("PALS_NODEID", rank / 2),
+            ("PALS_SIZE", job.ranks()),
+            ("PALS_LOCAL_RANKID", rank % job.per_node),
+            ("PALS_LOCAL_SIZE", job.per_node),
+            ("PALS_NODEID", rank / job.per_node),
         ]
     }),
-    ("Flux", |rank| {
+    ("Flux", |rank, job| {
         vec![
             ("FLUX_TASK_RANK", rank),
-            ("FLUX_JOB_SIZE", 4),
-            ("FLUX_TASK_LOCAL_ID", rank % 2),
-            ("FLUX_JOB_NNODES", 2),
+            ("FLUX_JOB_SIZE", job.ranks()),
+            ("FLUX_TASK_LOCAL_ID", rank % job.per_node),
+            ("FLUX_JOB_NNODES", job.nodes),
             ("FLUX_JOB_ID", 17),
         ]
     }),
 ];
 
-/// Runs quell as each of four ranks; what they said together.
-fn as_ranks(test: &Test, rank: Rank, arguments: &[&str]) -> String {
+/// Runs quell as each rank of a job; what all said together.
+fn as_ranks(test: &Test, variables: Variables, job: Job, arguments: &[&str]) -> String {
     let run = |number: u32| {
         let mut command = test.command(&with_quell(arguments));
-        command.envs(rank(number).into_iter().map(|(name, value)| (name, value.to_string())));
+        command.envs(variables(number, job).into_iter().map(|(name, value)| (name, value.to_string())));
         let outcome = test.finish(command);
         assert!(outcome.status.success(), "{outcome}");
         outcome.stderr
     };
-    (0..4).map(run).collect()
+    (0..job.ranks()).map(run).collect()
 }
 
 fn traces(test: &Test) -> Vec<String> {
     test.files().into_iter().filter(|name| name.ends_with(".qtrace")).collect()
 }
 
+/// The first node's trace is rank 0's, the last node's that of its first rank; Flux does not tell who is on which node.
+fn sampled(launcher: &str, job: Job) -> Vec<String> {
+    let sample = format!("true.rank{}.qtrace", job.ranks() - job.per_node);
+    let known = launcher != "Flux";
+    ["true.qtrace".to_owned()].into_iter().chain(known.then_some(sample)).collect()
+}
+
 #[test]
-fn privileged_two_ranks_of_a_job_record_and_one_speaks() {
-    for (name, rank) in LAUNCHERS {
-        let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
-        let said = as_ranks(&test, rank, &["record", "--", "true"]);
-        let sampled: &[&str] =
-            if name == "Flux" { &["true.qtrace"] } else { &["true.qtrace", "true.rank2.qtrace"] };
-        assert_eq!(traces(&test), sampled, "{name}");
-        assert_eq!(said.lines().count(), 1, "{name}: {said}");
-        assert!(said.contains("`true.qtrace`"), "{name}: {said}");
+fn privileged_at_most_one_rank_a_node_records_and_one_speaks() {
+    for job in [SMALL, Job { nodes: 4, per_node: 16 }] {
+        for (name, variables) in LAUNCHERS {
+            let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+            let said = as_ranks(&test, variables, job, &["record", "--", "true"]);
+            assert_eq!(traces(&test), sampled(name, job), "{name}");
+            assert_eq!(said.lines().count(), 1, "{name}: {said}");
+            assert!(said.contains("`true.qtrace`"), "{name}: {said}");
+            let traces = traces(&test);
+            let together: Vec<&str> =
+                ["report"].into_iter().chain(traces.iter().map(String::as_str)).collect();
+            test.quell(&together).succeeds();
+        }
     }
 }
 
 #[test]
-fn privileged_ranks_that_are_asked_for_record() {
+fn privileged_ranks_that_are_asked_for_record_and_the_lowest_speaks() {
     let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
-    let said =
-        as_ranks(&test, LAUNCHERS[0].1, &["record", "--ranks", "1,3", "-o", "app.qtrace", "--", "true"]);
-    assert_eq!(
-        (traces(&test), said.as_str()),
-        (vec!["app.rank1.qtrace".into(), "app.rank3.qtrace".into()], "")
-    );
+    let record = ["record", "--ranks", "3,1", "-o", "app.qtrace", "--", "true"];
+    let said = as_ranks(&test, LAUNCHERS[0].1, SMALL, &record);
+    assert_eq!(traces(&test), ["app.rank1.qtrace", "app.rank3.qtrace"]);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("in `app.rank1.qtrace`; next: "), "{said}");
     test.quell(&["report", "app.rank1.qtrace", "app.rank3.qtrace"]).succeeds();
+}
+
+#[test]
+fn privileged_ranks_that_the_job_has_not_are_missed_once() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    let said = as_ranks(&test, LAUNCHERS[0].1, SMALL, &["record", "--ranks", "4,9", "--", "true"]);
+    assert_eq!(traces(&test), [""; 0]);
+    assert_eq!(
+        said,
+        "quell: warning: no trace is made: the job has none of the ranks that `--ranks` names\n"
+    );
 }
 
 #[test]
@@ -98,9 +139,9 @@ fn privileged_a_recorded_run_records_the_same_ranks() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
     let run = ["--", QUELL, "run", "app.qimg", "--", "env/bin/app"];
-    as_ranks(&test, LAUNCHERS[0].1, &[&["record", "-o", "a.qtrace"], &run[..]].concat());
+    as_ranks(&test, LAUNCHERS[0].1, SMALL, &[&["record", "-o", "a.qtrace"], &run[..]].concat());
     assert_eq!(traces(&test), ["a.qtrace", "a.rank2.qtrace", "app.qtrace"]);
-    as_ranks(&test, LAUNCHERS[0].1, &[&["record", "--ranks=1", "-o", "b.qtrace"], &run[..]].concat());
+    as_ranks(&test, LAUNCHERS[0].1, SMALL, &[&["record", "--ranks=1", "-o", "b.qtrace"], &run[..]].concat());
     assert_eq!(traces(&test), ["a.qtrace", "a.rank2.qtrace", "app.qtrace", "b.rank1.qtrace"]);
 }
 
@@ -133,6 +174,48 @@ const MPI: &[Need] = &[
     Need::Program("mpicc"),
     Need::Program("strace"),
 ];
+
+/// Real ranks, as many as a wide node has, on however few processors there are.
+fn of_64_ranks(test: &Test, before: &[&str], after: &[&str]) -> Command {
+    let launcher =
+        ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "64"];
+    std::fs::create_dir(test.path("session")).unwrap();
+    let mut command = test.command(&[before, &launcher, after].concat());
+    command.env("TMPDIR", test.path("session"));
+    command
+}
+
+#[test]
+fn privileged_64_real_ranks_on_one_node_leave_one_trace() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("mpirun")]) else { return };
+    test.write("data", "data\n");
+    let outcome =
+        test.finish(of_64_ranks(&test, &[], &[QUELL, "record", "-o", "job.qtrace", "--", "cat", "data"]));
+    let said = outcome.stderr.clone();
+    assert_eq!(outcome.succeeds(), "data\n".repeat(64));
+    assert_eq!(traces(&test), ["job.qtrace"]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("quell: ")).count(), 1, "{said}");
+    assert_eq!(executions(&test), 1);
+}
+
+#[test]
+fn privileged_a_recorded_launcher_of_64_ranks_leaves_one_trace() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("mpirun")]) else { return };
+    test.write("data", "data\n");
+    let record = [QUELL, "record", "-o", "job.qtrace", "--"];
+    let outcome = test.finish(of_64_ranks(&test, &record, &["cat", "data"]));
+    assert_eq!(outcome.succeeds(), "data\n".repeat(64));
+    assert_eq!(traces(&test), ["job.qtrace"]);
+    assert_eq!(executions(&test), 1 + 64);
+}
+
+/// How many programs the trace `job.qtrace` saw begin.
+fn executions(test: &Test) -> u64 {
+    let report: serde_json::Value =
+        serde_json::from_str(&test.quell(&["report", "job.qtrace", "--json"]).succeeds()).unwrap();
+    let calls = report["syscalls"].as_array().unwrap().iter().find(|row| row["name"] == "execve").unwrap();
+    calls["calls"].as_u64().unwrap() - calls["errors"].as_u64().unwrap()
+}
 
 /// Two ranks of a real MPI, started by its own launcher with `before` in front of the program.
 fn mpirun(test: &Test, before: &[&str]) -> Command {
