@@ -117,6 +117,9 @@ pub struct Report {
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// Write a page for a browser to this file instead, with charts and everything in it; `-` prints it.
+    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    pub html: Option<PathBuf>,
 }
 
 /// Compare two recordings: which operations the network, quell and the node itself served, and the calls side by side.

@@ -19,6 +19,16 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// [`grouped`] below a million; above, three digits that count: `2.67 million`.
+pub(crate) fn rounded(number: u64) -> String {
+    const SCALES: [(u64, &str); 3] =
+        [(1_000_000_000_000, "trillion"), (1_000_000_000, "billion"), (1_000_000, "million")];
+    match SCALES.iter().find(|(scale, _)| number >= *scale) {
+        Some((scale, word)) => format!("{}{GLUE}{word}", three_digits(number as f64 / *scale as f64)),
+        None => grouped(number),
+    }
+}
+
 /// [`grouped`], and nothing for zero: as strace shows errors.
 pub(crate) fn grouped_or_blank(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
@@ -123,6 +133,19 @@ mod tests {
     fn numbers_are_grouped_by_three_from_the_right() {
         for (number, expected) in [(0, "0"), (999, "999"), (12_345, "12 345"), (1_000_000, "1 000 000")] {
             assert_eq!(plain(grouped(number)), expected);
+        }
+    }
+
+    #[test]
+    fn large_numbers_have_words() {
+        for (number, expected) in [
+            (999_999, "999 999"),
+            (1_000_000, "1.00 million"),
+            (2_674_000, "2.67 million"),
+            (182_000_000_000, "182 billion"),
+            (u64::MAX, "18 446 744 trillion"),
+        ] {
+            assert_eq!(plain(rounded(number)), expected);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `quell report`.
 
-use super::traces;
+use super::{html, traces};
 use crate::failure::Failure;
 use crate::flags::Report;
 use crate::printer::Printer;
@@ -8,9 +8,17 @@ use crate::printer::Printer;
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     let summary = traces::summarise(&flags.traces)?;
     let findings = quell_analyse::findings(&summary, &quell_analyse::Rules::default());
-    let text = match flags.json {
-        true => json(&quell_report::json::report(&summary, &findings))?,
-        false => quell_report::terminal::report(&summary, printer.style()),
+    let object = quell_report::json::report(&summary, &findings);
+    if let Some(file) = &flags.html {
+        if flags.json && html::is_stdout(file) {
+            return Err(Failure::message("`--json` and `--html -` would both go to standard output"));
+        }
+        html::write(&object, file, printer)?;
+    }
+    let text = match (flags.json, &flags.html) {
+        (true, _) => json(&object)?,
+        (false, Some(_)) => return Ok(0),
+        (false, None) => quell_report::terminal::report(&summary, printer.style()),
     };
     printer.data(&text)?;
     Ok(0)

@@ -5,6 +5,7 @@ mod activity;
 mod data;
 mod diff;
 mod findings;
+mod headline;
 mod parts;
 mod report;
 mod searches;
@@ -16,6 +17,7 @@ pub use diff::{
     SearchPair, ServedPair, SyscallPair, diff,
 };
 pub use findings::{Finding, Remedy, Threshold};
+pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, Recorder, Recording, Report, ServedBy,

@@ -4,6 +4,7 @@ use super::ROWS;
 use super::activity::{Activity, OpenFiles, Phase, phases};
 use super::data::Data;
 use super::findings::Finding;
+use super::headline::Headline;
 use super::parts::{Doubt, Totals};
 use super::searches::Searches;
 use quell_analyse::facts::RecordingFacts;
@@ -24,6 +25,8 @@ pub struct Report {
     pub exit_status: Option<i32>,
     /// How long it took. Unit: seconds.
     pub seconds: Option<f64>,
+    /// The whole in a sentence, and what to do next.
+    pub headline: Headline,
     /// The recorder.
     pub recorder: Recorder,
     /// The whole in a few numbers.
@@ -240,6 +243,7 @@ pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> Report 
         command: summary.command().to_vec(),
         exit_status: summary.exit().map(Exit::shell_status),
         seconds: summary.seconds(),
+        headline: summary.into(),
         recorder,
         totals: summary.totals().into(),
         served_by: ServedBy {

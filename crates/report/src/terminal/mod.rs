@@ -4,6 +4,7 @@ mod diff;
 mod report;
 
 pub use diff::diff;
+pub(crate) use report::next_command;
 pub use report::report;
 
 use crate::Style;

@@ -91,7 +91,7 @@ fn how_fast(summary: &Summary) -> String {
 
 /// What a reader of this report would do next: record anew what is empty, pack what the network served, or see what
 /// packing has changed.
-fn next_command(summary: &Summary) -> String {
+pub(crate) fn next_command(summary: &Summary) -> String {
     let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
     let traces = match summary.recordings.len() {
         0 => "TRACE".to_owned(),

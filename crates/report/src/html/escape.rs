@@ -1,0 +1,81 @@
+//! Hostile text on its way into a page.
+//!
+//! Three dangers: text that becomes markup, text that ends the script element which holds the JSON, and characters that
+//! show a path as what it is not: control characters, and those that turn the direction of writing.
+
+use crate::number::GLUE;
+
+/// Stands between the parts of one number in a page: narrow, and no line is broken there.
+const NARROW_SPACE: char = '\u{202f}';
+
+/// Text as the content of an element or of a quoted attribute.
+pub(super) fn text(raw: &str) -> String {
+    let mut safe = String::with_capacity(raw.len());
+    for character in raw.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            GLUE => safe.push(NARROW_SPACE),
+            '\n' => safe.push('\n'),
+            hidden if is_hidden(hidden) => safe += &format!("\\u{{{:x}}}", u32::from(hidden)),
+            plain => safe.push(plain),
+        }
+    }
+    safe
+}
+
+/// JSON as the content of a script element: the same value, with no character that could end the element or a line of
+/// a script. Those characters stand in strings only, where JSON may escape them.
+pub(super) fn data(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{7f}' => {
+                safe += &format!("\\u{:04x}", u32::from(character));
+            }
+            plain => safe.push(plain),
+        }
+    }
+    safe
+}
+
+/// Whether a character is not seen, or changes how its neighbours are seen. `visible` of `web/src/format.ts` has the
+/// same set.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_becomes_markup() {
+        for (raw, expected) in [
+            ("</script><img src=x>", "&lt;/script&gt;&lt;img src=x&gt;"),
+            ("\" onload='x' &amp;", "&quot; onload=&#39;x&#39; &amp;amp;"),
+            ("a\u{202e}gpj.exe\x1b[0m", "a\\u{202e}gpj.exe\\u{1b}[0m"),
+            ("12\u{1}345", "12\u{202f}345"),
+            ("/\u{5d0}\u{5d1}/\u{e9}", "/\u{5d0}\u{5d1}/\u{e9}"),
+        ] {
+            assert_eq!(text(raw), expected);
+        }
+    }
+
+    #[test]
+    fn data_keeps_its_value_and_cannot_end_its_element() {
+        let hostile = ["</script>", "<!--<script>", "]]>", "\u{2028}\u{2029}\u{7f}", "\u{0}\n\"\\", "&lt;"];
+        let json = serde_json::to_string(&hostile).unwrap();
+        let safe = data(&json);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}', '\u{2029}']));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), hostile);
+    }
+}

@@ -1,0 +1,53 @@
+// Builds src/ into dist/: one script, one style sheet, and the policy that allows a browser these two and nothing else.
+// With --check: fails when dist/ is not what src/ builds.
+import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { build } from "esbuild";
+
+const here = new URL(".", import.meta.url);
+
+async function bundle(entry) {
+    const built = await build({
+        absWorkingDir: here.pathname,
+        entryPoints: [entry],
+        bundle: true,
+        minify: true,
+        write: false,
+        format: "iife",
+        charset: "ascii",
+        legalComments: "none",
+        // Login nodes have old browsers.
+        target: ["es2020", "firefox91", "chrome90", "safari15"],
+    });
+    const text = built.outputFiles[0].text.trim();
+    // Either would end the element that holds it.
+    if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${entry} cannot stand inside a page`);
+    return text;
+}
+
+const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+const script = await bundle("src/main.ts");
+const style = await bundle("src/style/page.css");
+const policy = [
+    "default-src 'none'",
+    `script-src ${digest(script)}`,
+    `style-src ${digest(style)}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+].join("; ");
+
+const files = { "page.js": script, "page.css": style, "policy.txt": `${policy}\n` };
+const check = process.argv.includes("--check");
+for (const [name, text] of Object.entries(files)) {
+    const file = new URL(`dist/${name}`, here);
+    const there = await readFile(file, "utf8").catch(() => "");
+    if (there === text) continue;
+    if (check) {
+        console.error(`crates/report/web/dist/${name} is out of date; run \`npm run build\` in crates/report/web`);
+        process.exitCode = 1;
+    } else {
+        await writeFile(file, text);
+        console.log(`dist/${name}: ${text.length} bytes`);
+    }
+}
