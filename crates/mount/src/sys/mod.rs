@@ -5,4 +5,3 @@
 
 pub(crate) mod mapping;
 pub(crate) mod process;
-mod start;

@@ -4,7 +4,7 @@ use super::forward::Forwarding;
 use crate::RecordError;
 use crate::error::Barrier;
 use crate::sys::ptrace;
-use crate::sys::signals::{Mask, Standard};
+use crate::sys::signals::Mask;
 use crate::sys::spawn::{self, Failure, Program, Step, Waiting};
 use quell_trace::Pid;
 use std::io;
@@ -21,7 +21,7 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) fn new(program: &Program) -> Result<Self, RecordError> {
         let mask = Mask::block_all();
-        let waiting = spawn::spawn(program, &mask, Standard::at_start()).map_err(|source| {
+        let waiting = spawn::spawn(program, &mask).map_err(|source| {
             mask.restore();
             RecordError::Start { action: "make a process for the command", source }
         })?;

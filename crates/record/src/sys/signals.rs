@@ -4,7 +4,6 @@ use super::checked;
 use quell_trace::Pid;
 use std::io;
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A set of blocked signals.
 #[derive(Clone, Copy)]
@@ -148,54 +147,4 @@ fn set_action(signal: i32, handler: libc::sighandler_t, flags: i32) -> libc::sig
     // SAFETY: both structures are valid; the handler is one of the two constants.
     unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
     before
-}
-
-/// What Rust's start-up changes before `main`, as it was: `SIGPIPE`, which it ignores, and standard streams that were
-/// closed, which it opens. A command that is started must find them as without quell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standard(u8);
-
-/// Bits of [`Standard`]: the streams 0 to 2 were closed, `SIGPIPE` was ignored.
-const PIPE_IGNORED: u8 = 8;
-
-static AT_START: AtomicU8 = AtomicU8::new(0);
-
-/// Runs before Rust's own start-up. Source: `System V ABI`, `.init_array`.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REMEMBER: extern "C" fn() = remember;
-
-extern "C" fn remember() {
-    let mut found = 0;
-    for stream in 0..3 {
-        // SAFETY: asks for flags; a closed descriptor is an answer.
-        if unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1 {
-            found |= 1 << stream;
-        }
-    }
-    // SAFETY: a structure of plain numbers may be all zeros.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks.
-    unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
-    if action.sa_sigaction == libc::SIG_IGN {
-        found |= PIPE_IGNORED;
-    }
-    AT_START.store(found, Ordering::Relaxed);
-}
-
-impl Standard {
-    /// As it was when this process was started.
-    pub(crate) fn at_start() -> Self {
-        Self(AT_START.load(Ordering::Relaxed))
-    }
-
-    /// Makes it so again. Async-signal-safe.
-    pub(crate) fn restore(self) {
-        for stream in (0..3).filter(|stream| self.0 & (1 << stream) != 0) {
-            // SAFETY: closes a stream of this process, which executes another program next.
-            unsafe { libc::close(stream) };
-        }
-        let handler = if self.0 & PIPE_IGNORED == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
-        set_action(libc::SIGPIPE, handler, 0);
-    }
 }

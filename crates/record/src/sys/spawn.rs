@@ -1,6 +1,6 @@
 //! Makes the process that becomes the command: it waits until it is traced, then installs the filter and executes.
 
-use super::signals::{Mask, Standard};
+use super::signals::Mask;
 use super::{checked, seccomp};
 use crate::filter::Instruction;
 use quell_trace::Pid;
@@ -49,10 +49,10 @@ const SHELL: &CStr = c"/bin/sh";
 ///
 /// # Errors
 /// `EAGAIN` or `ENOMEM` where the system has no room for another process.
-pub(crate) fn spawn(program: &Program, mask: &Mask, standard: Standard) -> io::Result<Waiting> {
+pub(crate) fn spawn(program: &Program, mask: &Mask) -> io::Result<Waiting> {
     let (gate_in, gate) = io::pipe()?;
     let (failure, failure_out) = io::pipe()?;
-    let plan = Plan::new(program, mask, standard);
+    let plan = Plan::new(program, mask);
     // SAFETY: the child calls async-signal-safe functions only, and never returns from `become_command`.
     let process = checked(unsafe { libc::fork() })?;
     if process == 0 {
@@ -93,7 +93,6 @@ impl Failure {
 struct Plan<'a> {
     program: &'a Program,
     mask: &'a Mask,
-    standard: Standard,
     arguments: Vec<*const c_char>,
     /// For a script without `#!`: the shell, the file, the arguments after the name.
     shell_arguments: Vec<*const c_char>,
@@ -101,13 +100,12 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(program: &'a Program, mask: &'a Mask, standard: Standard) -> Self {
+    fn new(program: &'a Program, mask: &'a Mask) -> Self {
         let arguments = program.arguments.iter().map(CString::as_c_str);
         let shell = [SHELL, &*program.file].into_iter().chain(arguments.clone().skip(1));
         Self {
             program,
             mask,
-            standard,
             shell_arguments: pointers(shell),
             arguments: pointers(arguments),
             environment: pointers(program.environment.iter().map(CString::as_c_str)),
@@ -118,7 +116,7 @@ impl<'a> Plan<'a> {
         if !is_released(gate, gate_writer) {
             exit();
         }
-        self.standard.restore();
+        quell_start::restore();
         self.mask.restore();
         if let Err(errno) = seccomp::install(&self.program.filter) {
             report(failure, Step::Filter, errno);

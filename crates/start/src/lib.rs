@@ -1,5 +1,8 @@
-//! What Rust's start-up changes before `main`, so that a command finds it as without us: `SIGPIPE`, which it ignores,
-//! and standard streams that were closed, which it opens.
+//! What Rust's start-up changes before `main`, so that a command that we execute finds it as without us: `SIGPIPE`, which
+//! it ignores, and standard streams that were closed, which it opens.
+//!
+//! Beside the `sys` modules of `record` and `mount` this is the one place of unsafe code; both execute commands and
+//! depend on it. It remembers by itself, before `main`, in every program that it is linked into.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -32,14 +35,15 @@ extern "C" fn remember() {
     AT_START.store(found, Ordering::Relaxed);
 }
 
-/// Makes both as they were, for the program that this process executes next.
-pub(crate) fn restore() {
+/// Makes both as they were, for the program that this process executes next. Streams that were closed stay open until
+/// then, should the execution fail. Async-signal-safe.
+pub fn restore() {
     let found = AT_START.load(Ordering::Relaxed);
     for stream in (0..3).filter(|stream| found & (1 << stream) != 0) {
-        // SAFETY: a flag of a descriptor that nobody of ours uses; it stays open should the execution fail.
+        // SAFETY: a flag of a descriptor that nobody of ours uses.
         unsafe { libc::fcntl(stream, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     let handler = if found & PIPE_IGNORED == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
-    // SAFETY: neither action runs code of ours.
+    // SAFETY: neither disposition runs code of ours.
     unsafe { libc::signal(libc::SIGPIPE, handler) };
 }
