@@ -56,11 +56,20 @@ pub struct Request {
     pub version: String,
 }
 
-/// Makes a trace of logs, and returns its header.
+/// A trace that was made of logs.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its header as it was written.
+    pub header: Header,
+    /// Processes in it.
+    pub processes: u64,
+}
+
+/// Makes a trace of logs.
 ///
 /// # Errors
 /// [`ImportError`]: no trace is left behind.
-pub fn strace(request: &Request, ask: &mut dyn Finish) -> Result<Header, ImportError> {
+pub fn strace(request: &Request, ask: &mut dyn Finish) -> Result<Imported, ImportError> {
     if request.directory.exists() {
         return Err(crate::TraceError::Exists { path: request.directory.clone() }.into());
     }
@@ -88,7 +97,7 @@ fn write(
     survey: Survey,
     request: &Request,
     ask: &mut dyn Finish,
-) -> Result<Header, ImportError> {
+) -> Result<Imported, ImportError> {
     let directory = directory(request, &survey);
     if let Some(directory) = &directory {
         let path = writer.path(directory)?;
@@ -99,8 +108,9 @@ fn write(
         writer.namespace(NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace })?;
     }
     let begin = Begin { has_directory: directory.is_some(), has_mounts: !request.mounts.is_empty() };
-    let Replayed { exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
-    Ok(writer.finish(Ending { exit, took, lost, notes }, ask)?)
+    let Replayed { processes, exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
+    let header = writer.finish(Ending { exit, took, lost, notes }, ask)?;
+    Ok(Imported { header, processes })
 }
 
 /// Where the command was started: as the log shows it, else as the user says.

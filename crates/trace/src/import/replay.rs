@@ -20,6 +20,7 @@ use std::collections::{HashMap, VecDeque};
 /// What the second reading leaves.
 #[derive(Debug)]
 pub(super) struct Replayed {
+    pub(super) processes: u64,
     pub(super) exit: Option<Exit>,
     /// From the first line to the last; `None` where the log has no times.
     pub(super) took: Option<Nanos>,
@@ -81,6 +82,7 @@ pub(super) fn replay<S: Source>(
         threads: HashMap::new(),
         begin,
         born: 0,
+        processes: 0,
         exit: None,
     };
     while let Some(line) = merge.next()? {
@@ -127,6 +129,7 @@ struct Replay<'a> {
     begin: Begin,
     /// Threads that came to be.
     born: u32,
+    processes: u64,
     /// How the command ended.
     exit: Option<Exit>,
 }
@@ -210,6 +213,12 @@ impl Replay<'_> {
 
     fn bear(&mut self, number: i32, birth: &Birth, at: Nanos) -> Result<(), Stop> {
         let maker = if birth.maker == ALONE { self.number(None) } else { birth.maker };
+        // The command's number shows only when it gets company, which may speak first.
+        if !self.threads.contains_key(&maker)
+            && let Some(alone) = self.threads.remove(&ALONE)
+        {
+            self.threads.insert(maker, alone);
+        }
         let Some(&maker) = self.threads.get(&maker) else {
             self.remarks.lacks(Lack::Maker, Some(birth.place));
             return if self.born == 0 { self.first(number, at) } else { self.orphan(number, at) };
@@ -225,6 +234,7 @@ impl Replay<'_> {
     }
 
     fn process(&mut self, number: i32, parent: Option<ProcessId>, start: Nanos) -> Result<ProcessId, Stop> {
+        self.processes += 1;
         Ok(self.sink.process(Process { pid: Pid(number), parent, start, end: None, exit: None })?)
     }
 
@@ -477,12 +487,8 @@ impl Replay<'_> {
             has_mounts: self.begin.has_mounts,
         };
         let took = (times != Times::None).then(|| self.assembler.clock.now());
-        Ok(Replayed {
-            exit: self.exit,
-            took,
-            lost: self.remarks.lost(),
-            notes: self.remarks.sentences(&facts),
-        })
+        let (lost, notes) = (self.remarks.lost(), self.remarks.sentences(&facts));
+        Ok(Replayed { processes: self.processes, exit: self.exit, took, lost, notes })
     }
 
     /// Without `+++ exited with 0 +++`, as with `strace -qqq`, what a process gave to `exit_group` is its status.

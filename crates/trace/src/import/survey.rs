@@ -206,7 +206,7 @@ impl Reading {
                 self.is_summary = true;
                 return Goes::Over;
             }
-            What::Part if raw.text.is_empty() => return Goes::On,
+            What::Part if raw.text.trim_ascii().is_empty() => return Goes::On,
             What::Part => {
                 self.quote.get_or_insert_with(|| (raw.number, quote(raw.text)));
             }
