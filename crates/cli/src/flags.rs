@@ -63,6 +63,8 @@ impl Arguments {
 pub enum Command {
     /// Run a command and record its file-system calls.
     Record(Record),
+    /// Make a trace of what another tool logged.
+    Import(Import),
     /// Show what a recording holds.
     Report(Report),
     /// Compare two recordings: who served what, before and after.
@@ -103,6 +105,44 @@ pub struct Record {
     /// The command and its arguments.
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// Make a trace of a log that strace wrote, as `strace -f -o LOG CMD`, with almost any further option of it; several logs are
+/// the files of one `strace -ff`.
+///
+/// A log tells no mounts and no symbolic links, and often no times: what it does not tell stays unknown, and the trace
+/// says so. The best log is that of `strace -f -ttt -T -y`. Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell import strace [OPTIONS] LOG...")]
+pub struct Import {
+    /// What wrote the logs.
+    #[arg(value_name = "TOOL", value_enum)]
+    pub tool: Tool,
+    /// The log, or every file of one `strace -ff`.
+    #[arg(value_name = "LOG", required = true)]
+    pub logs: Vec<PathBuf>,
+    /// Where the trace goes [default: named after the log, such as app.qtrace].
+    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// Replace an earlier trace of the same name.
+    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    pub force: bool,
+    /// Where the command was started, for relative paths, if the log does not tell.
+    #[arg(long, value_name = "DIR", env = "QUELL_DIRECTORY")]
+    pub directory: Option<PathBuf>,
+    /// What was mounted where the command ran: a copy of its /proc/self/mountinfo.
+    #[arg(long, value_name = "FILE", env = "QUELL_MOUNTS", conflicts_with = "here")]
+    pub mounts: Option<PathBuf>,
+    /// The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it.
+    #[arg(long, env = "QUELL_HERE", value_parser = FalseyValueParser::new())]
+    pub here: bool,
+}
+
+/// Tools whose logs can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tool {
+    /// strace(1).
+    Strace,
 }
 
 /// Show what a recording holds: the storm in five lines, calls and errors, what was needed, repeated and missed, which

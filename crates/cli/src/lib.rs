@@ -37,6 +37,7 @@ pub fn main() -> ExitCode {
 fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
     match parsed.arguments.command {
         Command::Record(flags) => commands::record::run(flags, printer),
+        Command::Import(flags) => commands::import::run(&flags, printer),
         Command::Report(flags) => commands::report::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),

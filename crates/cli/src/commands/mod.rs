@@ -4,6 +4,7 @@ pub mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod html;
+pub(crate) mod import;
 pub(crate) mod pack;
 pub(crate) mod plain;
 pub(crate) mod record;

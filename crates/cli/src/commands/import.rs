@@ -1,0 +1,189 @@
+//! `quell import`.
+
+use super::traces;
+use crate::failure::Failure;
+use crate::flags::{Import, Tool};
+use crate::printer::Printer;
+use quell_record::node;
+use quell_trace::import::{ImportError, Imported, Request};
+use quell_trace::resolve::{Answer, Links};
+use quell_trace::writer::Finish;
+use quell_trace::{ElfFile, Mount, PathId, Stripe, TraceError};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> {
+    let Tool::Strace = flags.tool;
+    let directory = flags.output.clone().unwrap_or_else(|| name(&flags.logs));
+    let aside = aside(&directory, flags)?;
+    let mounts = mounts(flags)?;
+    let request = Request {
+        logs: flags.logs.clone(),
+        directory: aside.clone().unwrap_or_else(|| directory.clone()),
+        working_directory: flags.directory.as_deref().map(working_directory),
+        mounts,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let imported = import(&request, flags).map_err(explain)?;
+    if let Some(aside) = aside {
+        replace(&directory, &aside)?;
+    }
+    say(&imported, &directory, flags, printer);
+    Ok(0)
+}
+
+fn import(request: &Request, flags: &Import) -> Result<Imported, ImportError> {
+    match flags.here {
+        true => quell_trace::import::strace(request, &mut node::asker(&request.mounts)),
+        false => quell_trace::import::strace(request, &mut Nobody),
+    }
+}
+
+/// Nothing is asked of this node: the command ran elsewhere.
+struct Nobody;
+
+impl Links for Nobody {
+    fn link(&mut self, _: &[u8]) -> Answer {
+        Answer::NoLink
+    }
+}
+
+impl Finish for Nobody {
+    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
+        None
+    }
+
+    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
+        None
+    }
+}
+
+/// The trace of a log: `app.log` and `app.log.7455` make `app.qtrace`.
+fn name(logs: &[PathBuf]) -> PathBuf {
+    let first = logs.first().and_then(|log| log.file_name()).unwrap_or(OsStr::new("strace"));
+    let mut name = PathBuf::from(first);
+    let is_number = |part: &OsStr| part.as_bytes().iter().all(u8::is_ascii_digit);
+    if name.extension().is_some_and(is_number) {
+        name.set_extension("");
+    }
+    name.with_extension("qtrace")
+}
+
+/// Where the trace is made before it replaces an earlier one; `None` where nothing is in the way.
+fn aside(directory: &Path, flags: &Import) -> Result<Option<PathBuf>, Failure> {
+    if !directory.exists() {
+        return Ok(None);
+    }
+    if !flags.force {
+        return Err(traces::explain(TraceError::Exists { path: directory.to_owned() }));
+    }
+    if !directory.join("header.json").is_file() {
+        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
+        return Err(no_trace.hint("`-o DIR` writes elsewhere"));
+    }
+    let mut aside = directory.as_os_str().to_owned();
+    aside.push(".new");
+    Ok(Some(aside.into()))
+}
+
+fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
+    let replace = || {
+        std::fs::remove_dir_all(directory)?;
+        std::fs::rename(aside, directory)
+    };
+    replace().map_err(|error: std::io::Error| {
+        Failure::new(error).context(format!(
+            "cannot replace `{}` by `{}`",
+            directory.display(),
+            aside.display()
+        ))
+    })
+}
+
+fn mounts(flags: &Import) -> Result<Vec<Mount>, Failure> {
+    let path = match (&flags.mounts, flags.here) {
+        (Some(path), _) => path.as_path(),
+        (None, true) => Path::new("/proc/self/mountinfo"),
+        (None, false) => return Ok(Vec::new()),
+    };
+    let table = std::fs::read(path)
+        .map_err(|error| Failure::new(error).context(format!("cannot read `{}`", path.display())))?;
+    let mounts = node::mounts(&table);
+    match mounts.is_empty() {
+        false => Ok(mounts),
+        true => {
+            let no_table = Failure::message(format!("`{}` lists no mounts", path.display()));
+            Err(no_table.hint("copy /proc/self/mountinfo on the node where the command ran"))
+        }
+    }
+}
+
+fn working_directory(directory: &Path) -> Vec<u8> {
+    let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    absolute.into_os_string().into_encoded_bytes()
+}
+
+/// One line on what was imported, what is missing in it, and the next step.
+fn say(imported: &Imported, directory: &Path, flags: &Import, printer: &Printer) {
+    let recorder = &imported.header.recorder;
+    let name = directory.display();
+    let processes = match imported.processes {
+        1 => "1 process".to_owned(),
+        processes => format!("{processes} processes"),
+    };
+    let events = recorder.events;
+    match recorder.lost {
+        0 => {}
+        lost => printer.warn(&format!("the trace lacks {lost} calls: {}", recorder.notes.join("; "))),
+    }
+    printer.talk(&format!("imported {events} calls of {processes} in `{name}`; next: quell report {name}"));
+    if !flags.here && flags.mounts.is_none() {
+        printer.hint("`--here`, on the node where the command ran, adds its file systems and symbolic links");
+    }
+}
+
+fn explain(error: ImportError) -> Failure {
+    const ONE_RUN: &str = "import each run by itself";
+    let hint = match &error {
+        ImportError::Trace(_) => None,
+        ImportError::Read { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            thread_logs(path).map(|count| {
+                format!("`strace -ff` wrote {count} files: import them all as {}.*", path.display())
+            })
+        }
+        ImportError::Read { .. } => None,
+        ImportError::NotAFile { .. } => Some("write the log to a file: it is read twice".to_owned()),
+        ImportError::Empty { .. } | ImportError::NotALog { .. } => {
+            Some("`strace -f -ttt -T -y -o LOG CMD` writes a log".to_owned())
+        }
+        ImportError::Summary { .. } => {
+            Some("run strace without `-c`: `strace -f -ttt -T -y -o LOG CMD`".to_owned())
+        }
+        ImportError::LongLine { .. } => Some("`strace -s 4096` keeps lines short".to_owned()),
+        ImportError::NotOfSeveral { .. } => Some("import each log by itself".to_owned()),
+        ImportError::TwoRuns { .. } => Some(format!("{ONE_RUN}; files of an earlier run may be left beside")),
+        ImportError::SecondRun { .. } => Some(format!("cut the log before that line, and {ONE_RUN}")),
+    };
+    let failure = match error {
+        ImportError::Trace(error) => return traces::explain(error),
+        error => Failure::new(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// How many files `strace -ff -o PATH` left, where there is none of that name itself.
+fn thread_logs(path: &Path) -> Option<usize> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let stem = path.file_name()?.as_bytes();
+    let is_log = |name: &OsStr| {
+        let number = name.as_bytes().strip_prefix(stem).and_then(|rest| rest.strip_prefix(b"."));
+        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    };
+    let entries = std::fs::read_dir(directory).ok()?;
+    let count = entries.flatten().filter(|entry| is_log(&entry.file_name())).count();
+    (count > 0).then_some(count)
+}
