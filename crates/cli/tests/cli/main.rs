@@ -7,6 +7,7 @@
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! demo           `quell demo` for every user
+//! packaging      an installation and its module file
 //! config         settings files: what goes before what, and what is wrong in them
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
@@ -25,4 +26,5 @@ mod demo;
 mod killed;
 mod launchers;
 mod pack_and_run;
+mod packaging;
 mod transparent;

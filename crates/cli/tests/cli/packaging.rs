@@ -1,0 +1,70 @@
+//! What `make install` lays down works where it lies: binary, manual pages, completions, the module file.
+
+use std::path::Path;
+
+use crate::harness::{Need, QUELL, Test};
+
+/// Installs below `prefix`.
+fn install(test: &Test) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/install");
+    test.run(&[script.to_str().unwrap(), QUELL, &test.text("prefix")]).succeeds();
+}
+
+/// What a shell says that has `module`, as Environment Modules gives it.
+fn with_modules(test: &Test, script: &str) -> String {
+    let module = "module() { eval \"$(modulecmd bash \"$@\")\"; }";
+    let mut command = test.command(&["bash", "-c", &format!("set -e; {module}; {script}")]);
+    command.env("MODULEPATH", test.path("prefix/share/modulefiles"));
+    let outcome = test.finish(command);
+    assert!(outcome.status.success(), "{outcome}");
+    outcome.stdout
+}
+
+#[test]
+fn an_installation_has_all_its_parts() {
+    let test = Test::new();
+    install(&test);
+    let files = test.files();
+    for part in [
+        "bin/quell",
+        "share/man/man1/quell.1",
+        "share/man/man1/quell-config.1",
+        "share/man/man5/quell.toml.5",
+        "share/bash-completion/completions/quell",
+        "share/zsh/site-functions/_quell",
+        "share/fish/vendor_completions.d/quell.fish",
+        "share/doc/quell/quell.toml",
+        concat!("share/modulefiles/quell/", env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(files.iter().any(|file| file == &format!("prefix/{part}")), "{part} in {files:?}");
+    }
+    test.run(&[&test.text("prefix/bin/quell"), "config"]).succeeds();
+    let completions = test.text("prefix/share/bash-completion/completions/quell");
+    let complete = format!(
+        ". {completions}; COMP_WORDS=(quell con); COMP_CWORD=1; _quell quell con quell; echo ${{COMPREPLY[@]}}"
+    );
+    assert_eq!(test.run(&["bash", "-c", &complete]).succeeds(), "config\n");
+}
+
+#[test]
+fn privileged_the_module_file_gives_what_is_installed_and_takes_it_back() {
+    let Some(test) = Test::privileged(&[Need::Program("modulecmd"), Need::Program("bash")]) else { return };
+    install(&test);
+    let loaded = with_modules(
+        &test,
+        "module load quell; command -v quell; echo \"$MANPATH\"; echo \"$XDG_DATA_DIRS\"; \
+         module unload quell; ! command -v quell; echo \"$MANPATH\"; echo \"$XDG_DATA_DIRS\"",
+    );
+    assert_eq!(
+        loaded,
+        "[DIR]/prefix/bin/quell\n[DIR]/prefix/share/man:\n[DIR]/prefix/share:/usr/local/share:/usr/share\n\
+         \n/usr/local/share:/usr/share\n",
+        "the system's own places stay in both lists"
+    );
+    let among_others = with_modules(
+        &test,
+        "export MANPATH=/x/man: XDG_DATA_DIRS=/y; module load quell; echo \"$MANPATH $XDG_DATA_DIRS\"; \
+         module unload quell; echo \"$MANPATH $XDG_DATA_DIRS\"",
+    );
+    assert_eq!(among_others, "[DIR]/prefix/share/man:/x/man: [DIR]/prefix/share:/y\n/x/man: /y\n");
+}
