@@ -1,8 +1,10 @@
 //! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
 //! made from these definitions.
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use quell_analyse::comparison::Limit;
+use quell_report::csv::{DiffTable, ReportTable};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -151,6 +153,10 @@ pub enum Tool {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct Report {
+    /// Print one table as CSV instead: a header line, then every row.
+    #[arg(long, value_name = "TABLE", conflicts_with = "json", env = "QUELL_CSV")]
+    #[arg(value_parser = tables(&ReportTable::ALL, ReportTable::described))]
+    pub csv: Option<ReportTable>,
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required = true)]
     pub traces: Vec<PathBuf>,
@@ -162,9 +168,15 @@ pub struct Report {
     pub html: Option<PathBuf>,
 }
 
-/// Compare two recordings: which operations the network, quell and the node itself served, and the calls side by side.
+/// Compare two recordings: which operations the network, quell and the node itself served, the calls side by side, and
+/// which searches, repeats and paths went away or came.
 ///
-/// Exit status: 0 when nothing differs, 1 when something does, 2 for an error.
+/// A and B are a recording each, or several: a directory with recordings in it (`*.qtrace`), or names with commas between
+/// them. What several did is added up. Paths whose names change in every run by themselves, such as temporary ones and
+/// numbers of processes and jobs, are put together, with `[..]` for what changes.
+///
+/// Exit status: 0 when no count differs, 1 when one does, 2 for an error; times never count. With --fail-on-increase: 1
+/// only when a chosen total grew by more than it may, whatever else differs.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The recording before.
@@ -173,6 +185,18 @@ pub struct Diff {
     /// The recording after.
     #[arg(value_name = "B")]
     pub after: PathBuf,
+    /// Fail only when a total is larger in B than in A, by default metadata_operations: METRIC, METRIC=COUNT or
+    /// METRIC=PERCENT% for how much larger it may be. With commas, or several times, for several totals.
+    ///
+    /// METRIC is metadata_operations, missed, repeated, calls, errors, distinct_paths, bytes_read, bytes_written, or
+    /// network: the metadata operations that file systems shared with other nodes served.
+    #[arg(long, value_name = "METRIC", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    #[arg(default_missing_value = "metadata_operations", env = "QUELL_FAIL_ON_INCREASE")]
+    pub fail_on_increase: Vec<Limit>,
+    /// Print one table as CSV instead: a header line, then every row.
+    #[arg(long, value_name = "TABLE", conflicts_with = "json", env = "QUELL_CSV")]
+    #[arg(value_parser = tables(&DiffTable::ALL, DiffTable::described))]
+    pub csv: Option<DiffTable>,
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
@@ -272,6 +296,21 @@ pub struct Config {
     /// Show this command's settings only, as they would be with these flags.
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     pub words: Vec<String>,
+}
+
+/// The names of tables, each with what a row of it is.
+fn tables<T>(
+    all: &'static [T],
+    described: fn(T) -> (&'static str, &'static str),
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = all.iter().map(|table| described(*table));
+    let names = names.map(|(name, row)| PossibleValue::new(name).help(row));
+    PossibleValuesParser::new(names).map(move |name| {
+        *all.iter().find(|table| described(**table).0 == name).expect("clap lets none but these names pass")
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! hostile, so control characters in it are escaped before they can reach a terminal.
 #![forbid(unsafe_code)]
 
+pub mod csv;
 pub mod html;
 pub mod json;
 mod number;

@@ -2,6 +2,7 @@
 
 use super::{Comparison, Side};
 use std::fmt;
+use std::str::FromStr;
 
 /// A total that a run can be held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,55 @@ pub struct Limit {
     pub metric: Metric,
     /// By how much it may grow.
     pub tolerance: Tolerance,
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    /// `METRIC`, which may not grow at all, `METRIC=COUNT` or `METRIC=PERCENT%`.
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let (name, tolerance) = text.split_once('=').unwrap_or((text, "0"));
+        let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name);
+        let metric = metric.ok_or_else(|| LimitError::UnknownMetric { name: name.to_owned() })?;
+        let percent = |percent: &f64| percent.is_finite() && *percent >= 0.0;
+        let parsed = match tolerance.strip_suffix('%') {
+            Some(number) => number.parse().ok().filter(percent).map(Tolerance::Percent),
+            None => tolerance.parse().ok().map(Tolerance::Count),
+        };
+        let tolerance = parsed.ok_or_else(|| LimitError::BadTolerance { text: tolerance.to_owned() })?;
+        Ok(Self { metric, tolerance })
+    }
+}
+
+/// Why a text is no [`Limit`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LimitError {
+    /// There is no total of this name.
+    UnknownMetric {
+        /// What was given.
+        name: String,
+    },
+    /// What stands behind the name is neither a count nor a percentage.
+    BadTolerance {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl std::error::Error for LimitError {}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownMetric { name } => {
+                let names: Vec<&str> = Metric::ALL.into_iter().map(Metric::name).collect();
+                write!(f, "there is no total `{name}`; there are {}", names.join(", "))
+            }
+            Self::BadTolerance { text } => {
+                write!(f, "`{text}` is neither a count such as 20 nor a percentage such as 5%")
+            }
+        }
+    }
 }
 
 /// A total that grew by more than it may.

@@ -8,7 +8,7 @@ mod limits;
 mod paths;
 mod searches;
 
-pub use limits::{Increase, Limit, Metric, Tolerance, increases};
+pub use limits::{Increase, Limit, LimitError, Metric, Tolerance, increases};
 pub use paths::{PathPair, Paths, Share};
 pub use searches::EntryPair;
 

@@ -4,16 +4,73 @@ use super::{report, traces};
 use crate::failure::Failure;
 use crate::flags::Diff;
 use crate::printer::Printer;
-use std::slice;
+use quell_analyse::comparison::increases;
+use quell_analyse::{Comparison, Doubt, Summary};
+use quell_report::{csv, json, terminal};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
-    let before = traces::summarise(slice::from_ref(&flags.before))?;
-    let after = traces::summarise(slice::from_ref(&flags.after))?;
-    let comparison = quell_analyse::compare(&before, &after);
-    let text = match flags.json {
-        true => report::json(&quell_report::json::diff(&comparison, &[]))?,
-        false => quell_report::terminal::diff(&comparison, printer.style()),
+    let comparison = quell_analyse::compare(&summarise(&flags.before)?, &summarise(&flags.after)?);
+    let increases = increases(&comparison, &flags.fail_on_increase);
+    let text = match flags.csv {
+        Some(table) => csv::diff(table, &comparison),
+        None if flags.json => report::json(&json::diff(&comparison, &increases))?,
+        None => terminal::diff(&comparison, printer.style()),
     };
     printer.data(&text)?;
-    Ok(u8::from(comparison.differs()))
+    if flags.fail_on_increase.is_empty() {
+        return Ok(u8::from(comparison.differs()));
+    }
+    warn_of_gaps(&comparison, printer);
+    increases.iter().for_each(|increase| printer.warn(&increase.to_string()));
+    Ok(u8::from(!increases.is_empty()))
+}
+
+/// A recording that lacks events has grown less than its program: that must be heard where nobody reads the table.
+fn warn_of_gaps(comparison: &Comparison, printer: &Printer) {
+    let is_gap = |doubt: &&Doubt| matches!(doubt, Doubt::Empty | Doubt::Partial { .. } | Doubt::Lost { .. });
+    let gaps = comparison.b.doubts.iter().filter(is_gap).map(|doubt| format!("b: {doubt}"));
+    let unequal = comparison.doubt().map(|doubt| doubt.to_string());
+    gaps.chain(unequal).for_each(|line| printer.warn(&line));
+}
+
+fn summarise(side: &Path) -> Result<Summary, Failure> {
+    traces::summarise(&recordings(side)?)
+}
+
+/// The recordings of one side: what exists under this name goes before a list with commas.
+fn recordings(side: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let bytes = side.as_os_str().as_bytes();
+    if !bytes.contains(&b',') || side.symlink_metadata().is_ok() {
+        return within(side);
+    }
+    let mut recordings = Vec::new();
+    for part in bytes.split(|&byte| byte == b',') {
+        recordings.extend(within(Path::new(OsStr::from_bytes(part)))?);
+    }
+    Ok(recordings)
+}
+
+/// The recordings in a directory that is none itself; else what was given. Shape: at least one, sorted.
+fn within(given: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let is_recording = given.join("header.json").symlink_metadata().is_ok();
+    if is_recording || !given.is_dir() {
+        return Ok(vec![given.to_owned()]);
+    }
+    let failure = |error| Failure::new(error).context(format!("cannot list `{}`", given.display()));
+    let mut recordings = Vec::new();
+    for entry in given.read_dir().map_err(failure)? {
+        let path = entry.map_err(failure)?.path();
+        // Judged by the name alone: a directory on a shared file system may hold very many others.
+        if path.extension().is_some_and(|extension| extension == "qtrace") {
+            recordings.push(path);
+        }
+    }
+    recordings.sort();
+    match recordings.is_empty() {
+        true => Ok(vec![given.to_owned()]),
+        false => Ok(recordings),
+    }
 }

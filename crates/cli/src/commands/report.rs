@@ -8,6 +8,10 @@ use crate::printer::Printer;
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     let summary = traces::summarise(&flags.traces)?;
     let findings = quell_analyse::findings(&summary, &quell_analyse::Rules::default());
+    if let Some(table) = flags.csv {
+        printer.data(&quell_report::csv::report(table, &summary, &findings))?;
+        return Ok(0);
+    }
     let object = quell_report::json::report(&summary, &findings);
     if let Some(file) = &flags.html {
         if flags.json && html::is_stdout(file) {
