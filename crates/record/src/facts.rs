@@ -61,6 +61,11 @@ pub(crate) fn mount_namespace(process: Pid) -> Option<u64> {
 /// The mounts that a process sees.
 pub(crate) fn mounts(process: Pid, namespace: u64) -> Vec<Mount> {
     let table = std::fs::read(format!("/proc/{process}/mountinfo")).unwrap_or_default();
+    mounts_of(&table, namespace)
+}
+
+/// The mounts that a mountinfo lists.
+pub(crate) fn mounts_of(table: &[u8], namespace: u64) -> Vec<Mount> {
     table.split(|&byte| byte == b'\n').filter_map(|line| mount(line, namespace)).collect()
 }
 

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod filter;
 mod finish;
+pub mod node;
 mod pids;
 mod ptrace;
 mod recorder;
