@@ -36,6 +36,7 @@ pub fn barred(flag: &Arg) -> Option<&'static str> {
         "help" | "version" => Some("it asks for help"),
         "config" => Some("it names a settings file"),
         "force" => Some("what may be replaced is said each time"),
+        "here" => Some("it is true of one log"),
         _ if flag.is_positional() => Some("it is not a flag"),
         _ if shape(flag) == Shape::Single && takes_a_path(flag) => Some("it names a file of one run"),
         _ => None,
