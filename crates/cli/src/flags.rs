@@ -154,7 +154,7 @@ pub enum Tool {
 #[derive(Debug, Args)]
 pub struct Report {
     /// Print one table as CSV instead: a header line, then every row.
-    #[arg(long, value_name = "TABLE", conflicts_with = "json", env = "QUELL_CSV")]
+    #[arg(long, value_name = "TABLE", env = "QUELL_CSV")]
     #[arg(value_parser = tables(&ReportTable::ALL, ReportTable::described))]
     pub csv: Option<ReportTable>,
     /// Recordings; several are read as one trace.
@@ -194,7 +194,7 @@ pub struct Diff {
     #[arg(default_missing_value = "metadata_operations", env = "QUELL_FAIL_ON_INCREASE")]
     pub fail_on_increase: Vec<Limit>,
     /// Print one table as CSV instead: a header line, then every row.
-    #[arg(long, value_name = "TABLE", conflicts_with = "json", env = "QUELL_CSV")]
+    #[arg(long, value_name = "TABLE", env = "QUELL_CSV")]
     #[arg(value_parser = tables(&DiffTable::ALL, DiffTable::described))]
     pub csv: Option<DiffTable>,
     /// Print one JSON object instead.

@@ -228,7 +228,10 @@ fn colour_adds_nothing_to_the_words() {
 
 #[test]
 fn the_json_of_a_diff() {
-    let text = serde_json::to_string_pretty(&json::diff(&compare(&plain(), &packed()), &[])).unwrap();
+    let mut diff = json::diff(&compare(&plain(), &packed()), &[]);
+    diff.paths.changed.truncate(2);
+    diff.latency.truncate(2);
+    let text = serde_json::to_string_pretty(&diff).unwrap();
     insta::assert_snapshot!(text);
 }
 

@@ -9,7 +9,7 @@ mod paths;
 mod searches;
 
 pub use limits::{Increase, Limit, LimitError, Metric, Tolerance, increases};
-pub use paths::{PathPair, Paths, Share};
+pub use paths::{By, Common, PathPair, Paths, Share};
 pub use searches::EntryPair;
 
 use crate::{Doubt, Latency, Served, Summary, Totals};

@@ -80,6 +80,45 @@ impl Paths {
     }
 }
 
+/// Paths that have something in their name in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Common<'a> {
+    /// The directory, or the last component; escaped.
+    pub name: &'a str,
+    /// What became of them.
+    pub share: Share,
+}
+
+/// What paths have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The directory that they are in.
+    Directory,
+    /// Their last component.
+    Name,
+}
+
+impl Paths {
+    /// The changed paths, put together. Shape: those that two and more have in common, by the change of operations,
+    /// most first, then by name.
+    pub fn common(&self, by: By) -> Vec<Common<'_>> {
+        let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
+        for pair in &self.changed {
+            let (directory, name) = pair.path.rsplit_once('/').unwrap_or(("", &pair.path));
+            let key = match by {
+                By::Directory if directory.is_empty() => "/",
+                By::Directory => directory,
+                By::Name => name,
+            };
+            shares.entry(key).or_default().add(pair);
+        }
+        let common = shares.into_iter().filter(|(_, share)| share.paths > 1 && share.a != share.b);
+        let mut common: Vec<_> = common.map(|(name, share)| Common { name, share }).collect();
+        common.sort_by_key(|common| Reverse(common.share.a.abs_diff(common.share.b)));
+        common
+    }
+}
+
 impl Share {
     fn add(&mut self, pair: &PathPair) {
         self.paths += 1;

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
+    report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv.is_some())])?;
     let comparison = quell_analyse::compare(&summarise(&flags.before)?, &summarise(&flags.after)?);
     let increases = increases(&comparison, &flags.fail_on_increase);
     let text = match flags.csv {

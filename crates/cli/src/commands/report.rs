@@ -4,28 +4,40 @@ use super::{html, traces};
 use crate::failure::Failure;
 use crate::flags::Report;
 use crate::printer::Printer;
+use quell_report::csv;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
+    only_one_on_stdout(&[
+        ("--json", flags.json),
+        ("--csv", flags.csv.is_some()),
+        ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
+    ])?;
     let summary = traces::summarise(&flags.traces)?;
     let findings = quell_analyse::findings(&summary, &quell_analyse::Rules::default());
-    if let Some(table) = flags.csv {
-        printer.data(&quell_report::csv::report(table, &summary, &findings))?;
-        return Ok(0);
-    }
     let object = quell_report::json::report(&summary, &findings);
     if let Some(file) = &flags.html {
-        if flags.json && html::is_stdout(file) {
-            return Err(Failure::message("`--json` and `--html -` would both go to standard output"));
-        }
         html::write(&object, file, printer)?;
     }
-    let text = match (flags.json, &flags.html) {
-        (true, _) => json(&object)?,
-        (false, Some(_)) => return Ok(0),
-        (false, None) => quell_report::terminal::report(&summary, printer.style()),
+    let text = match (flags.csv, &flags.html) {
+        (Some(table), _) => csv::report(table, &summary, &findings),
+        (None, _) if flags.json => json(&object)?,
+        (None, Some(_)) => return Ok(0),
+        (None, None) => quell_report::terminal::report(&summary, printer.style()),
     };
     printer.data(&text)?;
     Ok(0)
+}
+
+/// Refuses what would mix two forms on standard output. Shape: each flag, and whether it was given.
+pub(crate) fn only_one_on_stdout(flags: &[(&str, bool)]) -> Result<(), Failure> {
+    let mut given = flags.iter().filter(|(_, given)| *given);
+    match (given.next(), given.next()) {
+        (Some((first, _)), Some((second, _))) => {
+            let message = format!("`{first}` and `{second}` would both go to standard output");
+            Err(Failure::message(message).hint("leave one out; a variable such as QUELL_JSON counts too"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// One object, indented, with a final newline.

@@ -2,7 +2,7 @@
 
 use super::ROWS;
 use super::parts::{CallsAndErrors, Doubt, Totals};
-use quell_analyse::comparison::{self, Change, EntryPair, PathPair};
+use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, PathCounts};
 use quell_trace::path::escape;
@@ -137,6 +137,10 @@ pub struct SearchCounts {
 pub struct Paths {
     /// How many paths became what.
     pub shares: Vec<PathShare>,
+    /// Directories of several paths that differ, at most 1000: by the change of metadata operations, most first.
+    pub directories: Vec<CommonPaths>,
+    /// Names of several paths that differ, in whatever directories, at most 1000: in the same order.
+    pub names: Vec<CommonPaths>,
     /// Those that differ, at most 1000: by the change of metadata operations, most first, then by path.
     pub changed: Vec<ChangedPath>,
     /// Paths whose names change from run to run, such as temporary ones, and that stand together with others.
@@ -150,6 +154,19 @@ pub struct Paths {
 pub struct PathShare {
     /// `gone`, `new`, `less`, `more`, `moved` (as often, of another kind of file system), `otherwise` or `same`.
     pub change: String,
+    /// How many; those that stand together count once.
+    pub paths: u64,
+    /// Metadata operations on them in the first run.
+    pub a: u64,
+    /// In the second run.
+    pub b: u64,
+}
+
+/// Paths that differ and have a directory or a name in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommonPaths {
+    /// The directory or the name.
+    pub name: String,
     /// How many; those that stand together count once.
     pub paths: u64,
     /// Metadata operations on them in the first run.
@@ -276,11 +293,23 @@ impl From<&comparison::Paths> for Paths {
         };
         Self {
             shares: paths.shares().into_iter().map(share).collect(),
+            directories: common(paths, By::Directory),
+            names: common(paths, By::Name),
             changed: paths.changed.iter().take(ROWS).map(ChangedPath::from).collect(),
             folded: paths.folded,
             folded_rows: paths.folded_rows,
         }
     }
+}
+
+fn common(paths: &comparison::Paths, by: By) -> Vec<CommonPaths> {
+    let row = |row: comparison::Common<'_>| CommonPaths {
+        name: row.name.to_owned(),
+        paths: row.share.paths,
+        a: row.share.a,
+        b: row.share.b,
+    };
+    paths.common(by).into_iter().take(ROWS).map(row).collect()
 }
 
 impl From<&PathPair> for ChangedPath {

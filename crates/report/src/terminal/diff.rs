@@ -6,7 +6,7 @@ use crate::Style;
 use crate::number::{counted, difference, duration, grouped, grouped_or_blank, ratio, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use quell_analyse::comparison::{CallPair, CallsAndErrors, Change};
+use quell_analyse::comparison::{By, CallPair, CallsAndErrors, Change};
 use quell_analyse::{Comparison, Latency, Side};
 use quell_trace::Call;
 use quell_trace::path::escape;
@@ -154,6 +154,14 @@ fn paths(page: &mut Page, comparison: &Comparison) {
         page.text.push('\n');
         page.entry("folded", &folded(paths.folded, paths.folded_rows), Role::Plain);
     }
+    common(
+        page,
+        comparison,
+        By::Directory,
+        "Directories by the change of operations on their names",
+        "directory",
+    );
+    common(page, comparison, By::Name, "Names by the change of operations, wherever they are", "name");
     let changed =
         paths.changed.iter().filter(|pair| pair.a.metadata_operations != pair.b.metadata_operations);
     let rows = changed.clone().take(ROWS);
@@ -162,6 +170,18 @@ fn paths(page: &mut Page, comparison: &Comparison) {
     let repeats = paths.repeats(usize::MAX);
     let rows = repeats.iter().take(ROWS).map(|pair| (pair.a.repeated, pair.b.repeated, &*pair.path));
     page.section(&shown("Paths by the change of repeated operations", repeats.len()), &pairs(rows));
+}
+
+/// What several paths have in common that changed.
+fn common(page: &mut Page, comparison: &Comparison, by: By, title: &str, what: &str) {
+    let rows = comparison.paths.common(by);
+    let mut table = Table::default().number("a").number("b").number("difference").number("paths").path(what);
+    for row in rows.iter().take(ROWS) {
+        let (a, b) = (row.share.a, row.share.b);
+        let cells = [grouped_or_blank(a), grouped_or_blank(b), difference(a, b), grouped(row.share.paths)];
+        table.painted_row([&cells[..], &[row.name.to_owned()]].concat(), change(a, b));
+    }
+    page.section(&shown(title, rows.len()), &table);
 }
 
 fn pairs<'a>(rows: impl Iterator<Item = (u64, u64, &'a str)>) -> Table {
