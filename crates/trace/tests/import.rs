@@ -363,6 +363,31 @@ fn a_thread_that_executes_goes_on_as_the_first() {
 }
 
 #[test]
+fn a_thread_that_executes_is_followed_from_file_to_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |thread: i32, text: &str| {
+        let path = folder.path().join(format!("log.{thread}"));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let first = log(
+        7,
+        "execve(\"/bin/a\", [\"a\"], 0x7ff /* 1 var */) = 0\n\
+         clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD, exit_signal=0} => {parent_tid=[8]}, 88) = 8\n\
+         pause( <unfinished ...>) = ?\n\
+         +++ superseded by execve in pid 8 +++\n\
+         <... execve resumed>)             = 0\n\
+         access(\"/c\", R_OK) = 0\n\
+         +++ exited with 0 +++\n",
+    );
+    let other = log(8, "execve(\"/bin/b\", [\"b\"], 0x7ff /* 1 var */ <pid changed to 7 ...>\n");
+    let imported = import(vec![other, first]);
+    let expected = "process 0, status 0\n  execve '/bin/a' -> /bin/a\nprocess 0, status 0\n  execve '/bin/b' -> /bin/b\n  access '/c' -> /c\n";
+    assert_eq!(story(&imported.recording()), expected);
+    assert_eq!(imported.recording().header.recorder.lost, 0);
+}
+
+#[test]
 fn what_is_no_log_is_refused_and_leaves_nothing() {
     for (text, expected) in [
         (&b""[..], "`LOG` is empty"),

@@ -170,9 +170,10 @@ impl Assembler {
                 self.hold(key, begun, remarks);
                 What::Begun
             }
-            Line::Renamed(call, to) => {
+            // The thread that it goes on as says so itself: by whom it is superseded.
+            Line::Renamed(call) => {
                 let begun = begun(call);
-                self.hold(to, begun, remarks);
+                self.hold(key, begun, remarks);
                 What::Begun
             }
             Line::Detached(call) => {

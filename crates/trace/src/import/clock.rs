@@ -96,6 +96,15 @@ impl Clock {
         self.ticked
     }
 
+    /// From the first line to the last, where the log tells.
+    pub(super) fn took(&self) -> Option<Nanos> {
+        match self.times {
+            Times::Exact => Some(self.ticked.max(self.latest)),
+            Times::WholeSeconds => Some(self.latest).filter(|latest| latest.0 > 0),
+            Times::None => None,
+        }
+    }
+
     /// When the log began, where it tells. Unit: since 1970.
     pub(super) fn began(&self) -> Option<Nanos> {
         match self.origin {

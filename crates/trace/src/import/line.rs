@@ -20,7 +20,7 @@ pub(super) enum Line<'a> {
     /// The call will be resumed; its text until here.
     Begun(&'a [u8]),
     /// The same, under another number.
-    Renamed(&'a [u8], i32),
+    Renamed(&'a [u8]),
     /// strace left the thread in this call.
     Detached(&'a [u8]),
     /// The rest of a call that began earlier.
@@ -70,11 +70,7 @@ fn call(text: &[u8]) -> Line<'_> {
     if let Some(begin) = trimmed.strip_suffix(DETACHED) {
         return Line::Detached(begin.trim_ascii_end());
     }
-    let changed = || {
-        let at = find_last(trimmed, CHANGED)?;
-        let number = trimmed[at + CHANGED.len()..].strip_suffix(b" ...>")?;
-        Some(Line::Renamed(trimmed[..at].trim_ascii_end(), value::number(number)?.try_into().ok()?))
-    };
+    let changed = || Some(Line::Renamed(trimmed[..find_last(trimmed, CHANGED)?].trim_ascii_end()));
     trimmed.ends_with(b" ...>").then(changed).flatten().unwrap_or(Line::Call(text))
 }
 
@@ -136,7 +132,7 @@ mod tests {
             ("wait4(-1,  <unfinished ...>", Line::Begun(b"wait4(-1,")),
             (
                 "execve(\"/b\", [\"b\"], 0x7 <pid changed to 7 ...>",
-                Line::Renamed(b"execve(\"/b\", [\"b\"], 0x7", 7),
+                Line::Renamed(b"execve(\"/b\", [\"b\"], 0x7"),
             ),
             (
                 "restart_syscall(<... resuming interrupted read ...> <detached ...>",

@@ -486,7 +486,7 @@ impl Replay<'_> {
             leaves_out: survey.leaves_out(),
             has_mounts: self.begin.has_mounts,
         };
-        let took = (times != Times::None).then(|| self.assembler.clock.now());
+        let took = self.assembler.clock.took();
         let (lost, notes) = (self.remarks.lost(), self.remarks.sentences(&facts));
         Ok(Replayed { processes: self.processes, exit: self.exit, took, lost, notes })
     }
