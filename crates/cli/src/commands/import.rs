@@ -128,19 +128,19 @@ fn working_directory(directory: &Path) -> Vec<u8> {
 fn say(imported: &Imported, directory: &Path, flags: &Import, printer: &Printer) {
     let recorder = &imported.header.recorder;
     let name = directory.display();
-    let processes = match imported.processes {
-        1 => "1 process".to_owned(),
-        processes => format!("{processes} processes"),
-    };
-    let events = recorder.events;
-    match recorder.lost {
-        0 => {}
-        lost => printer.warn(&format!("the trace lacks {lost} calls: {}", recorder.notes.join("; "))),
+    if let Some(first) = recorder.notes.first().filter(|_| recorder.lost > 0) {
+        printer.warn(&format!("the trace lacks {}: {first}", count(recorder.lost, "call", "calls")));
     }
-    printer.talk(&format!("imported {events} calls of {processes} in `{name}`; next: quell report {name}"));
+    let (calls, processes) =
+        (count(recorder.events, "call", "calls"), count(imported.processes, "process", "processes"));
+    printer.talk(&format!("imported {calls} of {processes} in `{name}`; next: quell report {name}"));
     if !flags.here && flags.mounts.is_none() {
-        printer.hint("`--here`, on the node where the command ran, adds its file systems and symbolic links");
+        printer.talk("`--here`, on the node where the command ran, adds its file systems and symbolic links");
     }
+}
+
+fn count(number: u64, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 fn explain(error: ImportError) -> Failure {
