@@ -7,6 +7,7 @@ use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
 use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches, scale::Span};
+use crate::folding::Fingerprints;
 use quell_trace::{Call, Exit, ServedBy};
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,6 +52,8 @@ pub struct Summary {
     pub phases: Phases,
     /// The data side: requests, file by file.
     pub data: Data,
+    /// What tells which recordings did the same.
+    pub(crate) fingerprints: Fingerprints,
     /// Rings for asynchronous input and output that were set up: their operations are not seen.
     pub rings: u64,
     pub(crate) span: Option<Span>,
@@ -87,6 +90,7 @@ impl Summary {
         self.searches.merge(other.searches);
         self.phases.merge(other.phases);
         self.data.merge(other.data);
+        self.fingerprints.merge(other.fingerprints);
         self.rings += other.rings;
         self.span = match other.span {
             Some(span) => Some(span.union(self.span)),

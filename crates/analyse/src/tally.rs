@@ -6,6 +6,7 @@
 use crate::command::CommandTable;
 use crate::counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Totals, add_bytes};
 use crate::data::DataTally;
+use crate::folding::FingerprintTally;
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::summary::{FileSystem, Summary};
@@ -31,8 +32,9 @@ pub struct Tally<'a> {
     /// Shape: one entry a command line.
     by_command: Vec<CommandCounts>,
     searches: SearchTally,
-    phases: PhaseTally,
-    data: DataTally,
+    phases: PhaseTally<'a>,
+    data: DataTally<'a>,
+    fingerprint: FingerprintTally<'a>,
     rest: Summary,
 }
 
@@ -83,7 +85,8 @@ impl<'a> Tally<'a> {
             commands,
             searches: SearchTally::new(paths, context),
             phases: PhaseTally::new(paths, context),
-            data: DataTally::new(header.rank, paths, context),
+            data: DataTally::new(header, paths, context),
+            fingerprint: FingerprintTally::new(name, header, paths, context),
             rest: Summary::default(),
         }
     }
@@ -128,6 +131,7 @@ impl<'a> Tally<'a> {
         summary.searches = self.searches.finish();
         summary.phases = self.phases.finish();
         summary.data = self.data.finish();
+        summary.fingerprints = self.fingerprint.finish();
         summary.recordings = vec![self.facts];
         summary
     }
@@ -194,6 +198,7 @@ impl<'a> Tally<'a> {
             *self.rest.failures.entry((event.call, errno)).or_default() += 1;
         }
         self.totals.count(part);
+        self.fingerprint.add(event, part);
         self.rest.activity.add(event.call.class(), part, event.start);
     }
 

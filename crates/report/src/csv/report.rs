@@ -2,7 +2,7 @@
 
 use super::{Column, optional, served_by, table};
 use crate::text::{clean, command};
-use quell_analyse::data::{FileData, SIZES};
+use quell_analyse::data::{FileData, Sizes};
 use quell_analyse::facts::RecordingFacts;
 use quell_analyse::phases::PhaseCounts;
 use quell_analyse::ranking::{RankedCommand, RankedDirectory, RankedName, RankedPath};
@@ -303,18 +303,13 @@ fn files(summary: &Summary) -> String {
 struct Sized<'a> {
     path: &'a [u8],
     direction: &'static str,
-    /// Index of [`quell_analyse::data::Transfers::sizes`].
+    /// Entry of [`quell_analyse::data::Sizes`].
     power: usize,
     calls: u64,
 }
 
 fn request_sizes(summary: &Summary) -> String {
-    let directions =
-        |(path, file): (_, &FileData)| [(path, "read", file.reads.sizes), (path, "write", file.writes.sizes)];
-    let sizes = |(path, direction, sizes): (_, &'static str, [u64; SIZES])| {
-        sizes.into_iter().enumerate().map(move |(power, calls)| Sized { path, direction, power, calls })
-    };
-    let rows = files_by_bytes(summary).into_iter().flat_map(directions).flat_map(sizes);
+    let rows = files_by_bytes(summary).into_iter().flat_map(sized);
     let columns: &[Column<Sized<'_>>] = &[
         ("path", |row| escape(row.path)),
         ("direction", |row| row.direction.into()),
@@ -322,7 +317,14 @@ fn request_sizes(summary: &Summary) -> String {
         ("largest", |row| ((1u64 << row.power) - 1).to_string()),
         ("calls", |row| row.calls.to_string()),
     ];
-    table(columns, rows.filter(|row| row.calls > 0))
+    table(columns, rows)
+}
+
+fn sized<'a>((path, file): (&'a [u8], &'a FileData)) -> impl Iterator<Item = Sized<'a>> {
+    let of = move |direction, sizes: &'a Sizes| {
+        sizes.iter().map(move |(power, calls)| Sized { path, direction, power, calls })
+    };
+    of("read", &file.reads.sizes).chain(of("write", &file.writes.sizes))
 }
 
 fn causes(findings: &[Finding]) -> String {

@@ -12,6 +12,9 @@ use std::cmp::Reverse;
 pub struct Data {
     /// The files with most bytes moved, at most 1000.
     pub files: Vec<FileData>,
+    /// Who moves the data, when several ranks recorded: files whose paths differ in numbers only are one family. By
+    /// bytes, most first, at most 1000 of each direction.
+    pub patterns: Vec<Family>,
     /// Writes to standard output and standard error.
     pub streams: Streams,
 }
@@ -27,43 +30,75 @@ pub struct FileData {
     pub open_seconds: f64,
     /// Opens that created it.
     pub creates: u64,
-    /// Mappings. What was read through them is not known: `reads` is then a lower bound.
+    /// Closes.
+    pub closes: u64,
+    /// Time in them, the recorder's work inside. Unit: seconds.
+    pub close_seconds: f64,
+    /// Mappings.
     pub mappings: u64,
+    /// It was mapped: what was read or written through a mapping is not known, and the bytes are lower bounds.
+    pub bytes_unknown: bool,
     /// Reads by calls.
     pub reads: Transfers,
     /// Writes by calls.
     pub writes: Transfers,
-    /// The largest offset that a request reached. Unit: bytes.
+    /// The largest offset that a request reached, of those whose place is known. Unit: bytes.
     pub reach: u64,
     /// Over how many servers it is striped; null where the file system does not tell.
     pub stripe_count: Option<u32>,
     /// Unit: bytes.
     pub stripe_size: Option<u64>,
-    /// Ranks that read it, and ranks that wrote it; without a launcher, recordings.
+    /// Ranks that read it or mapped it; without a launcher 1.
     pub reading_ranks: u64,
-    /// Ranks that wrote it.
+    /// Ranks that wrote it; without a launcher 1.
     pub writing_ranks: u64,
 }
 
 /// Requests of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transfers {
-    /// Calls that moved data.
+    /// Calls that succeeded, those included that moved nothing, as at the end of a file.
     pub calls: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// Calls that began where the one before on the same descriptor ended.
+    /// Calls that moved data and began where the one before on the same open file ended.
     pub sequential: u64,
     /// Calls of whole stripes from the begin of one.
     pub stripe_sized: u64,
+    /// Bytes of a call that moved data, on average.
+    pub average_bytes: u64,
     /// Calls that left a gap behind the one before.
     pub gaps: u64,
     /// Bytes left out in these gaps.
     pub gap_bytes: u64,
+    /// Bytes of a gap, on average.
+    pub average_gap_bytes: u64,
     /// Time in the calls, the recorder's work inside. Unit: seconds.
     pub seconds: f64,
+    /// Bytes by that time. Unit: bytes a second; null when there was none.
+    pub bytes_per_second: Option<f64>,
     /// Calls by size: entry N counts calls of 2^(N-1) to 2^N - 1 bytes, entry 0 those of none. Without zeros at the end.
     pub sizes: Vec<u64>,
+}
+
+/// Files whose paths differ in numbers only, with who moves their data in one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Family {
+    /// The path, with `#` for a number that differs.
+    pub name: String,
+    /// `read` or `write`.
+    pub direction: String,
+    /// `spokesperson` (one rank for all), `file-per-process`, `shared-file` (most ranks) or `aggregated` (some ranks for
+    /// all).
+    pub pattern: String,
+    /// Files with data in this direction.
+    pub files: u64,
+    /// Ranks that moved it.
+    pub ranks: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// Writes to standard output and standard error.
@@ -77,12 +112,28 @@ pub struct Streams {
 
 impl From<&data::Data> for Data {
     fn from(data: &data::Data) -> Self {
-        let mut files: Vec<_> = data.files.iter().collect();
-        let moved = |file: &data::FileData| file.reads.bytes.0.saturating_add(file.writes.bytes.0);
-        files.sort_by(|(a, x), (b, y)| (Reverse(moved(x)), a).cmp(&(Reverse(moved(y)), b)));
+        let directions = [data::Direction::Read, data::Direction::Write];
+        let families = directions.into_iter().flat_map(|way| data.patterns(way).into_iter().take(ROWS));
+        let mut patterns: Vec<Family> = families.map(Family::from).collect();
+        patterns.sort_by_key(|family| Reverse(family.bytes));
         Self {
-            files: files.into_iter().take(ROWS).map(|(path, file)| row(path, file)).collect(),
+            files: data.top_files(ROWS).into_iter().map(|(path, file)| row(path, file)).collect(),
+            patterns,
             streams: Streams { calls: data.streams.calls, bytes: data.streams.bytes.0 },
+        }
+    }
+}
+
+impl From<data::Family> for Family {
+    fn from(family: data::Family) -> Self {
+        Self {
+            name: escape(&family.name),
+            direction: family.direction.name().into(),
+            pattern: family.pattern.name().into(),
+            files: family.files,
+            ranks: family.ranks,
+            calls: family.calls,
+            bytes: family.bytes.0,
         }
     }
 }
@@ -93,7 +144,10 @@ fn row(path: &[u8], file: &data::FileData) -> FileData {
         opens: file.opens,
         open_seconds: file.open_time.as_seconds(),
         creates: file.creates,
+        closes: file.closes,
+        close_seconds: file.close_time.as_seconds(),
         mappings: file.mappings,
+        bytes_unknown: file.mappings > 0,
         reads: (&file.reads).into(),
         writes: (&file.writes).into(),
         reach: file.reach.0,
@@ -106,16 +160,19 @@ fn row(path: &[u8], file: &data::FileData) -> FileData {
 
 impl From<&data::Transfers> for Transfers {
     fn from(transfers: &data::Transfers) -> Self {
-        let used = transfers.sizes.iter().rposition(|&calls| calls > 0).map_or(0, |last| last + 1);
+        let used = transfers.sizes.iter().last().map_or(0, |(last, _)| last + 1);
         Self {
             calls: transfers.calls,
             bytes: transfers.bytes.0,
             sequential: transfers.sequential,
             stripe_sized: transfers.stripe_sized,
+            average_bytes: transfers.average().0,
             gaps: transfers.gaps,
             gap_bytes: transfers.gap_bytes.0,
+            average_gap_bytes: transfers.average_gap().0,
             seconds: transfers.time.as_seconds(),
-            sizes: transfers.sizes[..used].to_vec(),
+            bytes_per_second: transfers.bytes_per_second(),
+            sizes: (0..used).map(|entry| transfers.sizes.get(entry)).collect(),
         }
     }
 }

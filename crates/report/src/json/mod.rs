@@ -5,6 +5,7 @@ mod activity;
 mod data;
 mod diff;
 mod findings;
+mod folds;
 mod headline;
 mod parts;
 mod report;

@@ -4,6 +4,7 @@ use super::ROWS;
 use super::activity::{Activity, OpenFiles, Phase, phases};
 use super::data::Data;
 use super::findings::Finding;
+use super::folds;
 use super::headline::Headline;
 use super::parts::{Doubt, Totals};
 use super::searches::Searches;
@@ -61,6 +62,8 @@ pub struct Report {
     pub open_files: OpenFiles,
     /// The command lines with most metadata operations, at most 1000.
     pub commands: Vec<Command>,
+    /// Recordings that did the same, together. Sorted by recordings, most first.
+    pub folds: Vec<folds::Row>,
     /// Sorted by rank, then name.
     pub recordings: Vec<Recording>,
     /// Reasons to read the numbers with care.
@@ -266,6 +269,7 @@ pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> Report 
         data: (&summary.data).into(),
         open_files: (&summary.data).into(),
         commands: commands(summary),
+        folds: folds::folds(summary),
         recordings: summary.recordings.iter().map(Recording::from).collect(),
         doubts: summary.doubts().iter().map(Doubt::from).collect(),
         findings: findings.iter().map(Finding::from).collect(),
