@@ -25,6 +25,9 @@ _quell() {
             quell,diff)
                 cmd="quell__subcmd__diff"
                 ;;
+            quell,import)
+                cmd="quell__subcmd__import"
+                ;;
             quell,pack)
                 cmd="quell__subcmd__pack"
                 ;;
@@ -44,7 +47,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record report diff pack run demo config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report diff pack run demo config"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -126,12 +129,62 @@ _quell() {
             return 0
             ;;
         quell__subcmd__diff)
-            opts="-q -h --json --color --colour --quiet --config --help"
+            opts="-q -h --fail-on-increase --csv --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --fail-on-increase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --csv)
+                    COMPREPLY=($(compgen -W "totals syscalls searches paths" -- "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__import)
+            opts="-o -f -q -h --output --force --directory --mounts --here --color --colour --quiet --config --help strace"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mounts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -228,12 +281,16 @@ _quell() {
             return 0
             ;;
         quell__subcmd__report)
-            opts="-q -h --json --html --color --colour --quiet --config --help"
+            opts="-q -h --csv --json --html --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --csv)
+                    COMPREPLY=($(compgen -W "totals syscalls failures file-systems paths directories names commands searches wanted files request-sizes findings phases activity open-files recordings" -- "${cur}"))
+                    return 0
+                    ;;
                 --html)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -32,6 +32,7 @@ complete -c quell -n "__fish_quell_needs_command" -s q -l quiet -d 'Say nothing 
 complete -c quell -n "__fish_quell_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_needs_command" -s V -l version -d 'Print version'
 complete -c quell -n "__fish_quell_needs_command" -f -a "record" -d 'Run a command and record its file-system calls'
+complete -c quell -n "__fish_quell_needs_command" -f -a "import" -d 'Make a trace of what another tool logged'
 complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a recording holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
@@ -48,6 +49,34 @@ complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Re
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand import" -s o -l output -d 'Where the trace goes [default: named after the log, such as app.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l directory -d 'Where the command was started, for relative paths, if the log does not tell' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l mounts -d 'What was mounted where the command ran: a copy of its /proc/self/mountinfo' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand import" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand import" -l here -d 'The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it'
+complete -c quell -n "__fish_quell_using_subcommand import" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand report" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'one row, the whole run'
+syscalls\t'a system call: calls, errors, times'
+failures\t'a call and an error other than absence'
+file-systems\t'a mount point'
+paths\t'a path that metadata operations were about'
+directories\t'a directory, with the names in it'
+names\t'a name that was missed, wherever it was looked for'
+commands\t'a command line'
+searches\t'an entry of a search list'
+wanted\t'a name that was searched for'
+files\t'a file that was opened, read or written'
+request-sizes\t'a file\'s requests of one direction and size'
+findings\t'a cause of operations, with its remedy'
+phases\t'a phase of the run'
+activity\t'an interval, a class and an outcome of operations'
+open-files\t'an interval, and the most files open in it'
+recordings\t'a recording'"
 complete -c quell -n "__fish_quell_using_subcommand report" -l html -d 'Write a page for a browser to this file instead, with charts and everything in it; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
@@ -56,6 +85,11 @@ complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read t
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand diff" -l fail-on-increase -d 'Fail only when a total is larger in B than in A, by default metadata_operations: METRIC, METRIC=COUNT or METRIC=PERCENT% for how much larger it may be. With commas, or several times, for several totals' -r
+complete -c quell -n "__fish_quell_using_subcommand diff" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'a total, or who served metadata operations'
+syscalls\t'a system call: calls, errors, times'
+searches\t'an entry of a search list that was asked differently'
+paths\t'a path that was asked differently'"
 complete -c quell -n "__fish_quell_using_subcommand diff" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
