@@ -1,16 +1,13 @@
-//! Parquet files as named columns of plain vectors.
+//! Parquet files as named columns of plain vectors: the writing side.
 //!
 //! Every table of the trace goes through here, so that names, types and nullability are said once, beside the rows
 //! they come from.
 
 use super::TraceError;
-use super::guard::guarded;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
@@ -180,127 +177,6 @@ fn present<T: Clone>(values: &[Option<T>]) -> Vec<T> {
 
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
-}
-
-/// Reads a Parquet file, a group of rows at a time.
-pub(crate) struct TableReader {
-    path: PathBuf,
-    reader: SerializedFileReader<File>,
-}
-
-/// One group of rows, its columns found by name.
-pub(crate) struct Group<'a> {
-    path: &'a Path,
-    group: Box<dyn RowGroupReader + 'a>,
-}
-
-impl TableReader {
-    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(TraceError::io("open", path))?;
-        let reader = guarded(path, || SerializedFileReader::new(file))?;
-        Ok(Self { path: path.to_owned(), reader })
-    }
-
-    /// Shape: in file order.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<Group<'_>, TraceError>> {
-        (0..self.reader.num_row_groups()).map(|index| {
-            let group = guarded(&self.path, || self.reader.get_row_group(index))?;
-            Ok(Group { path: &self.path, group })
-        })
-    }
-
-    /// All rows at once; for the small tables.
-    pub(crate) fn for_each_group(
-        &self,
-        mut each: impl FnMut(Group<'_>) -> Result<(), TraceError>,
-    ) -> Result<(), TraceError> {
-        self.groups().try_for_each(|group| each(group?))
-    }
-}
-
-macro_rules! read {
-    ($(#[$doc:meta])* $name:ident, $optional:ident, $variant:ident, $type:ty) => {
-        $(#[$doc])*
-        pub(crate) fn $name(&self, name: &str) -> Result<Vec<$type>, TraceError> {
-            let values = self.$optional(name)?;
-            let whole: Option<Vec<_>> = values.into_iter().collect();
-            whole.ok_or_else(|| TraceError::damaged(self.path, format!("column `{name}` has gaps")))
-        }
-
-        /// The same with rows that may have no value.
-        pub(crate) fn $optional(&self, name: &str) -> Result<Vec<Option<$type>>, TraceError> {
-            let (reader, rows) = self.column(name)?;
-            let ColumnReader::$variant(mut reader) = reader else {
-                return Err(TraceError::damaged(self.path, format!("column `{name}` has another type")));
-            };
-            // A row costs at least a level or a value in the file, but a damaged count must not allocate.
-            let (mut values, mut levels) = (Vec::new(), Vec::new());
-            let mut read = 0;
-            while read < rows {
-                let most = (rows - read).min(BATCH);
-                let (records, _, _) =
-                    guarded(self.path, || reader.read_records(most, Some(&mut levels), None, &mut values))?;
-                if records == 0 {
-                    return Err(TraceError::damaged(self.path, format!("column `{name}` ends early")));
-                }
-                read += records;
-            }
-            let spread = spread(values, &levels, rows);
-            // A forged schema may say that a row has several values, and rows are found by their number.
-            match spread.len() == rows {
-                true => Ok(spread),
-                false => Err(TraceError::damaged(self.path, format!("column `{name}` has another length"))),
-            }
-        }
-    };
-}
-
-/// Rows read at once.
-const BATCH: usize = 1 << 16;
-
-impl Group<'_> {
-    read!(
-        /// A column of 64-bit numbers.
-        long, optional_long, Int64ColumnReader, i64
-    );
-    read!(
-        /// A column of 32-bit numbers.
-        word, optional_word, Int32ColumnReader, i32
-    );
-    read!(
-        /// A column of text.
-        text, optional_text, ByteArrayColumnReader, ByteArray
-    );
-
-    pub(crate) fn strings(&self, name: &str) -> Result<Vec<String>, TraceError> {
-        Ok(self.text(name)?.iter().map(string).collect())
-    }
-
-    pub(crate) fn optional_strings(&self, name: &str) -> Result<Vec<Option<String>>, TraceError> {
-        Ok(self.optional_text(name)?.iter().map(|value| value.as_ref().map(string)).collect())
-    }
-
-    fn column(&self, name: &str) -> Result<(ColumnReader, usize), TraceError> {
-        let metadata = self.group.metadata();
-        let index = metadata.columns().iter().position(|column| column.column_path().string() == name);
-        let index =
-            index.ok_or_else(|| TraceError::damaged(self.path, format!("column `{name}` is missing")))?;
-        let reader = guarded(self.path, || self.group.get_column_reader(index))?;
-        Ok((reader, metadata.num_rows().max(0) as usize))
-    }
-}
-
-fn string(bytes: &ByteArray) -> String {
-    String::from_utf8_lossy(bytes.data()).into_owned()
-}
-
-/// Values at their rows. A required column has no levels: then each row has one.
-fn spread<T>(values: Vec<T>, levels: &[i16], rows: usize) -> Vec<Option<T>> {
-    let mut values = values.into_iter();
-    if levels.is_empty() {
-        return values.by_ref().map(Some).take(rows).collect();
-    }
-    levels.iter().map(|&level| (level > 0).then(|| values.next()).flatten()).collect()
 }
 
 /// An error of the Parquet writer is one of the file below it, most often a full disk.

@@ -1,9 +1,10 @@
 //! The event table: `events.parquet`, one row a call, in the order in which calls ended.
 
 use super::TraceError;
-use super::columns::{Column, Group, TableReader, TableWriter, Values, column};
+use super::columns::{Column, TableWriter, Values, column};
+use super::reader::{ColumnRows, Group, TableReader};
 use crate::{Bytes, Call, Errno, Event, Fd, MountId, Nanos, Outcome, PathId, ProcessId, ThreadId};
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -89,53 +90,143 @@ fn given(fd: Fd) -> Option<i32> {
 /// Calls `each` for every event of the file, in file order.
 pub(crate) fn for_each(path: &Path, mut each: impl FnMut(&Event)) -> Result<(), TraceError> {
     let calls: HashMap<&[u8], Call> = Call::ALL.iter().map(|call| (call.name().as_bytes(), *call)).collect();
-    TableReader::open(path)?.for_each_group(|group| read_group(path, &group, &calls, &mut each))
+    TableReader::open(path)?.for_each_group(|group| {
+        let mut events = EventRows::open(&group)?;
+        let mut left = group.rows();
+        while left > 0 {
+            let rows = left.min(AT_ONCE);
+            events.next(path, &calls, rows, &mut each)?;
+            left -= rows;
+        }
+        Ok(())
+    })
 }
 
-fn read_group(
-    path: &Path,
-    group: &Group<'_>,
-    calls: &HashMap<&[u8], Call>,
-    each: &mut impl FnMut(&Event),
-) -> Result<(), TraceError> {
-    let names = group.text("call")?;
-    let (start, duration) = (group.long("start")?, group.long("duration")?);
-    let (process, thread) = (group.word("process")?, group.word("thread")?);
-    let (result, errno) = (group.optional_long("result")?, group.optional_word("errno")?);
-    let (fd, fd2) = (group.optional_word("fd")?, group.optional_word("fd2")?);
-    let (given, given2) = (group.optional_word("path")?, group.optional_word("path2")?);
-    let (flags, size, offset) = (group.long("flags")?, group.long("size")?, group.optional_long("offset")?);
-    let (target, target2) = (group.optional_word("target")?, group.optional_word("target2")?);
-    let file_system = group.optional_word("file_system")?;
-    let id = |id: Option<i32>| id.map(|id| PathId(id as u32));
-    for (row, name) in names.iter().enumerate() {
-        let call = calls.get(name.data()).copied();
-        let call = call.ok_or_else(|| {
-            TraceError::damaged(path, format!("unknown call `{}`", name.as_utf8().unwrap_or("?")))
-        })?;
-        let outcome = match (result[row], errno[row]) {
-            (Some(value), _) => Outcome::Success(value),
-            (None, Some(errno)) => Outcome::Failure(Errno(errno as u16)),
-            (None, None) => Outcome::Unfinished,
-        };
-        each(&Event {
-            start: Nanos(start[row] as u64),
-            duration: Nanos(duration[row] as u64),
-            process: ProcessId(process[row] as u32),
-            thread: ThreadId(thread[row] as u32),
-            call,
-            outcome,
-            fd: fd[row].map_or(Fd::NONE, Fd),
-            fd2: fd2[row].map_or(Fd::NONE, Fd),
-            path: id(given[row]),
-            path2: id(given2[row]),
-            flags: flags[row] as u64,
-            size: Bytes(size[row] as u64),
-            offset: offset[row],
-            target: id(target[row]),
-            target2: id(target2[row]),
-            file_system: file_system[row].map(|mount| MountId(mount as u16)),
-        });
+/// Rows that are decoded together: so many fit into a processor's second cache. Not part of the format.
+const AT_ONCE: usize = 1 << 12;
+
+/// The columns of a group, which are read in step.
+struct EventRows<'a> {
+    start: ColumnRows<'a, Int64Type>,
+    duration: ColumnRows<'a, Int64Type>,
+    process: ColumnRows<'a, Int32Type>,
+    thread: ColumnRows<'a, Int32Type>,
+    call: ColumnRows<'a, ByteArrayType>,
+    result: ColumnRows<'a, Int64Type>,
+    errno: ColumnRows<'a, Int32Type>,
+    fd: ColumnRows<'a, Int32Type>,
+    fd2: ColumnRows<'a, Int32Type>,
+    path: ColumnRows<'a, Int32Type>,
+    path2: ColumnRows<'a, Int32Type>,
+    flags: ColumnRows<'a, Int64Type>,
+    size: ColumnRows<'a, Int64Type>,
+    offset: ColumnRows<'a, Int64Type>,
+    target: ColumnRows<'a, Int32Type>,
+    target2: ColumnRows<'a, Int32Type>,
+    file_system: ColumnRows<'a, Int32Type>,
+    known: Known,
+}
+
+impl<'a> EventRows<'a> {
+    fn open(group: &'a Group<'_>) -> Result<Self, TraceError> {
+        Ok(Self {
+            start: group.column("start")?,
+            duration: group.column("duration")?,
+            process: group.column("process")?,
+            thread: group.column("thread")?,
+            call: group.column("call")?,
+            result: group.column("result")?,
+            errno: group.column("errno")?,
+            fd: group.column("fd")?,
+            fd2: group.column("fd2")?,
+            path: group.column("path")?,
+            path2: group.column("path2")?,
+            flags: group.column("flags")?,
+            size: group.column("size")?,
+            offset: group.column("offset")?,
+            target: group.column("target")?,
+            target2: group.column("target2")?,
+            file_system: group.column("file_system")?,
+            known: Known::default(),
+        })
     }
-    Ok(())
+
+    fn next(
+        &mut self,
+        file: &Path,
+        calls: &HashMap<&[u8], Call>,
+        rows: usize,
+        each: &mut impl FnMut(&Event),
+    ) -> Result<(), TraceError> {
+        let names = self.call.next(rows)?;
+        let (start, duration) = (self.start.next(rows)?, self.duration.next(rows)?);
+        let (process, thread) = (self.process.next(rows)?, self.thread.next(rows)?);
+        let (result, errno) = (self.result.next_optional(rows)?, self.errno.next_optional(rows)?);
+        let (fd, fd2) = (self.fd.next_optional(rows)?, self.fd2.next_optional(rows)?);
+        let (given, given2) = (self.path.next_optional(rows)?, self.path2.next_optional(rows)?);
+        let (flags, size) = (self.flags.next(rows)?, self.size.next(rows)?);
+        let offset = self.offset.next_optional(rows)?;
+        let (target, target2) = (self.target.next_optional(rows)?, self.target2.next_optional(rows)?);
+        let file_system = self.file_system.next_optional(rows)?;
+        let id = |id: Option<i32>| id.map(|id| PathId(id as u32));
+        self.known.forget();
+        for (row, name) in names.iter().enumerate() {
+            let call = self.known.call(name, calls).ok_or_else(|| {
+                TraceError::damaged(file, format!("unknown call `{}`", name.as_utf8().unwrap_or("?")))
+            })?;
+            let outcome = match (result[row], errno[row]) {
+                (Some(value), _) => Outcome::Success(value),
+                (None, Some(errno)) => Outcome::Failure(Errno(errno as u16)),
+                (None, None) => Outcome::Unfinished,
+            };
+            each(&Event {
+                start: Nanos(start[row] as u64),
+                duration: Nanos(duration[row] as u64),
+                process: ProcessId(process[row] as u32),
+                thread: ThreadId(thread[row] as u32),
+                call,
+                outcome,
+                fd: fd[row].map_or(Fd::NONE, Fd),
+                fd2: fd2[row].map_or(Fd::NONE, Fd),
+                path: id(given[row]),
+                path2: id(given2[row]),
+                flags: flags[row] as u64,
+                size: Bytes(size[row] as u64),
+                offset: offset[row],
+                target: id(target[row]),
+                target2: id(target2[row]),
+                file_system: file_system[row].map(|mount| MountId(mount as u16)),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Calls by the place of their names in memory: the names of a column lie in its dictionary, each once.
+#[derive(Debug, Default)]
+struct Known(Vec<Option<(usize, usize, Call)>>);
+
+impl Known {
+    /// More than there are calls, a power of two.
+    const PLACES: usize = 512;
+
+    /// What lies where may change when more rows are read.
+    fn forget(&mut self) {
+        self.0.clear();
+        self.0.resize(Self::PLACES, None);
+    }
+
+    fn call(&mut self, name: &ByteArray, calls: &HashMap<&[u8], Call>) -> Option<Call> {
+        let (begin, length) = (name.data().as_ptr().addr(), name.len());
+        // Names lie close together: low bits tell most of them apart.
+        let place = &mut self.0[begin % Self::PLACES];
+        if let Some((known, known_length, call)) = *place
+            && (known, known_length) == (begin, length)
+        {
+            return Some(call);
+        }
+        let call = *calls.get(name.data())?;
+        *place = Some((begin, length, call));
+        Some(call)
+    }
 }

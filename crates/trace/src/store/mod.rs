@@ -12,6 +12,7 @@
 pub(crate) mod columns;
 pub(crate) mod events;
 mod guard;
+mod reader;
 pub(crate) mod spool;
 pub(crate) mod tables;
 

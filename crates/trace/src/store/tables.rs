@@ -2,7 +2,8 @@
 //! that the two cannot drift apart.
 
 use super::TraceError;
-use super::columns::{Column, Group, TableReader, TableWriter, Values, column, text};
+use super::columns::{Column, TableWriter, Values, column, text};
+use super::reader::{Group, TableReader};
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
     Context, ElfFile, Execution, Exit, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,

@@ -1,0 +1,183 @@
+//! Parquet files as named columns of plain vectors: the reading side.
+//!
+//! A small table is read a column at a time. Of the table of events, which has millions of rows, all columns are read
+//! together, some rows at a time, so that what is decoded is used while the processor's caches hold it.
+
+use super::TraceError;
+use super::guard::guarded;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Reads a Parquet file, a group of rows at a time.
+pub(crate) struct TableReader {
+    path: PathBuf,
+    reader: SerializedFileReader<File>,
+}
+
+/// One group of rows, its columns found by name.
+pub(crate) struct Group<'a> {
+    path: &'a Path,
+    group: Box<dyn RowGroupReader + 'a>,
+}
+
+/// One column of a group, from its first row on.
+pub(crate) struct ColumnRows<'a, D: DataType> {
+    path: &'a Path,
+    name: &'static str,
+    reader: ColumnReaderImpl<D>,
+    values: Vec<D::T>,
+    /// Which rows have a value. Shape: empty when the file says that all have.
+    levels: Vec<i16>,
+    spread: Vec<Option<D::T>>,
+}
+
+/// Rows read at once of a column that is read as a whole: a damaged count must not allocate.
+const BATCH: usize = 1 << 16;
+
+impl TableReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(TraceError::io("open", path))?;
+        let reader = guarded(path, || SerializedFileReader::new(file))?;
+        Ok(Self { path: path.to_owned(), reader })
+    }
+
+    /// Shape: in file order.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Result<Group<'_>, TraceError>> {
+        (0..self.reader.num_row_groups()).map(|index| {
+            let group = guarded(&self.path, || self.reader.get_row_group(index))?;
+            Ok(Group { path: &self.path, group })
+        })
+    }
+
+    /// All rows at once; for the small tables.
+    pub(crate) fn for_each_group(
+        &self,
+        mut each: impl FnMut(Group<'_>) -> Result<(), TraceError>,
+    ) -> Result<(), TraceError> {
+        self.groups().try_for_each(|group| each(group?))
+    }
+}
+
+impl Group<'_> {
+    /// As the file says.
+    pub(crate) fn rows(&self) -> usize {
+        self.group.metadata().num_rows().max(0) as usize
+    }
+
+    /// A column of 64-bit numbers.
+    pub(crate) fn long(&self, name: &'static str) -> Result<Vec<i64>, TraceError> {
+        self.column::<Int64Type>(name)?.into_all(self.rows())
+    }
+
+    /// The same with rows that may have no value.
+    pub(crate) fn optional_long(&self, name: &'static str) -> Result<Vec<Option<i64>>, TraceError> {
+        self.column::<Int64Type>(name)?.into_all_optional(self.rows())
+    }
+
+    /// A column of 32-bit numbers.
+    pub(crate) fn word(&self, name: &'static str) -> Result<Vec<i32>, TraceError> {
+        self.column::<Int32Type>(name)?.into_all(self.rows())
+    }
+
+    /// The same with rows that may have no value.
+    pub(crate) fn optional_word(&self, name: &'static str) -> Result<Vec<Option<i32>>, TraceError> {
+        self.column::<Int32Type>(name)?.into_all_optional(self.rows())
+    }
+
+    /// A column of text.
+    pub(crate) fn text(&self, name: &'static str) -> Result<Vec<ByteArray>, TraceError> {
+        self.column::<ByteArrayType>(name)?.into_all(self.rows())
+    }
+
+    /// The same with rows that may have no value.
+    pub(crate) fn optional_text(&self, name: &'static str) -> Result<Vec<Option<ByteArray>>, TraceError> {
+        self.column::<ByteArrayType>(name)?.into_all_optional(self.rows())
+    }
+
+    pub(crate) fn strings(&self, name: &'static str) -> Result<Vec<String>, TraceError> {
+        Ok(self.text(name)?.iter().map(string).collect())
+    }
+
+    pub(crate) fn optional_strings(&self, name: &'static str) -> Result<Vec<Option<String>>, TraceError> {
+        Ok(self.optional_text(name)?.iter().map(|value| value.as_ref().map(string)).collect())
+    }
+
+    /// A column to be read some rows at a time.
+    pub(crate) fn column<D: DataType>(&self, name: &'static str) -> Result<ColumnRows<'_, D>, TraceError> {
+        let columns = self.group.metadata().columns();
+        let index = columns.iter().position(|column| column.column_path().string() == name);
+        let damaged = |what: &str| TraceError::damaged(self.path, format!("column `{name}` {what}"));
+        let index = index.ok_or_else(|| damaged("is missing"))?;
+        let reader = guarded(self.path, || self.group.get_column_reader(index))?;
+        let reader = D::get_column_reader(reader).ok_or_else(|| damaged("has another type"))?;
+        let (values, levels, spread) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(ColumnRows { path: self.path, name, reader, values, levels, spread })
+    }
+}
+
+impl<D: DataType> ColumnRows<'_, D> {
+    /// The next rows of a column in which every row has a value.
+    pub(crate) fn next(&mut self, rows: usize) -> Result<&[D::T], TraceError> {
+        self.read(rows)?;
+        match self.values.len() == rows {
+            true => Ok(&self.values),
+            false => Err(self.damaged("has gaps")),
+        }
+    }
+
+    /// The next rows of a column with rows that may have no value.
+    pub(crate) fn next_optional(&mut self, rows: usize) -> Result<&[Option<D::T>], TraceError> {
+        self.read(rows)?;
+        self.spread.clear();
+        let mut values = self.values.drain(..);
+        if self.levels.is_empty() {
+            self.spread.extend(values.map(Some));
+        } else {
+            let value = |level: &i16| if *level > 0 { values.next() } else { None };
+            self.spread.extend(self.levels.iter().map(value));
+        }
+        Ok(&self.spread)
+    }
+
+    fn into_all(mut self, rows: usize) -> Result<Vec<D::T>, TraceError> {
+        self.next(rows)?;
+        Ok(self.values)
+    }
+
+    fn into_all_optional(mut self, rows: usize) -> Result<Vec<Option<D::T>>, TraceError> {
+        self.next_optional(rows)?;
+        Ok(self.spread)
+    }
+
+    fn read(&mut self, rows: usize) -> Result<(), TraceError> {
+        self.values.clear();
+        self.levels.clear();
+        let mut read = 0;
+        while read < rows {
+            let most = (rows - read).min(BATCH);
+            let (reader, values, levels) = (&mut self.reader, &mut self.values, &mut self.levels);
+            let (records, ..) = guarded(self.path, || reader.read_records(most, Some(levels), None, values))?;
+            if records == 0 {
+                return Err(self.damaged("ends early"));
+            }
+            read += records;
+        }
+        // A forged schema may say that a row has several values, and rows are found by their number.
+        let length = if self.levels.is_empty() { self.values.len() } else { self.levels.len() };
+        match length == rows {
+            true => Ok(()),
+            false => Err(self.damaged("has another length")),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> TraceError {
+        TraceError::damaged(self.path, format!("column `{}` {what}", self.name))
+    }
+}
+
+fn string(bytes: &ByteArray) -> String {
+    String::from_utf8_lossy(bytes.data()).into_owned()
+}
