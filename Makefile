@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check aarch64 privileged rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check aarch64 privileged fuzz rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -31,7 +31,7 @@ check-dist: dist ## that source builds without a network
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check aarch64 privileged rig-tests ## everything that must hold; sets itself up
+test: deps check aarch64 privileged fuzz rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -52,12 +52,16 @@ privileged: ## all tests of the crates and of the binary
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
 
+fuzz: deps ## every reader with damaged input, SECONDS a target
+	FUZZ_SECONDS=$(or $(SECONDS),30) fuzz/run
+
 rig-tests: build ## what a real metadata server counts
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
 	QUELL_WIRE=$(WIRE) python3 -B -m unittest discover -s rig
 
 soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 scripts/test --release
+	FUZZ_SECONDS=3600 fuzz/run
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
 bench: deps build ## ratios measured side by side; results go to bench/results

@@ -1,0 +1,38 @@
+//! The reader of traces: a trace with one damaged file is read or refused.
+//!
+//! The first byte of an input says which file, the rest is its content as [`quell_fuzz::content`] says.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use quell_fuzz::{content, scratch, sound};
+use quell_trace::{Completeness, Recording};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+struct Stage {
+    directory: PathBuf,
+    /// Shape: sorted by name.
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+static STAGE: LazyLock<Stage> = LazyLock::new(|| {
+    let directory = scratch("trace").join("t.qtrace");
+    sound::trace(&directory, Completeness::Complete).unwrap();
+    let entries = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    files.sort();
+    Stage { directory, files }
+});
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&which, rest)) = input.split_first() else { return };
+    let (path, whole) = &STAGE.files[usize::from(which) % STAGE.files.len()];
+    std::fs::write(path, content(whole, rest)).unwrap();
+    if let Ok(recording) = Recording::open(&STAGE.directory) {
+        let mut paths = 0;
+        let _refused = recording.for_each_event(|event| {
+            paths += event.target.map_or(0, |target| recording.paths.display(target).len());
+        });
+    }
+    std::fs::write(path, whole).unwrap();
+});
