@@ -230,3 +230,31 @@ impl Known {
         Some(call)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_several_groups_and_batches_read_back_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.parquet");
+        let event = |row: usize| Event {
+            start: Nanos(row as u64),
+            outcome: Outcome::from_return_value(if row.is_multiple_of(3) { -2 } else { row as i64 }),
+            path: (!row.is_multiple_of(5)).then_some(PathId(row as u32)),
+            ..Event::new(Call::ALL[row / 7 % Call::ALL.len()])
+        };
+        let rows = GROUP + AT_ONCE + 1;
+        let mut writer = EventWriter::create(&path).unwrap();
+        (0..rows).for_each(|row| writer.write(&event(row)).unwrap());
+        writer.finish().unwrap();
+        let mut row = 0;
+        for_each(&path, |read| {
+            assert_eq!(*read, event(row));
+            row += 1;
+        })
+        .unwrap();
+        assert_eq!(row, rows);
+    }
+}
