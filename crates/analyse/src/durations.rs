@@ -17,6 +17,8 @@ pub struct Durations {
     /// Shape: one entry an interval, at most [`MOST`], the last one not zero.
     counts: Vec<u64>,
     time: Nanos,
+    /// The shortest and the longest.
+    range: Option<(Nanos, Nanos)>,
 }
 
 /// The times of a call in three numbers.
@@ -40,6 +42,7 @@ impl Durations {
             self.counts.resize(interval + 1, 0);
         }
         self.counts[interval] += 1;
+        self.widen(Some((time, time)));
         add_time(&mut self.time, time);
     }
 
@@ -49,7 +52,15 @@ impl Durations {
             self.counts.resize(other.counts.len(), 0);
         }
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+        self.widen(other.range);
         add_time(&mut self.time, other.time);
+    }
+
+    fn widen(&mut self, other: Option<(Nanos, Nanos)>) {
+        self.range = match (self.range, other) {
+            (Some(mine), Some(other)) => Some((mine.0.min(other.0), mine.1.max(other.1))),
+            (known, None) | (None, known) => known,
+        };
     }
 
     /// The times in three numbers; `None` when no call returned.
@@ -59,14 +70,16 @@ impl Durations {
         Some(Latency { calls, mean, p50: self.reached(calls.div_ceil(2)), p99: self.reached(rank_99(calls)) })
     }
 
-    /// The middle of the interval in which the call of this rank is. Range of `rank`: 1 to the number of calls.
+    /// The middle of the interval in which the call of this rank is, but not beyond what any call took. Range of
+    /// `rank`: 1 to the number of calls.
     fn reached(&self, rank: u64) -> Nanos {
         let mut seen = 0;
         let found = self.counts.iter().position(|count| {
             seen += count;
             seen >= rank
         });
-        found.map_or(Nanos(0), middle)
+        let (shortest, longest) = self.range.unwrap_or_default();
+        found.map_or(Nanos(0), middle).clamp(shortest, longest)
     }
 }
 
@@ -107,6 +120,8 @@ mod tests {
     #[test]
     fn a_slow_call_among_many_moves_the_mean_and_not_the_median() {
         let mut times = vec![1000; 99];
+        let alike = durations(&times).latency().expect("calls");
+        assert_eq!((alike.p50, alike.p99), (Nanos(1000), Nanos(1000)));
         times.push(1_000_000_000);
         let latency = durations(&times).latency().expect("calls");
         assert_eq!((latency.calls, latency.mean), (100, Nanos(10_000_990)));

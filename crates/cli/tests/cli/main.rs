@@ -6,6 +6,8 @@
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! launchers      which ranks record; two real MPI ranks in one namespace
+//! diff           what went away and what came between recordings, and when that fails
+//! csv            tables with every row, quoted
 //! demo           `quell demo` for every user
 //! packaging      an installation and its module file
 //! config         settings files: what goes before what, and what is wrong in them
@@ -22,7 +24,9 @@ mod harness;
 mod awaited;
 mod bad_input;
 mod config;
+mod csv;
 mod demo;
+mod diff;
 mod killed;
 mod launchers;
 mod pack_and_run;

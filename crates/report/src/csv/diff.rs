@@ -47,7 +47,8 @@ pub fn diff(which: DiffTable, comparison: &Comparison) -> String {
 
 /// A row a number, so that a number of both runs is on one line.
 fn totals(comparison: &Comparison) -> String {
-    const NUMBERS: &[(&str, fn(&Side) -> u64)] = &[
+    type Number = (&'static str, fn(&Side) -> u64);
+    const NUMBERS: &[Number] = &[
         ("calls", |side| side.totals.calls),
         ("errors", |side| side.totals.errors),
         ("metadata_operations", |side| side.totals.metadata_operations),
