@@ -4,6 +4,7 @@ use crate::header::{FORMAT, VERSION};
 use crate::resolve::{Answer, Links, Resolver};
 use crate::store::spool::Record;
 use crate::store::{events, tables};
+use crate::writer::Damage;
 use crate::{Completeness, Context, Event, Header, PathTable, TraceError, writer};
 use std::path::{Path, PathBuf};
 
@@ -107,10 +108,10 @@ fn read_header(directory: &Path) -> Result<Header, TraceError> {
 
 /// What a killed recorder left, resolved without asking the file system: links are then not followed.
 fn recover(spool: &Path) -> Result<(PathTable, Context, Vec<Event>), TraceError> {
-    let writer::Loaded { mut paths, context, .. } = writer::load_context(spool)?;
+    let writer::Loaded { mut paths, context, .. } = writer::load_context(spool, Damage::Ends)?;
     let mut resolver = Resolver::new(&context);
     let mut events = Vec::new();
-    writer::for_each(spool, &mut PathTable::default(), |record| {
+    writer::for_each(spool, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
             Record::Event(mut event) => {
                 resolver.resolve(&mut paths, &mut NobodyToAsk, &mut event);

@@ -165,11 +165,11 @@ impl Writer {
     pub fn finish(mut self, ending: Ending, ask: &mut dyn Finish) -> Result<Header, TraceError> {
         self.spool.flush()?;
         let spool = self.directory.join("spool");
-        let mut loaded = load_context(&spool)?;
+        let mut loaded = load_context(&spool, Damage::Fails)?;
         let mut resolver = Resolver::new(&loaded.context);
         let mut events = EventWriter::create(&self.directory.join("events.parquet"))?;
         let mut files = Files::default();
-        for_each(&spool, &mut PathTable::default(), |record| {
+        for_each(&spool, Damage::Fails, &mut PathTable::default(), |record| {
             match record {
                 Record::Event(mut event) => {
                     resolver.resolve(&mut loaded.paths, ask, &mut event);
@@ -260,10 +260,10 @@ pub(crate) struct Loaded {
     pub(crate) context: Context,
 }
 
-pub(crate) fn load_context(spool: &Path) -> Result<Loaded, TraceError> {
+pub(crate) fn load_context(spool: &Path, damage: Damage) -> Result<Loaded, TraceError> {
     let mut loaded = Loaded::default();
     let mut paths = PathTable::default();
-    for_each(spool, &mut paths, |record| {
+    for_each(spool, damage, &mut paths, |record| {
         if let Record::Note(note) = record {
             apply(note, &mut loaded.context);
         }
@@ -273,16 +273,30 @@ pub(crate) fn load_context(spool: &Path) -> Result<Loaded, TraceError> {
     Ok(loaded)
 }
 
+/// What damage in a spool means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// An error: the recorder that wrote the spool reads it.
+    Fails,
+    /// The end: a machine that went down may have left a hole or zeros where the last records should be.
+    Ends,
+}
+
 pub(crate) fn for_each(
     spool: &Path,
+    damage: Damage,
     paths: &mut PathTable,
     mut each: impl FnMut(Record) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
     let mut reader = SpoolReader::open(spool)?;
-    while let Some(record) = reader.next(paths)? {
-        each(record)?;
+    loop {
+        match reader.next(paths) {
+            Ok(Some(record)) => each(record)?,
+            Ok(None) => return Ok(()),
+            Err(TraceError::Damaged { .. }) if damage == Damage::Ends => return Ok(()),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
 }
 
 fn apply(note: Note, context: &mut Context) {

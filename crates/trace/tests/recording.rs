@@ -160,6 +160,25 @@ fn a_recording_that_was_killed_is_read_from_its_spool_and_says_so() {
 }
 
 #[test]
+fn what_stands_before_damage_in_a_spool_is_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    let mut writer = begin(&directory);
+    open_link(&mut writer);
+    drop(writer);
+    let spool = directory.join("spool");
+    let whole = std::fs::read(&spool).unwrap();
+    let expected = events(&Recording::open(&directory).unwrap());
+    assert!(!expected.is_empty());
+    for tail in [&[0; 4096][..], &[0xff; 100], &[2; 77], &[3, 2, 0, 0, 0, b'{', b'x']] {
+        std::fs::write(&spool, [&whole, tail].concat()).unwrap();
+        let recording = Recording::open(&directory).unwrap();
+        assert_eq!(events(&recording)[..expected.len()], expected, "{:?}", &tail[..5]);
+        assert_eq!(recording.header.completeness, Completeness::Partial);
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let refuse = |name: &str| Recording::open(&folder.path().join(name)).expect_err(name).to_string();
