@@ -9,6 +9,7 @@
 //! diff           what went away and what came between recordings, and when that fails
 //! csv            tables with every row, quoted
 //! demo           `quell demo` for every user
+//! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
 //! config         settings files: what goes before what, and what is wrong in them
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
@@ -27,6 +28,7 @@ mod config;
 mod csv;
 mod demo;
 mod diff;
+mod import;
 mod killed;
 mod launchers;
 mod pack_and_run;

@@ -1,0 +1,190 @@
+//! `quell import strace`: the log of a command and its recording are the same trace, and what is no log is refused.
+
+use crate::harness::{Need, Test, snapshot};
+use quell_trace::{Outcome, PathId, Recording};
+
+/// What a thread did: calls with paths as given, and errors.
+type Sequence = Vec<(String, Option<String>, Option<String>, String)>;
+
+/// Every thread's calls. Shape: sorted, because threads are born in any order.
+fn sequences(test: &Test, trace: &str) -> Vec<Sequence> {
+    let recording = Recording::open(&test.path(trace)).unwrap();
+    let mut threads = vec![Sequence::new(); recording.context.threads.len()];
+    let display = |id: Option<PathId>| id.map(|id| recording.paths.display(id));
+    recording
+        .for_each_event(|event| {
+            let outcome = match event.outcome {
+                Outcome::Success(_) => String::new(),
+                Outcome::Failure(errno) => errno.name(),
+                Outcome::Unfinished => "unfinished".to_owned(),
+            };
+            let call = event.call.name().to_owned();
+            threads[event.thread.0 as usize].push((call, display(event.path), display(event.path2), outcome));
+        })
+        .unwrap();
+    threads.sort();
+    threads
+}
+
+/// Ways to call strace, of which all but the last tell every call.
+const WAYS: &[&[&str]] = &[
+    &["-f"],
+    &["-f", "-tt"],
+    &["-f", "-ttt", "-T", "-y"],
+    &["-f", "-r", "-yy", "-v"],
+    &["-f", "-xx", "-s", "8"],
+    &["-f", "-t", "-i", "-X", "verbose"],
+    &["-ff", "-tt"],
+    &["-ff"],
+];
+
+#[test]
+fn privileged_a_log_equals_a_recording() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("strace"), Need::Program("python3")])
+    else {
+        return;
+    };
+    test.plant();
+    test.write("x", "one\ny\n");
+    let commands: &[&[&str]] = &[
+        &["ls", "-R", "/usr/share/doc/strace"],
+        &["sh", "-c", "cat x | grep y & wait; cat none; cd / && ls usr"],
+        &["python3", "-S", "-c", "import json, email"],
+    ];
+    for (number, command) in commands.iter().enumerate() {
+        let recorded = format!("{number}.qtrace");
+        test.quell(&[&["-q", "record", "-o", &recorded, "--"], *command].concat());
+        for (way, flags) in WAYS.iter().enumerate() {
+            let name = format!("{number}-{way}");
+            let log = format!("{name}.log");
+            test.run(&[&["strace"], *flags, &["-o", &log], *command].concat());
+            let imported = format!("{name}.qtrace");
+            let logs: Vec<String> = test.files().into_iter().filter(|file| file.starts_with(&log)).collect();
+            let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+            test.quell(&[&["-q", "import", "strace", "-o", &imported], logs.as_slice()].concat()).succeeds();
+            let header = Recording::open(&test.path(&imported)).unwrap().header;
+            assert_eq!(header.recorder.lost, 0, "{command:?} {flags:?}: {:?}", header.recorder.notes);
+            assert_eq!(header.exit, Recording::open(&test.path(&recorded)).unwrap().header.exit);
+            let (ours, theirs) = (sequences(&test, &recorded), sequences(&test, &imported));
+            assert_eq!(ours.len(), theirs.len(), "{command:?} {flags:?}: threads");
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                let differs = ours.iter().zip(theirs).position(|(ours, theirs)| ours != theirs);
+                let at = differs.unwrap_or(ours.len().min(theirs.len()));
+                assert_eq!(ours.get(at), theirs.get(at), "{command:?} {flags:?}: call {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn privileged_here_adds_mounts_and_links() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("strace")]) else { return };
+    test.write("data", "x");
+    std::os::unix::fs::symlink("data", test.path("link")).unwrap();
+    test.run(&["strace", "-f", "-o", "app.log", "cat", "link"]).succeeds();
+    let directory = test.path("").to_str().unwrap().to_owned();
+    test.quell(&["-q", "import", "strace", "app.log", "--here", "--directory", &directory]).succeeds();
+    let recording = Recording::open(&test.path("app.qtrace")).unwrap();
+    let target = recording.paths.find(test.path("data").as_os_str().as_encoded_bytes()).unwrap();
+    let mut opened = None;
+    recording
+        .for_each_event(|event| {
+            if event.target == Some(target) && event.call.name() == "openat" {
+                opened = event.file_system;
+            }
+        })
+        .unwrap();
+    assert!(opened.is_some(), "the link was followed, and its file system is known");
+    assert!(!recording.context.elf_files.is_empty());
+}
+
+const LOG: &str = "7 execve(\"/bin/a\", [\"a\"], 0x7ff /* 1 var */) = 0\n7 access(\"/b\", R_OK) = -1 ENOENT (No such file)\n\
+                   7 exit_group(0) = ?\n7 +++ exited with 0 +++\n";
+
+#[test]
+fn a_log_becomes_a_trace_named_after_it() {
+    let test = Test::new();
+    test.write("app.log", LOG);
+    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
+    status 0
+    --- stderr
+    quell: imported 2 calls of 1 process in `app.qtrace`; next: quell report app.qtrace
+    quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
+    ");
+    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
+    status 2
+    --- stderr
+    quell: error: `app.qtrace` exists already
+    hint: `--force` replaces it, `-o DIR` writes elsewhere
+    ");
+    test.write("app.log", format!("{LOG}7 close(x) = 0\n"));
+    snapshot!(test.quell(&["import", "strace", "app.log", "--force"]), @"
+    status 0
+    --- stderr
+    quell: warning: the trace lacks 1 call: 1 call could not be understood, the first in line 5
+    quell: imported 2 calls of 2 processes in `app.qtrace`; next: quell report app.qtrace
+    quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
+    ");
+    test.quell(&["report", "app.qtrace"]).succeeds();
+    test.quell(&["diff", "app.qtrace", "app.qtrace"]).succeeds();
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    let test = Test::new();
+    test.write("garbage", b"\x00\x01\xff garbage\n");
+    test.write("empty", "");
+    test.write("counts", "% time     seconds  usecs/call     calls    errors syscall\n------ ------\n");
+    for thread in [7, 8] {
+        test.write(&format!("app.log.{thread}"), LOG.replace("7 ", ""));
+    }
+    let before = test.files();
+    snapshot!(test.quell(&["import", "strace", "garbage"]), @r"
+    status 2
+    --- stderr
+    quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
+    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    ");
+    snapshot!(test.quell(&["import", "strace", "empty"]), @"
+    status 2
+    --- stderr
+    quell: error: `empty` is empty
+    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    ");
+    snapshot!(test.quell(&["import", "strace", "counts"]), @"
+    status 2
+    --- stderr
+    quell: error: `counts` is a table of `strace -c`, which counts calls but does not log them
+    hint: run strace without `-c`: `strace -f -ttt -T -y -o LOG CMD`
+    ");
+    snapshot!(test.quell(&["import", "strace", "/"]), @"
+    status 2
+    --- stderr
+    quell: error: `/` is a directory, not a file
+    hint: write the log to a file: it is read twice
+    ");
+    snapshot!(test.quell(&["import", "strace", "none.log"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot read `none.log`: ENOENT (no such file or directory)
+    ");
+    snapshot!(test.quell(&["import", "strace", "app.log"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot read `app.log`: ENOENT (no such file or directory)
+    hint: `strace -ff` wrote 2 files: import them all as app.log.*
+    ");
+    snapshot!(test.quell(&["import", "strace", "app.log.7", "garbage", "-o", "t"]), @r"
+    status 2
+    --- stderr
+    quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
+    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    ");
+    snapshot!(test.quell(&["import", "strace", "app.log.7", "--mounts", "empty"]), @"
+    status 2
+    --- stderr
+    quell: error: `empty` lists no mounts
+    hint: copy /proc/self/mountinfo on the node where the command ran
+    ");
+    assert_eq!(test.files(), before, "something is left behind");
+}
