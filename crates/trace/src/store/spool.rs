@@ -7,9 +7,8 @@
 //!   3 | length u32 | JSON of a Note
 //!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `Seen`
 //! ```
-//! A record that is cut off by the recorder's end is ignored, and so is damage with all behind it once the recorder is gone. The
-//! spool lives only until the recorder finishes; it
-//! is no format for other programs.
+//! A record that is cut off by the recorder's end is ignored, and so is damage with all behind it once the recorder is
+//! gone. The spool lives only until the recorder finishes; it is no format for other programs.
 
 use super::TraceError;
 use crate::context::{InheritedFd, NamespaceChange};
