@@ -1,6 +1,7 @@
 //! What a person and a program read of two constructed runs: one on a network file system, one from an image.
 
-use quell_analyse::{Summary, Tally, compare};
+use quell_analyse::searches::{EntryCounts, EntryKey};
+use quell_analyse::{SearchKind, Summary, Tally, compare};
 use quell_report::{Colour, Style, json, terminal};
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
@@ -151,6 +152,34 @@ fn a_diff_at_80_columns() {
 #[test]
 fn a_diff_at_200_columns() {
     insta::assert_snapshot!(terminal::diff(&compare(&plain(), &packed()), at(200)));
+}
+
+#[test]
+fn a_diff_of_searches_at_80_columns() {
+    let entry = |origin: &str, directory: &str| EntryKey {
+        kind: SearchKind::Python,
+        origin: origin.into(),
+        directory: directory.as_bytes().into(),
+    };
+    let asked = |probes| EntryCounts { position: 0, searches: probes, probes, missed: probes, hits: 0 };
+    let (mut a, mut b) = (plain(), plain());
+    let long = "/lustre/groups/astroparticle/environments/2026-11/lib/python3.11/site-packages";
+    a.searches
+        .entries
+        .extend([(entry("PYTHONPATH", "/home/u/old"), asked(12_000)), (entry("a.pth", long), asked(9))]);
+    b.searches
+        .entries
+        .extend([(entry("a.pth", long), asked(4)), (entry("\x1b[31m", "/a\x07\u{1}b"), asked(2))]);
+    let text = terminal::diff(&compare(&a, &b), at(80));
+    let from = text.find("Entries of search lists").unwrap();
+    insta::assert_snapshot!(&text[from..], @r#"
+    Entries of search lists, by the change of probes
+    a: probes  missed  b: probes  missed  list    from        entry
+    ---------  ------  ---------  ------  ------  ----------  ----------------------
+       12 000  12 000                     python  PYTHONPATH  /home/u/old
+            9       9          4       4  python  a.pth       /lustr...site-packages
+                               2       2  python  \x1b[31m    /a\x07\x01b
+    "#);
 }
 
 /// Lost events, a partial recording, and a hostile one.
