@@ -25,6 +25,9 @@ _quell() {
             quell,diff)
                 cmd="quell__subcmd__diff"
                 ;;
+            quell,fix)
+                cmd="quell__subcmd__fix"
+                ;;
             quell,import)
                 cmd="quell__subcmd__import"
                 ;;
@@ -47,7 +50,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report diff pack run demo config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff pack run demo config"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -141,6 +144,40 @@ _quell() {
                     ;;
                 --csv)
                     COMPREPLY=($(compgen -W "totals syscalls searches paths" -- "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__fix)
+            opts="-q -h --threshold --osts --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --threshold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --osts)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --colour)
@@ -281,7 +318,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__report)
-            opts="-q -h --csv --json --html --color --colour --quiet --config --help"
+            opts="-q -h --csv --fail-on --threshold --osts --thresholds --json --html --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -289,6 +326,18 @@ _quell() {
             case "${prev}" in
                 --csv)
                     COMPREPLY=($(compgen -W "totals syscalls failures file-systems paths directories names commands searches wanted files request-sizes findings phases activity open-files recordings" -- "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "chatty-output collective-buffering julia-without-image locale-files lustre-striping many-creates module-rc-files module-tree-walk network-start-up open-close-churn python-bytecode python-imports python-user-site readlink-storm repeated-listings repeated-stats search-path-misses small-files-by-every-rank tiny-reads tiny-writes any" -- "${cur}"))
+                    return 0
+                    ;;
+                --threshold)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --osts)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --html)

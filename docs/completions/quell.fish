@@ -34,6 +34,7 @@ complete -c quell -n "__fish_quell_needs_command" -s V -l version -d 'Print vers
 complete -c quell -n "__fish_quell_needs_command" -f -a "record" -d 'Run a command and record its file-system calls'
 complete -c quell -n "__fish_quell_needs_command" -f -a "import" -d 'Make a trace of what another tool logged'
 complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a recording holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
@@ -77,14 +78,47 @@ phases\t'a phase of the run'
 activity\t'an interval, a class and an outcome of operations'
 open-files\t'an interval, and the most files open in it'
 recordings\t'a recording'"
+complete -c quell -n "__fish_quell_using_subcommand report" -l fail-on -d 'End with status 1 when there is a finding of one of these codes; `any` stands for all' -r -f -a "chatty-output\t''
+collective-buffering\t''
+julia-without-image\t''
+locale-files\t''
+lustre-striping\t''
+many-creates\t''
+module-rc-files\t''
+module-tree-walk\t''
+network-start-up\t''
+open-close-churn\t''
+python-bytecode\t''
+python-imports\t''
+python-user-site\t''
+readlink-storm\t''
+repeated-listings\t''
+repeated-stats\t''
+search-path-misses\t''
+small-files-by-every-rank\t''
+tiny-reads\t''
+tiny-writes\t''
+any\t''"
+complete -c quell -n "__fish_quell_using_subcommand report" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
+complete -c quell -n "__fish_quell_using_subcommand report" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand report" -l html -d 'Write a page for a browser to this file instead, with charts and everything in it; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand report" -l thresholds -d 'List the limits of all findings instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand fix" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
+complete -c quell -n "__fish_quell_using_subcommand fix" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
+complete -c quell -n "__fish_quell_using_subcommand fix" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand fix" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand fix" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand fix" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand fix" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand diff" -l fail-on-increase -d 'Fail only when a total is larger in B than in A, by default metadata_operations: METRIC, METRIC=COUNT or METRIC=PERCENT% for how much larger it may be. With commas, or several times, for several totals' -r
 complete -c quell -n "__fish_quell_using_subcommand diff" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'a total, or who served metadata operations'
 syscalls\t'a system call: calls, errors, times'
