@@ -53,6 +53,7 @@ fn generate(root: &Path) -> Generated {
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
+    generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
     generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
     generated

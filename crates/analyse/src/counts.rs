@@ -1,6 +1,6 @@
 //! The numbers of a summary. All of them add up exactly, so that summaries can be merged in any order.
 
-use crate::Part;
+use crate::{Habits, Part};
 use quell_trace::{Bytes, Call, Errno, Nanos, ServedBy};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -42,6 +42,8 @@ pub struct PathCounts {
     pub repeated: u64,
     /// Who served it; the network when anybody of the network ever did. `None`: on no known file system.
     pub served_by: Option<ServedBy>,
+    /// How it was asked about.
+    pub habits: Habits,
 }
 
 /// What the processes that ran one command did while they ran it.
@@ -155,6 +157,7 @@ impl AddAssign for PathCounts {
         self.missed += other.missed;
         self.repeated += other.repeated;
         self.served_by = nearest_to_network(self.served_by, other.served_by);
+        self.habits += other.habits;
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a summary keeps of each recording: who recorded what, how it ended, and whether it is whole.
 
-use quell_trace::{Completeness, Exit, Header, NodeId, RankId};
+use quell_trace::{Completeness, Context, Exit, Header, NodeId, RankId};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// One recording of a summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,10 @@ pub struct RecordingFacts {
     pub events: u64,
     /// Events that happened and are not in it.
     pub lost: u64,
+    /// Where the command was started; escaped.
+    pub working_directory: String,
+    /// The variables that steer searches, as the first program that had each was started with it.
+    pub variables: BTreeMap<String, String>,
     /// What the recorder had to say, one sentence each.
     pub notes: Vec<String>,
     /// Whether it is whole.
@@ -55,9 +60,19 @@ impl RecordingFacts {
             engine: header.recorder.engine.clone(),
             events: 0,
             lost: header.recorder.lost,
+            working_directory: header.working_directory.clone(),
+            variables: BTreeMap::new(),
             notes: header.recorder.notes.clone(),
             completeness: header.completeness,
         }
+    }
+
+    pub(crate) fn with_variables(mut self, context: &Context) -> Self {
+        // Sorted by execution: the first to have one counts.
+        for variable in &context.variables {
+            self.variables.entry(variable.name.clone()).or_insert_with(|| variable.value.clone());
+        }
+        self
     }
 
     /// The order of recordings in a summary: by rank, name, node and begin, so that the order of merging does not

@@ -6,10 +6,10 @@
 use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
-use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches, scale::Span};
 use crate::folding::Fingerprints;
+use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches, scale::Span};
 use quell_trace::{Call, Exit, ServedBy};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A file system as a reader names it: the same mount point and type on every node are one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,11 @@ pub struct Summary {
     pub commands: BTreeMap<Vec<String>, CommandCounts>,
     /// Every path that a metadata operation was about, as bytes.
     pub paths: HashMap<Box<[u8]>, PathCounts>,
+    /// Directories in which a recording changed something, without those of Python's byte code: what an image cannot
+    /// answer for.
+    pub changed_directories: BTreeSet<Box<[u8]>>,
+    /// RUNPATH, else RPATH, of loaded programs and libraries that have one, unexpanded.
+    pub run_paths: BTreeMap<Box<[u8]>, String>,
     /// When metadata operations began, by class and part.
     pub activity: Activity,
     /// Misses tied to the search that made them.
@@ -85,6 +90,14 @@ impl Summary {
             *self.commands.entry(key).or_default() += counts;
         });
         other.paths.into_iter().for_each(|(path, counts)| *self.paths.entry(path).or_default() += counts);
+        self.changed_directories.extend(other.changed_directories);
+        for (file, list) in other.run_paths {
+            // Nodes may differ: the first in byte order, so that the order of merging does not show.
+            let mine = self.run_paths.entry(file).or_insert_with(|| list.clone());
+            if list < *mine {
+                *mine = list;
+            }
+        }
         self.unplaced += other.unplaced;
         self.activity.merge(other.activity);
         self.searches.merge(other.searches);
@@ -173,6 +186,20 @@ impl Summary {
     pub(crate) fn add_durations(&mut self, durations: impl IntoIterator<Item = (Call, Durations)>) {
         for (call, durations) in durations {
             self.durations.entry(call).or_default().merge(&durations);
+        }
+    }
+
+    /// An empty summary of a recording with these run paths.
+    pub(crate) fn of_run_paths(run_paths: BTreeMap<Box<[u8]>, String>) -> Self {
+        Self { run_paths, ..Self::default() }
+    }
+
+    /// Notes that a recording changed `path`. Byte code is read by later runs as the first one left it.
+    pub(crate) fn add_change(&mut self, path: &[u8]) {
+        let is_byte_code = path.split(|&byte| byte == b'/').any(|name| name == b"__pycache__");
+        let slash = path.iter().rposition(|&byte| byte == b'/').filter(|_| !is_byte_code);
+        if let Some(slash) = slash {
+            self.changed_directories.insert(path[..slash.max(1)].into());
         }
     }
 

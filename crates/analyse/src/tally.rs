@@ -7,11 +7,15 @@ use crate::command::CommandTable;
 use crate::counts::{CallCounts, CommandCounts, FileSystemCounts, PathCounts, Totals, add_bytes};
 use crate::data::DataTally;
 use crate::folding::FingerprintTally;
+use crate::habits::{HabitTally, Judge, changes, changes_second};
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::summary::{FileSystem, Summary};
 use crate::{Durations, Part, RecordingFacts, scale::Span};
-use quell_trace::{Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathTable, ServedBy};
+use quell_trace::{
+    Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathId, PathTable, ServedBy,
+};
+use std::collections::BTreeMap;
 
 /// One recording being counted.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub struct Tally<'a> {
     unplaced: FileSystemCounts,
     /// Shape: one entry a path.
     by_path: Vec<PathTally>,
+    judge: Judge,
     commands: CommandTable,
     /// Shape: one entry a command line.
     by_command: Vec<CommandCounts>,
@@ -49,6 +54,7 @@ struct MountTally {
 #[derive(Clone, Copy, Debug, Default)]
 struct PathTally {
     counts: PathCounts,
+    habits: HabitTally,
     succeeded: u64,
 }
 
@@ -74,20 +80,21 @@ impl<'a> Tally<'a> {
         let commands = CommandTable::new(context);
         Self {
             paths,
-            facts: RecordingFacts::new(name, header),
+            facts: RecordingFacts::new(name, header).with_variables(context),
             totals: Totals::default(),
             calls: vec![CallCounts::default(); Call::ALL.len()],
             durations: vec![Durations::default(); Call::ALL.len()],
             mounts: mounts.collect(),
             unplaced: FileSystemCounts::default(),
             by_path: vec![PathTally::default(); paths.len()],
+            judge: Judge::new(paths, context.processes.len()),
             by_command: vec![CommandCounts::default(); commands.lines.len()],
             commands,
             searches: SearchTally::new(paths, context),
             phases: PhaseTally::new(paths, context),
             data: DataTally::new(header, paths, context),
             fingerprint: FingerprintTally::new(name, header, paths, context),
-            rest: Summary::default(),
+            rest: Summary::of_run_paths(run_paths(paths, context)),
         }
     }
 
@@ -102,6 +109,10 @@ impl<'a> Tally<'a> {
         if is_metadata {
             self.count_metadata(event);
         }
+        self.note_changes(event);
+        if event.call.class() == Class::Exec && event.outcome.is_success() {
+            self.judge.execute(event.process);
+        }
         self.searches.add(event);
         self.phases.add(event);
         self.data.add(event);
@@ -111,8 +122,12 @@ impl<'a> Tally<'a> {
     pub fn finish(self) -> Summary {
         let mut summary = self.rest;
         for (path, tally) in self.paths.iter().zip(&self.by_path) {
+            let habits = tally.habits.habits;
             if tally.counts.metadata_operations > 0 {
-                *summary.paths.entry(path.1.into()).or_default() += tally.counts;
+                *summary.paths.entry(path.1.into()).or_default() += PathCounts { habits, ..tally.counts };
+            }
+            if habits.changed {
+                summary.add_change(path.1);
             }
         }
         for mount in self.mounts.into_iter().filter(|mount| mount.counts.calls > 0) {
@@ -186,7 +201,9 @@ impl<'a> Tally<'a> {
         let mut path = event.target.and_then(|target| self.by_path.get_mut(target.0 as usize));
         if let Some(path) = &mut path {
             let missed = event.is_miss().into();
-            path.counts += PathCounts { metadata_operations: 1, missed, repeated: 0, served_by };
+            let counts = PathCounts { metadata_operations: 1, missed, served_by, ..PathCounts::default() };
+            path.counts += counts;
+            self.judge.count(&mut path.habits, event);
         }
         let part = match (event.outcome, path) {
             _ if event.is_miss() => Part::Missed,
@@ -202,9 +219,32 @@ impl<'a> Tally<'a> {
         self.rest.activity.add(event.call.class(), part, event.start);
     }
 
+    fn note_changes(&mut self, event: &Event) {
+        let mut note = |path: Option<PathId>| {
+            if let Some(path) = path.and_then(|path| self.by_path.get_mut(path.0 as usize)) {
+                path.habits.habits.changed = true;
+            }
+        };
+        if changes(event) {
+            note(event.target);
+        }
+        if changes_second(event) {
+            note(event.target2);
+        }
+    }
+
     fn served_by(&self, mount: MountId) -> Option<ServedBy> {
         self.mounts.get(usize::from(mount.0)).map(|mount| mount.served_by)
     }
+}
+
+/// Where each program and library looks for others by what is written in itself.
+fn run_paths(paths: &PathTable, context: &Context) -> BTreeMap<Box<[u8]>, String> {
+    let of = |file: &quell_trace::ElfFile| {
+        let list = file.runpath.as_ref().or(file.rpath.as_ref())?;
+        Some((paths.bytes(file.path).into(), list.clone()))
+    };
+    context.elf_files.iter().filter_map(of).collect()
 }
 
 /// Bytes read and written, seen from the descriptor that the call names first: what is copied between two

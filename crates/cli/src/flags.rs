@@ -1,6 +1,7 @@
 //! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
 //! made from these definitions.
 
+use crate::limits::{self, Limits};
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quell_analyse::comparison::Limit;
@@ -69,6 +70,8 @@ pub enum Command {
     Import(Import),
     /// Show what a recording holds.
     Report(Report),
+    /// Say what to change, cheapest first, and what each change saves.
+    Fix(Fix),
     /// Compare two recordings: who served what, before and after.
     Diff(Diff),
     /// Make an image of a recording: the working set and the absences, one file.
@@ -147,10 +150,10 @@ pub enum Tool {
     Strace,
 }
 
-/// Show what a recording holds: the storm in five lines, calls and errors, what was needed, repeated and missed, which
-/// file system served it, and the paths asked for most.
+/// Show what a recording holds: the storm in five lines, findings with what removes them, calls and errors, what was
+/// needed, repeated and missed, which file system served it, and the paths asked for most.
 ///
-/// Exit status: 0, or 2 for an error.
+/// Exit status: 0, 1 for a finding of --fail-on, 2 for an error.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Print one table as CSV instead: a header line, then every row.
@@ -158,14 +161,40 @@ pub struct Report {
     #[arg(value_parser = tables(&ReportTable::ALL, ReportTable::described))]
     pub csv: Option<ReportTable>,
     /// Recordings; several are read as one trace.
-    #[arg(value_name = "T", required = true)]
+    #[arg(value_name = "T", required_unless_present = "thresholds")]
     pub traces: Vec<PathBuf>,
+    /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
+    #[arg(long, value_name = "CODE", value_delimiter = ',', env = "QUELL_FAIL_ON", value_parser = limits::codes())]
+    pub fail_on: Vec<String>,
+    /// What the rules of findings go by.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// List the limits of all findings instead.
+    #[arg(long, env = "QUELL_THRESHOLDS", value_parser = FalseyValueParser::new())]
+    pub thresholds: bool,
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
     /// Write a page for a browser to this file instead, with charts and everything in it; `-` prints it.
     #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
     pub html: Option<PathBuf>,
+}
+
+/// Say what to change so that a program asks less: remedies that cost nothing first, best first, each with its command,
+/// what it saves, and what is left when it and all before it are applied.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+pub struct Fix {
+    /// Recordings; several are read as one trace.
+    #[arg(value_name = "T", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// What the rules of findings go by.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
 }
 
 /// Compare two recordings: which operations the network, quell and the node itself served, the calls side by side, and

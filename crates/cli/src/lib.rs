@@ -10,6 +10,7 @@ pub mod commands;
 mod failure;
 pub mod flags;
 mod host;
+pub mod limits;
 mod names;
 mod printer;
 pub mod settings;
@@ -39,6 +40,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Record(flags) => commands::record::run(flags, printer),
         Command::Import(flags) => commands::import::run(&flags, printer),
         Command::Report(flags) => commands::report::run(&flags, printer),
+        Command::Fix(flags) => commands::fix::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => commands::run::run(&flags, printer),

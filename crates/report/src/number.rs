@@ -40,6 +40,11 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(number))
 }
 
+/// A count as such; anything else with one decimal.
+pub(crate) fn decimal(value: f64) -> String {
+    if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.1}") }
+}
+
 /// The difference with its sign.
 pub(crate) fn difference(from: u64, to: u64) -> String {
     match to.cmp(&from) {

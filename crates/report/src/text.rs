@@ -75,6 +75,16 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Numbers that are grouped by spaces, made one word each.
+pub(crate) fn glued(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let is_inside = |at: usize| at > 0 && digit(at - 1) && (at + 1..at + 4).all(digit) && !digit(at + 4);
+    let glue =
+        |(at, character): (usize, char)| if character == ' ' && is_inside(at) { GLUE } else { character };
+    text.char_indices().map(glue).collect()
+}
+
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -135,6 +145,15 @@ mod tests {
         for columns in 3..20 {
             assert!(width(&shortened(path, columns)) <= columns, "{columns}");
             assert!(width(&cut(path, columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn grouped_numbers_are_one_word() {
+        for (text, expected) in
+            [("12 345 of 1 000 000", "12_345 of 1_000_000"), ("3 files", "3 files"), ("2 34", "2 34")]
+        {
+            assert_eq!(glued(text), expected.replace('_', &GLUE.to_string()));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a person and a program read of two constructed runs: one on a network file system, one from an image.
 
 use quell_analyse::searches::{EntryCounts, EntryKey};
-use quell_analyse::{SearchKind, Summary, Tally, compare};
+use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
 use quell_report::{Colour, Style, json, terminal};
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
@@ -125,23 +125,85 @@ fn packed() -> Summary {
     run(QUELL, false).summary("packed.qtrace", &header)
 }
 
+fn report(summary: &Summary, style: Style) -> String {
+    terminal::report(summary, &diagnose(summary, &Rules::default()), style)
+}
+
 fn at(width: usize) -> Style {
     Style { width, colour: Colour::Off }
 }
 
 #[test]
 fn a_report_at_80_columns() {
-    insta::assert_snapshot!(terminal::report(&plain(), at(80)));
+    insta::assert_snapshot!(report(&plain(), at(80)));
 }
 
 #[test]
 fn a_report_at_200_columns() {
-    insta::assert_snapshot!(terminal::report(&plain(), at(200)));
+    insta::assert_snapshot!(report(&plain(), at(200)));
 }
 
 #[test]
 fn a_report_of_a_packed_run_at_80_columns() {
-    insta::assert_snapshot!(terminal::report(&packed(), at(80)));
+    insta::assert_snapshot!(report(&packed(), at(80)));
+}
+
+/// A start with causes: a search path, repeated questions, and a file that is opened again and again.
+fn stormy() -> Summary {
+    const OLD: &str = "/lustre/groups/astroparticle/software/openmpi/4.1.2-gcc-11/lib";
+    let mut run = Run { paths: PathTable::default(), events: Vec::new() };
+    for library in 0..1234 {
+        let path = format!("{OLD}/libcomponent{library}.so.1");
+        run.call(Call::Openat, &path, Some(NETWORK), Outcome::Failure(Errno::ENOENT));
+    }
+    for _ in 0..2000 {
+        run.call(
+            Call::Newfstatat,
+            "/lustre/groups/astroparticle/environment.toml",
+            Some(NETWORK),
+            Outcome::Success(0),
+        );
+    }
+    for _ in 0..300 {
+        run.call(Call::Openat, "/lustre/scratch/params.nml", Some(NETWORK), Outcome::Success(3));
+    }
+    // A name was given with each call.
+    run.events.iter_mut().for_each(|event| event.path = event.target);
+    let mut summary = run.summary("app.qtrace", &header());
+    let key = EntryKey {
+        kind: SearchKind::Loader,
+        origin: "LD_LIBRARY_PATH".into(),
+        directory: OLD.as_bytes().into(),
+    };
+    let counts = EntryCounts { position: 0, searches: 1234, probes: 1234, missed: 1234, hits: 0 };
+    summary.searches.entries.insert(key, counts);
+    let list = format!("{OLD}:/lustre/groups/astroparticle/software/fftw/lib:/opt/cray/lib64");
+    summary.recordings[0].variables.insert("LD_LIBRARY_PATH".into(), list);
+    summary
+}
+
+#[test]
+fn a_report_of_a_storm_at_80_columns() {
+    insta::assert_snapshot!(report(&stormy(), at(80)));
+}
+
+#[test]
+fn a_report_of_a_storm_at_200_columns() {
+    insta::assert_snapshot!(report(&stormy(), at(200)));
+}
+
+#[test]
+fn what_to_fix_at_80_and_200_columns() {
+    let plan = diagnose(&stormy(), &Rules::default()).plan;
+    insta::assert_snapshot!("what_to_fix_at_80_columns", terminal::fix(&stormy(), &plan, at(80)));
+    insta::assert_snapshot!("what_to_fix_at_200_columns", terminal::fix(&stormy(), &plan, at(200)));
+    let nothing = diagnose(&packed(), &Rules::default()).plan;
+    insta::assert_snapshot!("nothing_to_fix", terminal::fix(&packed(), &nothing, at(80)));
+}
+
+#[test]
+fn the_thresholds_at_80_columns() {
+    insta::assert_snapshot!(terminal::thresholds(at(80)));
 }
 
 #[test]
@@ -199,7 +261,7 @@ fn doubtful() -> Summary {
 
 #[test]
 fn doubts_are_flagged_in_every_form() {
-    insta::assert_snapshot!(terminal::report(&doubtful(), at(80)));
+    insta::assert_snapshot!(report(&doubtful(), at(80)));
     let report = serde_json::to_value(json::report(&doubtful(), &[])).unwrap();
     let codes: Vec<&str> =
         report["doubts"].as_array().unwrap().iter().map(|doubt| doubt["code"].as_str().unwrap()).collect();
@@ -218,7 +280,7 @@ fn doubts_are_flagged_in_every_form() {
 #[test]
 fn an_empty_trace_is_reported_as_such() {
     let run = Run { paths: PathTable::default(), events: Vec::new() };
-    insta::assert_snapshot!(terminal::report(&run.summary("empty.qtrace", &header()), at(80)));
+    insta::assert_snapshot!(report(&run.summary("empty.qtrace", &header()), at(80)));
 }
 
 #[test]
@@ -226,7 +288,7 @@ fn no_line_is_longer_than_the_terminal_and_none_ends_in_a_space() {
     for width in [80, 100, 200] {
         for summary in [plain(), packed(), doubtful()] {
             let diff = terminal::diff(&compare(&plain(), &summary), at(width));
-            let report = terminal::report(&summary, at(width));
+            let report = report(&summary, at(width));
             for line in report.lines().chain(diff.lines()) {
                 assert!(line.chars().count() <= width, "{width}: {line}");
                 assert!(!line.ends_with(' '), "{line:?}");
@@ -247,10 +309,10 @@ fn colour_adds_nothing_to_the_words() {
             })
             .collect::<String>()
     };
-    let report = terminal::report(&plain(), coloured);
-    assert_eq!(strip(&terminal::report(&doubtful(), coloured)), terminal::report(&doubtful(), at(80)));
-    assert!(report.contains("\x1b["));
-    assert_eq!(strip(&report), terminal::report(&plain(), at(80)));
+    let painted = report(&plain(), coloured);
+    assert_eq!(strip(&report(&doubtful(), coloured)), report(&doubtful(), at(80)));
+    assert!(painted.contains("\x1b["));
+    assert_eq!(strip(&painted), report(&plain(), at(80)));
     let comparison = compare(&plain(), &packed());
     assert_eq!(strip(&terminal::diff(&comparison, coloured)), terminal::diff(&comparison, at(80)));
 }

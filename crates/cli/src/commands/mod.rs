@@ -3,6 +3,7 @@
 pub mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub(crate) mod fix;
 pub(crate) mod html;
 pub(crate) mod import;
 pub(crate) mod pack;

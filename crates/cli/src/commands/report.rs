@@ -3,7 +3,9 @@
 use super::{html, traces};
 use crate::failure::Failure;
 use crate::flags::Report;
+use crate::limits;
 use crate::printer::Printer;
+use quell_analyse::{Diagnosis, Summary};
 use quell_report::csv;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
@@ -12,20 +14,36 @@ pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> 
         ("--csv", flags.csv.is_some()),
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
+    if flags.thresholds {
+        printer.data(&quell_report::terminal::thresholds(printer.style()))?;
+        return Ok(0);
+    }
     let summary = traces::summarise(&flags.traces)?;
-    let findings = quell_analyse::findings(&summary, &quell_analyse::Rules::default());
-    let object = quell_report::json::report(&summary, &findings);
+    let diagnosis = quell_analyse::diagnose(&summary, &flags.limits.rules());
+    show(flags, &summary, &diagnosis, printer)?;
+    let fails = |code: &str| flags.fail_on.iter().any(|given| given == code || given == limits::ANY);
+    Ok(u8::from(diagnosis.findings.iter().any(|finding| fails(finding.code))))
+}
+
+fn show(
+    flags: &Report,
+    summary: &Summary,
+    diagnosis: &Diagnosis,
+    printer: &mut Printer,
+) -> Result<(), Failure> {
+    let findings = &diagnosis.findings;
+    let object = quell_report::json::report(summary, findings);
     if let Some(file) = &flags.html {
         html::write(&object, file, printer)?;
     }
     let text = match (flags.csv, &flags.html) {
-        (Some(table), _) => csv::report(table, &summary, &findings),
+        (Some(table), _) => csv::report(table, summary, findings),
         (None, _) if flags.json => json(&object)?,
-        (None, Some(_)) => return Ok(0),
-        (None, None) => quell_report::terminal::report(&summary, printer.style()),
+        (None, Some(_)) => return Ok(()),
+        (None, None) => quell_report::terminal::report(summary, diagnosis, printer.style()),
     };
     printer.data(&text)?;
-    Ok(0)
+    Ok(())
 }
 
 /// Refuses what would mix two forms on standard output. Shape: each flag, and whether it was given.

@@ -17,6 +17,8 @@ pub struct Finding {
     pub threshold: Threshold,
     /// Metadata operations, or on the data side requests, that it causes.
     pub operations: u64,
+    /// What `operations` counts: `metadata_operations` or `requests`.
+    pub counted: String,
     /// What removes them.
     pub remedy: Remedy,
 }
@@ -43,8 +45,11 @@ pub struct Remedy {
     pub command: String,
     /// What applying it costs: `nothing`, `image`, `setup` or `program`.
     pub cost: String,
-    /// Metadata operations of the whole run with it.
+    /// Metadata operations of the whole run that the file systems behind still have to answer with it; what an image
+    /// answers on the node is not among them.
     pub metadata_operations_after: u64,
+    /// Of the finding's own operations, those that remain with it.
+    pub operations_after: u64,
 }
 
 impl From<&findings::Finding> for Finding {
@@ -61,11 +66,13 @@ impl From<&findings::Finding> for Finding {
                 unit: threshold.unit.into(),
             },
             operations: finding.operations,
+            counted: finding.counted.name().into(),
             remedy: Remedy {
                 text: remedy.text.clone(),
                 command: remedy.command.clone(),
                 cost: remedy.cost.name().into(),
                 metadata_operations_after: remedy.metadata_operations_after,
+                operations_after: remedy.operations_after,
             },
         }
     }

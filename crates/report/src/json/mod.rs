@@ -5,6 +5,7 @@ mod activity;
 mod data;
 mod diff;
 mod findings;
+mod fix;
 mod folds;
 mod headline;
 mod parts;
@@ -14,10 +15,11 @@ mod searches;
 pub use activity::{Activity, OpenFiles, Phase, Series};
 pub use data::{Data, FileData, Streams, Transfers};
 pub use diff::{
-    ChangedPath, Diff, Increase, Latency, LatencyPair, Pair, PathShare, PathSide, Paths, SearchCounts,
-    SearchPair, ServedPair, SyscallPair, diff,
+    ChangedPath, CommonPaths, Diff, Increase, Latency, LatencyPair, Pair, PathShare, PathSide, Paths,
+    SearchCounts, SearchPair, ServedPair, SyscallPair, diff,
 };
 pub use findings::{Finding, Remedy, Threshold};
+pub use fix::{Fix, Step, fix};
 pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use report::{
@@ -35,6 +37,11 @@ const ROWS: usize = 1000;
 /// The JSON schema of [`Report`].
 pub fn report_schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON schema of [`Fix`].
+pub fn fix_schema() -> serde_json::Value {
+    schemars::schema_for!(Fix).to_value()
 }
 
 /// The JSON schema of [`Diff`].

@@ -1,9 +1,13 @@
 //! Text for people, at the width of their terminal.
 
 mod diff;
+mod findings;
+mod fix;
 mod report;
 
 pub use diff::diff;
+pub use findings::thresholds;
+pub use fix::fix;
 pub(crate) use report::next_command;
 pub use report::report;
 
@@ -52,6 +56,14 @@ impl Page {
         let room = self.style.width.saturating_sub(KEY + width(before) + width(after));
         let words = format!("{before}{}{after}", cut(&command(arguments), room.max(SHORTEST)));
         self.entry(key, &words, Role::Plain);
+    }
+
+    /// A key and a command that is neither cut nor broken, because it is copied.
+    fn long_command(&mut self, key: &str, words: &str) {
+        self.text += &painted(key, Role::Title, self.style);
+        self.text += &" ".repeat(KEY - key.len());
+        self.text += &painted(words, Role::Command, self.style);
+        self.text.push('\n');
     }
 
     /// A doubt, under the key of what it is about.

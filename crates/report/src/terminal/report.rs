@@ -1,13 +1,15 @@
 //! `quell report`: five lines for everybody, then the tables for those who want to know.
 
 use super::Page;
+use super::findings::findings;
 use crate::Style;
 use crate::number::{bytes, counted, duration, grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean, command, quoted};
 use quell_analyse::facts::ending;
+use quell_analyse::findings::Cost;
 use quell_analyse::ranking::RankedDirectory;
-use quell_analyse::{Scope, Summary};
+use quell_analyse::{Diagnosis, Scope, Summary};
 use quell_trace::{Completeness, ServedBy};
 
 /// Rows of a ranking: what fits on a screen beside the rest.
@@ -16,19 +18,21 @@ const ROWS: usize = 10;
 const NODES: u64 = 1000;
 
 /// The report of a summary.
-pub fn report(summary: &Summary, style: Style) -> String {
+pub fn report(summary: &Summary, diagnosis: &Diagnosis, style: Style) -> String {
     let mut page = Page::new(style);
-    headline(&mut page, summary);
+    headline(&mut page, summary, diagnosis);
     summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
+    findings(&mut page, &diagnosis.findings);
     parts(&mut page, summary);
     calls(&mut page, summary);
     file_systems(&mut page, summary);
     rankings(&mut page, summary);
     commands(&mut page, summary);
+    next_step(&mut page, summary, diagnosis);
     page.finished()
 }
 
-fn headline(page: &mut Page, summary: &Summary) {
+fn headline(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
     let totals = summary.totals();
     let all = totals.metadata_operations;
     let share = |part| percent(part, all);
@@ -41,7 +45,22 @@ fn headline(page: &mut Page, summary: &Summary) {
     page.entry("asked", &asked, Role::Plain);
     page.entry("served", &who_served(summary), Role::Plain);
     page.entry("rate", &how_fast(summary), Role::Plain);
-    page.entry("next", &next_command(summary), Role::Command);
+    let next = match diagnosis.plan.steps.is_empty() {
+        true => next_command(summary),
+        false => format!("quell fix {}", trace_names(summary)),
+    };
+    page.entry("next", &next, Role::Command);
+}
+
+/// The command to begin with, on one line however long: it is copied. What changes the program is no command.
+fn next_step(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
+    let mut steps = diagnosis.plan.steps.iter().filter(|step| step.finding.remedy.cost < Cost::Program);
+    let command = match steps.next() {
+        Some(step) => clean(&step.finding.remedy.command),
+        None => next_command(summary),
+    };
+    page.text.push('\n');
+    page.long_command("next", &command);
 }
 
 /// The network first; what served nothing is left out, but for the network and the node.
@@ -92,12 +111,7 @@ fn how_fast(summary: &Summary) -> String {
 /// What a reader of this report would do next: record anew what is empty, pack what the network served, or see what
 /// packing has changed.
 pub(crate) fn next_command(summary: &Summary) -> String {
-    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
-    let traces = match summary.recordings.len() {
-        0 => "TRACE".to_owned(),
-        1..=3 => names().collect::<Vec<_>>().join(" "),
-        _ => format!("{} ...", names().next().unwrap_or_default()),
-    };
+    let traces = trace_names(summary);
     let served = summary.served;
     if summary.events() == 0 {
         return format!("quell record -- {}", command(summary.command()));
@@ -107,6 +121,16 @@ pub(crate) fn next_command(summary: &Summary) -> String {
     }
     let root = if served.network > 0 { "" } else { " --root DIR" };
     format!("quell pack {traces}{root} -o {}", image_name(summary))
+}
+
+/// The recordings as they were named; of many the first.
+fn trace_names(summary: &Summary) -> String {
+    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
+    match summary.recordings.len() {
+        0 => "TRACE".to_owned(),
+        1..=3 => names().collect::<Vec<_>>().join(" "),
+        _ => format!("{} ...", names().next().unwrap_or_default()),
+    }
 }
 
 /// The name of the image: that of the trace.

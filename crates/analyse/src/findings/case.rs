@@ -1,0 +1,128 @@
+//! What rules look at: a summary with its paths in order, the limits in force, and the file systems that count.
+
+use super::effect::{Effect, Kind};
+use super::limits::Limit;
+use super::words::is_within;
+use super::{Rules, Threshold, words};
+use crate::{PathCounts, Scope, Summary};
+use quell_trace::ServedBy;
+
+/// A summary as rules see it.
+#[derive(Debug)]
+pub(super) struct Case<'a> {
+    pub(super) summary: &'a Summary,
+    pub(super) rules: &'a Rules,
+    /// Shape: sorted by path; those on file systems that count.
+    pub(super) paths: Vec<(&'a [u8], &'a PathCounts)>,
+    /// The network when it, or an image over it, served anything: what is local then costs nobody else anything.
+    pub(super) scope: Scope,
+    /// Recordings, at least 1.
+    pub(super) starts: u64,
+    /// Metadata operations of the whole.
+    pub(super) total: u64,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(summary: &'a Summary, rules: &'a Rules) -> Self {
+        let shared = summary.served.network + summary.served.quell > 0;
+        let scope = if shared { Scope::Network } else { Scope::All };
+        let counts = |path: &[u8], counts: &PathCounts| match scope {
+            Scope::Network => counts.served_by == Some(ServedBy::Network),
+            Scope::All => !is_of_the_kernel(path),
+        };
+        let paths = summary.paths.iter().map(|(path, counts)| (&**path, counts));
+        let mut paths: Vec<_> = paths.filter(|(path, of)| counts(path, of)).collect();
+        paths.sort_unstable_by_key(|(path, _)| *path);
+        let starts = summary.recordings.len().max(1) as u64;
+        Self { summary, rules, paths, scope, starts, total: summary.totals().metadata_operations }
+    }
+
+    /// The limit in force.
+    pub(super) fn limit(&self, limit: &Limit) -> Threshold {
+        let threshold = limit.threshold;
+        let value = self.rules.thresholds.get(threshold.name).copied().unwrap_or(threshold.value);
+        Threshold { value, ..threshold }
+    }
+
+    /// So much of each start.
+    pub(super) fn each(&self, sum: u64) -> f64 {
+        sum as f64 / self.starts as f64
+    }
+
+    /// Paths with their numbers, for effects.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, &'a [u8], &'a PathCounts)> {
+        self.paths.iter().enumerate().map(|(index, (path, counts))| (index as u32, *path, *counts))
+    }
+
+    /// `directory` itself, and what lies below it.
+    pub(super) fn within<'b>(
+        &'b self,
+        directory: &'b [u8],
+    ) -> impl Iterator<Item = (u32, &'a [u8], &'a PathCounts)> + use<'a, 'b> {
+        let first = self.paths.partition_point(|(path, _)| *path < directory);
+        let all = self.paths[first..].iter().enumerate();
+        all.map(move |(index, (path, counts))| ((first + index) as u32, *path, *counts))
+            .take_while(move |(_, path, _)| path.starts_with(directory))
+            .filter(move |(_, path, _)| is_within(path, directory))
+    }
+
+    /// What was asked of one path.
+    pub(super) fn path(&self, path: &[u8]) -> Option<(u32, &'a PathCounts)> {
+        let index = self.paths.binary_search_by_key(&path, |(known, _)| known).ok()?;
+        Some((index as u32, self.paths[index].1))
+    }
+
+    /// Metadata operations on a path, by its number.
+    pub(super) fn operations(&self, path: u32) -> u64 {
+        self.paths.get(path as usize).map_or(0, |(_, counts)| counts.metadata_operations)
+    }
+
+    /// The type of the file system that a path lies on: that of the longest mount point above it that was asked.
+    pub(super) fn file_system(&self, path: &[u8]) -> Option<&'a str> {
+        let above =
+            self.summary.file_systems.keys().filter(|key| is_within(path, key.mount_point.as_bytes()));
+        above.max_by_key(|key| key.mount_point.len()).map(|key| key.kind.as_str())
+    }
+
+    /// Whether the file system of a path counts.
+    pub(super) fn counts(&self, path: &[u8]) -> bool {
+        match self.scope {
+            Scope::Network => self.file_system(path).map(ServedBy::of_type) == Some(ServedBy::Network),
+            Scope::All => !is_of_the_kernel(path),
+        }
+    }
+
+    /// A variable that steers a search, as the first program that had it was started with it.
+    pub(super) fn variable(&self, name: &str) -> Option<&'a str> {
+        let mut recordings = self.summary.recordings.iter();
+        recordings.find_map(|facts| facts.variables.get(name)).map(String::as_str)
+    }
+
+    /// The recorded command, to be typed again.
+    pub(super) fn command(&self) -> String {
+        words::command(self.summary.command())
+    }
+
+    /// Of the operations in a directory and below, so many that disappear: first those on absent names, then others,
+    /// in the order of their paths.
+    pub(super) fn emptied(&self, directory: &[u8], probes: u64) -> Effect {
+        let mut effect = Effect::default();
+        let mut left = probes;
+        for (path, _, counts) in self.within(directory) {
+            let count = counts.missed.min(left);
+            effect.remove(path, Kind::Missed, count);
+            left -= count;
+        }
+        for (path, _, counts) in self.within(directory) {
+            let count = (counts.metadata_operations - counts.missed).min(left);
+            effect.remove(path, Kind::Stat, count);
+            left -= count;
+        }
+        effect
+    }
+}
+
+/// File systems that the kernel makes up: asking them costs nobody but the node.
+fn is_of_the_kernel(path: &[u8]) -> bool {
+    [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|root| is_within(path, root))
+}

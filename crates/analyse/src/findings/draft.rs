@@ -1,0 +1,79 @@
+//! A finding as a rule writes it, before limits and totals are filled in.
+
+use super::case::Case;
+use super::effect::Effect;
+use super::limits::Limit;
+use super::{Cost, Counted, Finding, Remedy};
+
+/// A finding with what its remedy takes away.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) finding: Finding,
+    pub(super) effect: Effect,
+}
+
+/// What a rule knows when what it measured is over its limit.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) limit: &'static Limit,
+    pub(super) measured: f64,
+    pub(super) title: String,
+    pub(super) evidence: Vec<String>,
+    /// Operations that the cause is responsible for, and what they are.
+    pub(super) operations: u64,
+    pub(super) counted: Counted,
+    pub(super) text: String,
+    pub(super) command: String,
+    pub(super) cost: Cost,
+    /// Metadata operations that the remedy takes away.
+    pub(super) effect: Effect,
+    /// Of `operations`, those that remain, where they are not metadata operations.
+    pub(super) remaining: u64,
+}
+
+impl Draft {
+    /// The finding; `None` when what was measured is not over the limit.
+    pub(super) fn over(self, case: &Case<'_>) -> Option<Found> {
+        let threshold = case.limit(self.limit);
+        if self.measured <= threshold.value {
+            return None;
+        }
+        let remaining = match self.counted {
+            Counted::MetadataOperations => self.effect.after(self.operations).min(self.operations),
+            Counted::Requests => self.remaining,
+        };
+        let remedy = Remedy {
+            text: self.text,
+            command: self.command,
+            cost: self.cost,
+            metadata_operations_after: self.effect.after(case.total),
+            operations_after: remaining,
+        };
+        let finding = Finding {
+            code: threshold.name,
+            title: self.title,
+            evidence: self.evidence,
+            threshold,
+            measured: self.measured,
+            operations: self.operations,
+            counted: self.counted,
+            remedy,
+        };
+        Some(Found { finding, effect: self.effect })
+    }
+}
+
+/// At most so many sentences of evidence: more are a table, and tables are elsewhere.
+pub(super) const EVIDENCE: usize = 5;
+
+/// The largest of `rows`, ties by the key, as sentences; and how many were left out.
+pub(super) fn largest<K: Ord>(mut rows: Vec<(u64, K)>, sentence: impl Fn(u64, &K) -> String) -> Vec<String> {
+    rows.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let more = rows.len().saturating_sub(EVIDENCE) as u64;
+    let mut sentences: Vec<_> =
+        rows.iter().take(EVIDENCE).map(|(count, key)| sentence(*count, key)).collect();
+    if more > 0 {
+        sentences.push(format!("and {} more", super::words::number(more)));
+    }
+    sentences
+}

@@ -1,0 +1,142 @@
+//! Files opened again and again, made by the thousand in one directory, read by every rank.
+//!
+//! Source of the limits: "Spectrum Scale: Performance Update", creates in one directory.
+
+use super::case::Case;
+use super::draft::{Draft, Found, largest};
+use super::effect::{Effect, Kind};
+use super::image::Image;
+use super::limits::{MANY_CREATES, OPEN_CLOSE_CHURN, SMALL_FILE, SMALL_FILES_BY_EVERY_RANK};
+use super::words::{count, directory, number, quoted};
+use super::{Cost, Counted};
+use crate::PathCounts;
+use quell_trace::path::escape;
+use std::collections::BTreeMap;
+
+/// A process that opens a file so often, or less, is no churn.
+const OFTEN: u64 = 10;
+
+/// `open-close-churn`.
+pub(super) fn churn(case: &Case<'_>) -> Vec<Found> {
+    let mut effect = Effect::default();
+    let mut rows = Vec::new();
+    for (number, path, counts) in case.numbered() {
+        // A directory is opened to be listed: that is another cause.
+        let reopened = u64::from(counts.habits.reopened);
+        if reopened > OFTEN * case.starts && counts.habits.list_calls == 0 {
+            effect.remove(number, Kind::Open, reopened + asked_of_descriptors(counts));
+            rows.push((reopened, path));
+        }
+    }
+    let again: u64 = rows.iter().map(|(opens, _)| opens).sum();
+    let files = count(rows.len() as u64, "file");
+    Draft {
+        limit: &OPEN_CLOSE_CHURN,
+        measured: case.each(again),
+        title: format!("{} opened {files} that the same process had opened before", count(again, "call")),
+        evidence: largest(rows, |opens, path| {
+            format!("{}: opened again {} times", escape(path), number(opens))
+        }),
+        operations: effect.removed(),
+        counted: Counted::MetadataOperations,
+        text: "open each file once and keep it open, or keep in memory what was read".to_owned(),
+        command: "move the open out of the loop, and the close behind it".to_owned(),
+        cost: Cost::Program,
+        effect,
+        remaining: 0,
+    }
+    .over(case)
+    .into_iter()
+    .collect()
+}
+
+/// Attributes asked of the descriptors of the opens that disappear.
+fn asked_of_descriptors(counts: &PathCounts) -> u64 {
+    let habits = counts.habits;
+    u64::from(habits.fstats) * u64::from(habits.reopened) / u64::from(habits.opens.max(1))
+}
+
+/// `many-creates`.
+pub(super) fn creates(case: &Case<'_>) -> Vec<Found> {
+    let mut directories = BTreeMap::<&[u8], Vec<(u32, &PathCounts)>>::new();
+    for (number, path, counts) in case.numbered().filter(|(_, _, counts)| counts.habits.creates > 0) {
+        directories.entry(directory(path)).or_default().push((number, counts));
+    }
+    let most = case.limit(&MANY_CREATES).value;
+    directories.retain(|_, names| names.len() as f64 > most);
+    let rows: Vec<_> = directories.iter().map(|(path, names)| (names.len() as u64, *path)).collect();
+    let Some(&(largest_count, worst)) = rows.iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)))
+    else {
+        return Vec::new();
+    };
+    let mut effect = Effect::default();
+    for names in directories.values() {
+        // One file takes the place of all: of each operation, what its first name needs stays.
+        for (number, counts) in names.iter().skip(1) {
+            effect.remove(*number, Kind::All, counts.metadata_operations);
+        }
+    }
+    Draft {
+        limit: &MANY_CREATES,
+        measured: largest_count as f64,
+        title: format!("{} were made in {}", count(largest_count, "file"), escape(worst)),
+        evidence: largest(rows, |files, path| format!("{}: {}", escape(path), count(files, "name"))),
+        operations: effect.removed(),
+        counted: Counted::MetadataOperations,
+        text: "write them into one file (HDF5, NetCDF, tar), or let each rank write into a directory of its own, made \
+               before the job"
+            .to_owned(),
+        command: format!("mkdir -p {}/$SLURM_PROCID", quoted(worst)),
+        cost: Cost::Program,
+        effect,
+        remaining: 0,
+    }
+    .over(case)
+    .into_iter()
+    .collect()
+}
+
+/// `small-files-by-every-rank`.
+pub(super) fn by_every_rank(case: &Case<'_>) -> Vec<Found> {
+    let ranks = case.summary.data.ranks.iter().flatten().count();
+    if ranks < 2 {
+        return Vec::new();
+    }
+    let small = case.limit(&SMALL_FILE).value;
+    let files = case.summary.data.files.iter().filter(|(path, file)| {
+        file.read_by.iter().filter(|(rank, _)| rank.is_some()).count() == ranks
+            && file.written_by.is_empty()
+            && (file.reach.0 as f64) < small
+            && case.counts(path)
+    });
+    let mut rows = BTreeMap::<&[u8], u64>::new();
+    let (mut files_read, mut operations) = (0, 0);
+    for (path, _) in files {
+        files_read += 1;
+        operations += case.path(path).map_or(0, |(_, counts)| counts.metadata_operations);
+        *rows.entry(directory(path)).or_default() += 1;
+    }
+    let image = Image::serving(case, rows.iter().map(|(path, files)| (*path, *files)));
+    Draft {
+        limit: &SMALL_FILES_BY_EVERY_RANK,
+        measured: files_read as f64,
+        title: format!(
+            "each of {ranks} ranks read the same {}, {} in all",
+            count(files_read, "small file"),
+            count(operations, "operation")
+        ),
+        evidence: largest(rows.iter().map(|(path, files)| (*files, *path)).collect(), |files, path| {
+            format!("{}: {}", escape(path), count(files, "file"))
+        }),
+        operations,
+        counted: Counted::MetadataOperations,
+        text: image.text,
+        command: image.command,
+        cost: Image::COST,
+        effect: image.effect,
+        remaining: 0,
+    }
+    .over(case)
+    .into_iter()
+    .collect()
+}

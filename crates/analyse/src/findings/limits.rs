@@ -1,0 +1,84 @@
+//! Every limit of every rule, declared once: help, documentation and the check of `--threshold` are made from it.
+
+use super::Threshold;
+
+/// A limit as it is declared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The name and the value that is in force when nobody says otherwise.
+    pub threshold: Threshold,
+    /// What is measured against it.
+    pub meaning: &'static str,
+}
+
+macro_rules! limits {
+    ($($constant:ident $name:literal $value:literal $unit:literal $meaning:literal;)*) => {
+        $(pub(super) const $constant: Limit = Limit {
+            threshold: Threshold { name: $name, value: $value, unit: $unit },
+            meaning: $meaning,
+        };)*
+
+        /// Every limit. Shape: sorted by name.
+        pub const LIMITS: &[Limit] = &[$($constant,)*];
+    };
+}
+
+// "A start" is one recording: several recordings are averaged, so that more ranks do not make more findings.
+limits! {
+    CHATTY_OUTPUT "chatty-output" 1000.0 "writes"
+        "writes to standard output and standard error by each rank of a job";
+    COLLECTIVE_BUFFERING "collective-buffering" 1000.0 "writes"
+        "writes that are small or leave gaps, to a file that several ranks write";
+    JULIA_WITHOUT_IMAGE "julia-without-image" 1000.0 "operations"
+        "operations of a start on Julia's packages, environments and precompiled files";
+    LOCALE_FILES "locale-files" 100.0 "operations"
+        "operations of a start on locales and message catalogues, most of them absent";
+    LUSTRE_STRIPING "lustre-striping" 104857600.0 "bytes"
+        "bytes written to the files of a directory whose stripe count does not suit them";
+    MANY_CREATES "many-creates" 1000.0 "files"
+        "names that were made in one directory";
+    MODULE_RC_FILES "module-rc-files" 20.0 "files"
+        "`.modulerc` and `.version` files below the root of a module tree";
+    MODULE_TREE_WALK "module-tree-walk" 200.0 "operations"
+        "operations of a start below the directories of MODULEPATH";
+    NETWORK_START_UP "network-start-up" 1000.0 "operations"
+        "operations of a start on network file systems";
+    OPEN_CLOSE_CHURN "open-close-churn" 200.0 "opens"
+        "opens of a start, by a process that had opened the same file before";
+    PYTHON_BYTECODE "python-bytecode" 50.0 "files"
+        "modules of a start for which no byte code was found";
+    PYTHON_IMPORTS "python-imports" 200.0 "files"
+        "Python modules that a start opens one by one";
+    PYTHON_USER_SITE "python-user-site" 20.0 "operations"
+        "operations of a start in the user's site directory, which held nothing that was needed";
+    READLINK_STORM "readlink-storm" 200.0 "operations"
+        "`readlink` calls of a start on names that are no symbolic link";
+    REPEATED_LISTINGS "repeated-listings" 100.0 "operations"
+        "calls of a start that listed a directory again, for directories listed more than 3 times";
+    REPEATED_STATS "repeated-stats" 500.0 "operations"
+        "operations of a start by which a program asked again for attributes of unchanged paths, more than 10 times each";
+    SEARCH_PATH_MISSES "search-path-misses" 100.0 "operations"
+        "operations of a start in entries of one search list that never had what was looked for";
+    SMALL_FILE "small-file" 1048576.0 "bytes"
+        "the size below which a file is a small one";
+    SMALL_FILES_BY_EVERY_RANK "small-files-by-every-rank" 100.0 "files"
+        "small files that every rank reads";
+    SMALL_REQUEST "small-request" 4096.0 "bytes"
+        "the size below which a read or write is a tiny one";
+    SMALL_WRITE "small-write" 1048576.0 "bytes"
+        "the average size below which writes of several ranks to one file are small";
+    TINY_READS "tiny-reads" 1000.0 "reads"
+        "tiny sequential reads of one file by each rank";
+    TINY_WRITES "tiny-writes" 1000.0 "writes"
+        "tiny sequential writes to one file by each rank";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_sorted_and_distinct() {
+        assert!(LIMITS.is_sorted_by(|a, b| a.threshold.name < b.threshold.name));
+    }
+}

@@ -1,0 +1,46 @@
+//! Standard output of many ranks, which the launcher carries through one process.
+
+use super::case::Case;
+use super::draft::{Draft, Found};
+use super::effect::Effect;
+use super::limits::CHATTY_OUTPUT;
+use super::words::{bytes, count, last};
+use super::{Cost, Counted};
+
+/// `chatty-output`. Without a launcher output has nobody to wait for.
+pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
+    let ranks = case.summary.data.ranks.iter().flatten().count() as u64;
+    let job = case.summary.recordings.iter().filter_map(|facts| facts.ranks).max().unwrap_or(0);
+    if ranks == 0 || job < 2 {
+        return Vec::new();
+    }
+    let streams = case.summary.data.streams;
+    let each = streams.calls / ranks;
+    let python =
+        case.summary.command().first().is_some_and(|name| last(name.as_bytes()).starts_with(b"python"));
+    let command = if python {
+        "if rank != 0: sys.stdout = open(os.devnull, 'w')"
+    } else {
+        "if (rank != 0) freopen(\"/dev/null\", \"w\", stdout);"
+    };
+    Draft {
+        limit: &CHATTY_OUTPUT,
+        measured: streams.calls as f64 / ranks as f64,
+        title: format!(
+            "each rank wrote {} to standard output and error, {} of all {job} ranks",
+            count(each, "time"),
+            count(each.saturating_mul(job.into()), "write"),
+        ),
+        evidence: vec![format!("{} from {}", bytes(streams.bytes), count(ranks, "recorded rank"))],
+        operations: streams.calls,
+        counted: Counted::Requests,
+        text: "print on rank 0 only, and switch debugging messages off".to_owned(),
+        command: command.to_owned(),
+        cost: Cost::Program,
+        effect: Effect::default(),
+        remaining: each,
+    }
+    .over(case)
+    .into_iter()
+    .collect()
+}

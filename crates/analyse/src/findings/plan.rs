@@ -1,0 +1,93 @@
+//! The remedies of a trace in the order in which to apply them, and what is left after each.
+
+use super::case::Case;
+use super::draft::Found;
+use super::effect::Together;
+use super::{Cost, Finding};
+use std::cmp::Reverse;
+
+/// What to do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Metadata operations of the run as it was recorded.
+    pub metadata_operations: u64,
+    /// Shape: remedies that cost nothing first, best first; each remedy once.
+    pub steps: Vec<Step>,
+}
+
+/// A remedy, with the findings that it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The finding that it is for; the first of several.
+    pub finding: Finding,
+    /// The codes of all findings that this same remedy is for. Shape: distinct, most operations first.
+    pub codes: Vec<&'static str>,
+    /// Metadata operations that it takes away when nothing else is applied.
+    pub saves: u64,
+    /// Metadata operations that remain when this step and all before it are applied. What two of them would take away
+    /// is counted once.
+    pub together: u64,
+}
+
+/// The plan for these findings.
+pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> Plan {
+    let mut left = remedies(found);
+    let operations = |path| case.operations(path);
+    let (mut together, mut steps) = (Together::default(), Vec::new());
+    while let Some(next) = best(&left, &together, case.total, &operations) {
+        let (found, codes) = left.remove(next);
+        together.apply(&found.effect, &operations);
+        let saves = case.total.saturating_sub(found.finding.remedy.metadata_operations_after);
+        steps.push(Step { finding: found.finding, codes, saves, together: together.after(case.total) });
+    }
+    Plan { metadata_operations: case.total, steps }
+}
+
+/// Findings that one command removes are one remedy: that of the finding for which it does most.
+fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
+    let mut remedies: Vec<(Found, Vec<&'static str>)> = Vec::new();
+    for found in found {
+        let same = |(other, _): &&mut (Found, _)| is_same(&other.finding, &found.finding);
+        match remedies.iter_mut().find(same) {
+            None => {
+                let codes = vec![found.finding.code];
+                remedies.push((found, codes));
+            }
+            Some((other, codes)) => {
+                if !codes.contains(&found.finding.code) {
+                    codes.push(found.finding.code);
+                }
+                let after = |finding: &Finding| finding.remedy.metadata_operations_after;
+                if after(&found.finding) < after(&other.finding) {
+                    *other = found;
+                }
+            }
+        }
+    }
+    remedies
+}
+
+/// Whether both are removed by the same step: the same command, or an image, of which one is enough.
+fn is_same(a: &Finding, b: &Finding) -> bool {
+    a.remedy.command == b.remedy.command || (a.remedy.cost == Cost::Image && b.remedy.cost == Cost::Image)
+}
+
+/// The cheapest remedy that takes most away of what is left; ties by its code.
+fn best(
+    left: &[(Found, Vec<&'static str>)],
+    together: &Together,
+    total: u64,
+    operations: &dyn Fn(u32) -> u64,
+) -> Option<usize> {
+    let cheapest = left.iter().map(|(found, _)| found.finding.remedy.cost).min()?;
+    let candidates = left.iter().enumerate();
+    let candidates = candidates.filter(|(_, (found, _))| found.finding.remedy.cost == cheapest);
+    let key = |(_, (found, _)): &(usize, &(Found, Vec<&'static str>))| {
+        let mut tried = together.clone();
+        tried.apply(&found.effect, operations);
+        let finding = &found.finding;
+        let requests = finding.operations.saturating_sub(finding.remedy.operations_after);
+        (tried.after(total), Reverse(requests), finding.code)
+    };
+    candidates.min_by_key(key).map(|(index, _)| index)
+}

@@ -1,0 +1,84 @@
+//! `readlink` asked of one component after the other, none of them a link.
+
+use super::case::Case;
+use super::draft::{Draft, Found, largest};
+use super::effect::{Effect, Kind};
+use super::image::Image;
+use super::limits::READLINK_STORM;
+use super::modules::{ModuleTool, trees};
+use super::words::{count, is_within, number};
+use super::{Cost, Counted};
+use quell_trace::path::escape;
+
+/// `readlink-storm`.
+pub(super) fn readlinks(case: &Case<'_>) -> Vec<Found> {
+    let rows = case.numbered().filter(|(_, _, counts)| counts.habits.not_links > 0);
+    let rows: Vec<_> = rows.map(|(_, path, counts)| (u64::from(counts.habits.not_links), path)).collect();
+    let calls: u64 = rows.iter().map(|(calls, _)| calls).sum();
+    let change = match ModuleTool::of(case) {
+        Some(ModuleTool::EnvironmentModules) => extension_library(case),
+        _ => image(case, &rows),
+    };
+    let paths = count(rows.len() as u64, "path");
+    Draft {
+        limit: &READLINK_STORM,
+        measured: case.each(calls),
+        title: format!("{} on {paths} found no symbolic link", count(calls, "readlink call")),
+        evidence: largest(rows, |calls, path| format!("{}: {} times", escape(path), number(calls))),
+        operations: calls,
+        counted: Counted::MetadataOperations,
+        text: change.text,
+        command: change.command,
+        cost: change.cost,
+        effect: change.effect,
+        remaining: 0,
+    }
+    .over(case)
+    .into_iter()
+    .collect()
+}
+
+struct Change {
+    text: String,
+    command: String,
+    cost: Cost,
+    effect: Effect,
+}
+
+/// Tcl asks for each component of each file that it opens; the library of Environment Modules opens them itself.
+/// What disappears besides (listings in two passes) is not counted here.
+fn extension_library(case: &Case<'_>) -> Change {
+    Change {
+        text:
+            "install the Tcl extension library of Environment Modules 4.3 or later, which opens modulefiles \
+               without asking for each component of their path"
+                .to_owned(),
+        command: "./configure --enable-libtclenvmodules && make install".to_owned(),
+        cost: Cost::Setup,
+        effect: without_components(case),
+    }
+}
+
+/// The calls on modulefiles, on directories in the tree, and on the way to the tree: as many on each component above
+/// a tree as on the tree itself.
+fn without_components(case: &Case<'_>) -> Effect {
+    let trees = trees(case);
+    let mut effect = Effect::default();
+    for (number, path, counts) in case.numbered() {
+        let calls = u64::from(counts.habits.not_links);
+        let inside = trees.iter().any(|tree| is_within(path, tree));
+        let through: u64 = trees
+            .iter()
+            .filter(|tree| is_within(tree, path))
+            .filter_map(|tree| case.path(tree))
+            .map(|(_, counts)| u64::from(counts.habits.not_links))
+            .sum();
+        effect.remove(number, Kind::NoLink, if inside { calls } else { through.min(calls) });
+    }
+    effect
+}
+
+fn image(case: &Case<'_>, rows: &[(u64, &[u8])]) -> Change {
+    let image = Image::serving(case, rows.iter().map(|(calls, path)| (*path, *calls)));
+    Change { text: image.text, command: image.command, cost: Image::COST, effect: image.effect }
+}

@@ -1,0 +1,113 @@
+//! Tiny sequential reads and writes, which a buffer would join.
+//!
+//! Source: "Short introduction on Optimizing I/O", buffering of serial I/O.
+
+use super::case::Case;
+use super::draft::{Draft, Found, largest};
+use super::effect::Effect;
+use super::limits::{Limit, SMALL_REQUEST, TINY_READS, TINY_WRITES};
+use super::words::{bytes, count, last, number};
+use super::{Cost, Counted};
+use crate::data::{Direction, FileData, Transfers};
+use quell_trace::Bytes;
+use quell_trace::path::escape;
+
+/// A buffer of this size makes a request of a megabyte: the least that parallel file systems like.
+const BUFFER: u64 = 1 << 20;
+/// Of ten requests, so many must be sequential: scattered ones no buffer can join.
+const SEQUENTIAL_OF_TEN: u64 = 9;
+
+/// `tiny-reads` and `tiny-writes`.
+pub(super) fn tiny(case: &Case<'_>) -> Vec<Found> {
+    [(Direction::Read, &TINY_READS), (Direction::Write, &TINY_WRITES)]
+        .into_iter()
+        .filter_map(|(direction, limit)| of_direction(case, direction, limit))
+        .collect()
+}
+
+/// A file with its tiny requests.
+struct Row<'a> {
+    path: &'a [u8],
+    tiny: u64,
+    of: &'a Transfers,
+    each: f64,
+}
+
+fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) -> Option<Found> {
+    let small = Bytes(case.limit(&SMALL_REQUEST).value as u64);
+    let most = case.limit(limit).value;
+    let files = case.summary.data.files.iter().filter(|(path, _)| case.counts(path));
+    let mut rows: Vec<Row<'_>> = files
+        .filter_map(|(path, file)| row(path, file, direction, small))
+        .filter(|row| row.each > most)
+        .collect();
+    rows.sort_unstable_by(|a, b| b.tiny.cmp(&a.tiny).then_with(|| a.path.cmp(b.path)));
+    let worst = rows.first()?;
+    let tiny: u64 = rows.iter().map(|row| row.tiny).sum();
+    let remaining: u64 = rows.iter().map(|row| row.of.bytes.0.div_ceil(BUFFER).min(row.tiny)).sum();
+    let verb = if direction == Direction::Read { "read" } else { "write" };
+    let (text, command, cost) = remedy(case, direction);
+    Draft {
+        limit,
+        measured: worst.each,
+        title: format!(
+            "{} {} {} of {} on average {} {}",
+            count(rows.len() as u64, "file"),
+            if rows.len() == 1 { "takes" } else { "take" },
+            count(tiny, &format!("tiny sequential {verb}")),
+            bytes(worst.of.average()),
+            if direction == Direction::Read { "from" } else { "to" },
+            escape(worst.path)
+        ),
+        evidence: largest(
+            rows.iter().map(|row| (row.tiny, (row.path, row.of.bytes))).collect(),
+            |tiny, row| format!("{}: {} for {}", escape(row.0), count(tiny, verb), bytes(row.1)),
+        ),
+        operations: tiny,
+        counted: Counted::Requests,
+        text,
+        command,
+        cost,
+        effect: Effect::default(),
+        remaining,
+    }
+    .over(case)
+}
+
+fn row<'a>(path: &'a [u8], file: &'a FileData, direction: Direction, small: Bytes) -> Option<Row<'a>> {
+    let (of, ranks) = match direction {
+        Direction::Read => (&file.reads, file.read_by.len()),
+        Direction::Write => (&file.writes, file.written_by.len()),
+    };
+    let tiny = of.sizes.below(small);
+    let is_sequential = of.sequential * 10 >= of.moving() * SEQUENTIAL_OF_TEN;
+    (tiny > 0 && is_sequential).then(|| Row { path, tiny, of, each: tiny as f64 / ranks.max(1) as f64 })
+}
+
+/// What buffers it, in the words of the program's language.
+fn remedy(case: &Case<'_>, direction: Direction) -> (String, String, Cost) {
+    let program = case.summary.command().first().map_or(&b""[..], |name| last(name.as_bytes()));
+    let stem: Vec<u8> = program.iter().copied().take_while(|byte| byte.is_ascii_alphabetic()).collect();
+    let size = number(BUFFER);
+    let change = |text: &str, command: &str| (text.to_owned(), command.to_owned(), Cost::Program);
+    match (&*stem, direction) {
+        (b"python", Direction::Read) => {
+            change("open the file with a buffer", "open(path, 'rb', buffering=1 << 20)")
+        }
+        (b"python", Direction::Write) => change(
+            "open the file with a buffer and flush at the end only",
+            "open(path, 'wb', buffering=1 << 20)",
+        ),
+        (b"perl", _) => {
+            change("read and write lines, not `sysread` and `syswrite`", "open(my $f, '<:perlio', $path)")
+        }
+        (b"julia", _) => change("move the data through a buffer in memory", "write(f, take!(iobuffer))"),
+        _ => (
+            format!(
+                "give the file a buffer of {size} bytes; with Intel Fortran FORT_BUFFERED=TRUE does, on a Cray IOBUF"
+            ),
+            "setvbuf(file, NULL, _IOFBF, 1 << 20);".to_owned(),
+            Cost::Program,
+        ),
+    }
+}

@@ -1,0 +1,285 @@
+//! Entries of search lists that never had what was looked for, and are asked every time.
+
+use super::case::Case;
+use super::draft::{Draft, Found, largest};
+use super::effect::Effect;
+use super::image::Image;
+use super::limits::{PYTHON_USER_SITE, SEARCH_PATH_MISSES};
+use super::words::{count, directory, last, number, quoted};
+use super::{Cost, Counted};
+use crate::SearchKind;
+use crate::searches::{EntryCounts, EntryKey};
+use quell_trace::path::escape;
+use std::collections::BTreeMap;
+
+type Entries<'a> = Vec<(&'a EntryKey, EntryCounts)>;
+
+/// One finding a list and origin.
+pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
+    let mut lists: BTreeMap<(SearchKind, &str), Entries<'_>> = BTreeMap::new();
+    let mut user_site = Entries::new();
+    for (key, counts) in &case.summary.searches.entries {
+        if counts.hits > 0 || counts.probes == 0 || !case.counts(&key.directory) {
+            continue;
+        }
+        // Module trees have rules of their own: there, the walk is the cost and not the list.
+        match key.kind {
+            SearchKind::Modules => {}
+            SearchKind::Python if is_user_site(case, key) => user_site.push((key, *counts)),
+            kind => lists.entry((kind, &key.origin)).or_default().push((key, *counts)),
+        }
+    }
+    let mut found: Vec<_> = lists
+        .into_iter()
+        .filter_map(|((kind, origin), entries)| misses(case, kind, origin, &entries))
+        .collect();
+    found.extend(user_site_directory(case, &user_site));
+    found
+}
+
+/// Whether an entry is the user's own site directory, which PYTHONNOUSERSITE takes out of the list.
+fn is_user_site(case: &Case<'_>, key: &EntryKey) -> bool {
+    let base = case.variable("PYTHONUSERBASE").map(str::to_owned);
+    let base = base.or_else(|| case.variable("HOME").map(|home| format!("{home}/.local")));
+    let below = base.is_some_and(|base| super::words::is_within(&key.directory, base.as_bytes()));
+    below && last(&key.directory) == b"site-packages" && key.origin != "PYTHONPATH"
+}
+
+fn misses(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<Found> {
+    let probes: u64 = entries.iter().map(|(_, counts)| counts.probes).sum();
+    let limit = case.limit(&SEARCH_PATH_MISSES).value;
+    if case.each(probes) <= limit {
+        return None;
+    }
+    let change = change(case, kind, origin, entries);
+    let evidence = largest(
+        entries.iter().map(|(key, counts)| (counts.probes, (&key.directory, counts.searches))).collect(),
+        |probes, (directory, searches)| {
+            format!("{}: {} of {}, none a hit", escape(directory), operations(probes), searches_of(*searches))
+        },
+    );
+    let wanted = wanted(case, kind);
+    Draft {
+        limit: &SEARCH_PATH_MISSES,
+        measured: case.each(probes),
+        title: format!(
+            "{} of {} {} never had what was looked for and cost {}",
+            count(entries.len() as u64, "entry"),
+            owner(kind),
+            shown_origin(origin),
+            operations(probes)
+        ),
+        evidence: evidence.into_iter().chain(wanted).collect(),
+        operations: probes,
+        counted: Counted::MetadataOperations,
+        text: change.text,
+        command: change.command,
+        cost: change.cost,
+        effect: change.effect,
+        remaining: 0,
+    }
+    .over(case)
+}
+
+/// Whose list it is, in a sentence.
+fn owner(kind: SearchKind) -> &'static str {
+    match kind {
+        SearchKind::Loader => "the dynamic loader's",
+        SearchKind::Command => "the shell's",
+        SearchKind::Python => "Python's",
+        SearchKind::Julia => "Julia's",
+        SearchKind::Perl => "Perl's",
+        SearchKind::R => "R's",
+        SearchKind::Lua => "Lua's",
+        SearchKind::Modules => "the module tool's",
+    }
+}
+
+fn shown_origin(origin: &str) -> String {
+    escape(origin.as_bytes())
+}
+
+fn searches_of(amount: u64) -> String {
+    if amount == 1 { "1 search".to_owned() } else { format!("{} searches", number(amount)) }
+}
+
+fn operations(amount: u64) -> String {
+    count(amount, "operation")
+}
+
+/// What was looked for most, in one sentence.
+fn wanted(case: &Case<'_>, kind: SearchKind) -> Option<String> {
+    let wanted =
+        case.summary.searches.wanted.iter().filter(|(key, counts)| key.kind == kind && counts.missed > 0);
+    let (key, counts) = wanted.max_by(|(a, x), (b, y)| x.missed.cmp(&y.missed).then_with(|| b.cmp(a)))?;
+    let by = key.asked_by.as_ref().map(|by| format!(", which {} needs", escape(by))).unwrap_or_default();
+    let name = escape(&key.name);
+    Some(format!("most misses were for {name}{by}: {}", number(counts.missed)))
+}
+
+/// A remedy before it is a finding.
+struct Change {
+    text: String,
+    command: String,
+    cost: Cost,
+    effect: Effect,
+}
+
+fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Change {
+    let variable = case.variable(origin).map(|value| variable(case, kind, origin, value, entries));
+    variable
+        .flatten()
+        .or_else(|| run_path(case, origin, entries))
+        .or_else(|| path_file(case, origin, entries))
+        .unwrap_or_else(|| image(case, entries))
+}
+
+/// The variable without the entries; of PATH, with them at its end, because there other programs are found in them.
+fn variable(
+    case: &Case<'_>,
+    kind: SearchKind,
+    name: &str,
+    value: &str,
+    entries: &Entries<'_>,
+) -> Option<Change> {
+    let (separators, separator): (&[char], &str) = match kind {
+        SearchKind::Lua => (&[';'], ";"),
+        SearchKind::Loader => (&[':', ';'], ":"),
+        _ => (&[':'], ":"),
+    };
+    let is_idle = |part: &&str| entries.iter().any(|(key, _)| names(case, part, &key.directory));
+    let (idle, kept): (Vec<&str>, Vec<&str>) = value.split(separators).partition(is_idle);
+    if idle.is_empty() {
+        return None;
+    }
+    let moved = kind == SearchKind::Command;
+    let value: Vec<&str> = if moved { kept.iter().chain(&idle).copied().collect() } else { kept };
+    let command = match value.is_empty() {
+        true => format!("unset {name}"),
+        false => format!("export {name}={}", quoted(value.join(separator).as_bytes())),
+    };
+    let text = match (moved, idle.len()) {
+        (true, 1) => format!("move this entry to the end of {name}"),
+        (true, _) => format!("move these entries to the end of {name}"),
+        (false, 1) => format!("take this entry out of {name} for this program"),
+        (false, _) => format!("take these entries out of {name} for this program"),
+    };
+    Some(Change { text, command, cost: Cost::Nothing, effect: without(case, kind, entries) })
+}
+
+/// Whether a part of a variable names this directory: as it is, or from where the command was started. Lua's parts
+/// are patterns of file names.
+fn names(case: &Case<'_>, part: &str, entry: &[u8]) -> bool {
+    let pattern = part.split('?').next().unwrap_or(part);
+    let start = case.summary.recordings.first().map_or("/", |facts| &facts.working_directory);
+    let absolute = match pattern {
+        "" => start.to_owned(),
+        pattern if pattern.starts_with('/') => pattern.to_owned(),
+        pattern => format!("{start}/{pattern}"),
+    };
+    normal(absolute.as_bytes()) == normal(entry)
+}
+
+/// A path without empty components, `.` and `..`: by its words, because a trace has no file system to ask.
+fn normal(path: &[u8]) -> Vec<&[u8]> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for name in path.split(|&byte| byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => _ = names.pop(),
+            name => names.push(name),
+        }
+    }
+    names
+}
+
+/// What disappears with the entries. A name that is nowhere is looked for in a moved entry all the same.
+fn without(case: &Case<'_>, kind: SearchKind, entries: &Entries<'_>) -> Effect {
+    let moved = kind == SearchKind::Command;
+    let nowhere = case.summary.searches.wanted.iter();
+    let nowhere = nowhere.filter(|(key, counts)| moved && key.kind == kind && counts.found.is_none());
+    let still: u64 = nowhere.map(|(_, counts)| counts.searches).sum();
+    let mut effect = Effect::default();
+    for (key, counts) in entries {
+        effect.removals.extend(case.emptied(&key.directory, counts.probes.saturating_sub(still)).removals);
+    }
+    // Entries may lie in each other.
+    effect.removals.sort_by_key(|removal| (removal.path, removal.kind));
+    effect.removals.dedup_by_key(|removal| (removal.path, removal.kind));
+    effect
+}
+
+/// The RUNPATH of a file that can be written anew.
+fn run_path(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+    let file = origin.strip_prefix("RUNPATH of ").or_else(|| origin.strip_prefix("RPATH of "))?;
+    let list = case.summary.run_paths.get(file.as_bytes())?;
+    let home = directory(file.as_bytes());
+    let is_idle = |part: &&str| {
+        let part = part.replace("${ORIGIN}", &escape(home)).replace("$ORIGIN", &escape(home));
+        entries.iter().any(|(key, _)| names(case, &part, &key.directory))
+    };
+    let (idle, kept): (Vec<&str>, Vec<&str>) = list.split(':').partition(is_idle);
+    if idle.is_empty() {
+        return None;
+    }
+    let file = quoted(file.as_bytes());
+    let command = match kept.is_empty() {
+        true => format!("patchelf --remove-rpath {file}"),
+        false => format!("patchelf --set-rpath {} {file}", quoted(kept.join(":").as_bytes())),
+    };
+    let text = "take these entries out of the file, or build it without them".to_owned();
+    Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Loader, entries) })
+}
+
+/// The lines of a `.pth` file.
+fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+    origin.strip_suffix(".pth")?;
+    let file = quoted(origin.as_bytes());
+    let text = format!("take {} out of {}", count(entries.len() as u64, "line"), escape(origin.as_bytes()));
+    let patterns: String = entries
+        .iter()
+        .map(|(key, _)| format!(" -e {}", quoted(&[b"^", &*key.directory, b"/*$"].concat())))
+        .collect();
+    let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
+    Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Python, entries) })
+}
+
+fn image(case: &Case<'_>, entries: &Entries<'_>) -> Change {
+    let paths = entries.iter().flat_map(|(key, _)| case.within(&key.directory));
+    let paths: Vec<_> = paths.map(|(_, path, counts)| (path, counts.missed)).collect();
+    let image = Image::serving(case, paths.into_iter());
+    Change { text: image.text, command: image.command, cost: Image::COST, effect: image.effect }
+}
+
+fn user_site_directory(case: &Case<'_>, entries: &Entries<'_>) -> Option<Found> {
+    let probes: u64 = entries.iter().map(|(_, counts)| counts.probes).sum();
+    let (first, _) = entries.first()?;
+    Draft {
+        limit: &PYTHON_USER_SITE,
+        measured: case.each(probes),
+        title: format!(
+            "Python looked into {} for {} and needed nothing from it",
+            escape(&first.directory),
+            operations(probes)
+        ),
+        evidence: Vec::new(),
+        operations: probes,
+        counted: Counted::MetadataOperations,
+        text: "leave the user's site directory out of the list".to_owned(),
+        command: "export PYTHONNOUSERSITE=1".to_owned(),
+        cost: Cost::Nothing,
+        effect: without(case, SearchKind::Python, entries),
+        remaining: 0,
+    }
+    .over(case)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_by_their_words() {
+        assert_eq!(normal(b"/a//b/./c/../d/"), [&b"a"[..], b"b", b"d"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! How a path was asked about: what rules need to know beside how often.
+//!
+//! Kept in small numbers, because there is one of these for each distinct path of a recording.
+
+use quell_trace::{Call, Class, Event, Outcome, PathId, PathTable, ProcessId};
+use std::ops::AddAssign;
+
+/// How one path was asked about. Successes, unless it says otherwise. Counts stop at the largest number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habits {
+    /// Attributes or permission asked for by name.
+    pub stats: u32,
+    /// Those of them that the program asked which had asked for the same path last.
+    pub restats: u32,
+    /// Attributes asked for by descriptor.
+    pub fstats: u32,
+    /// Opens.
+    pub opens: u32,
+    /// Opens by the program that had opened it last: in the same process, without another program in between.
+    pub reopened: u32,
+    /// `readlink` calls that failed because it is no symbolic link.
+    pub not_links: u32,
+    /// Calls that listed it.
+    pub list_calls: u32,
+    /// Listings that reached their end.
+    pub listings: u32,
+    /// Opens that were to create it, and `mkdir`, `mknod`, `symlink` of it.
+    pub creates: u32,
+    /// Whether the recording changed it, its content or its attributes, or locked it.
+    pub changed: bool,
+}
+
+impl AddAssign for Habits {
+    fn add_assign(&mut self, other: Self) {
+        let pairs = [
+            (&mut self.stats, other.stats),
+            (&mut self.restats, other.restats),
+            (&mut self.fstats, other.fstats),
+            (&mut self.opens, other.opens),
+            (&mut self.reopened, other.reopened),
+            (&mut self.not_links, other.not_links),
+            (&mut self.list_calls, other.list_calls),
+            (&mut self.listings, other.listings),
+            (&mut self.creates, other.creates),
+        ];
+        pairs.into_iter().for_each(|(mine, others)| *mine = mine.saturating_add(others));
+        self.changed |= other.changed;
+    }
+}
+
+/// The habits of a path of one recording, being counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HabitTally {
+    pub(crate) habits: Habits,
+    /// Who opened it last, and who asked for its attributes.
+    opener: Option<Program>,
+    asker: Option<Program>,
+}
+
+/// A program that runs in a process, from one `execve` to the next. Never 0, so that `None` takes no room.
+type Program = std::num::NonZeroU32;
+
+/// What events are judged by beside their path.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    /// The path of a call that means its descriptor: `newfstatat(fd, "", ...)`.
+    empty: Option<PathId>,
+    /// Shape: one entry a process: the program that it runs.
+    programs: Vec<Program>,
+    last: Program,
+}
+
+impl Judge {
+    pub(crate) fn new(paths: &PathTable, processes: usize) -> Self {
+        let programs: Vec<Program> = (1..=processes as u32).filter_map(Program::new).collect();
+        Self { empty: paths.find(b""), last: programs.last().copied().unwrap_or(Program::MIN), programs }
+    }
+
+    /// Notes that a process runs another program from here on.
+    pub(crate) fn execute(&mut self, process: ProcessId) {
+        if let Some(program) = self.programs.get_mut(process.0 as usize) {
+            self.last = self.last.saturating_add(1);
+            *program = self.last;
+        }
+    }
+
+    /// Counts a metadata operation on the path.
+    pub(crate) fn count(&self, tally: &mut HabitTally, event: &Event) {
+        let habits = &mut tally.habits;
+        let Outcome::Success(value) = event.outcome else {
+            let is_no_link = event.call.class() == Class::ReadLink && event.outcome.errno() == Some(EINVAL);
+            bump(&mut habits.not_links, is_no_link);
+            return;
+        };
+        match event.call.class() {
+            Class::Stat | Class::Access => match event.path {
+                Some(path) if Some(path) != self.empty => {
+                    let program = self.programs.get(event.process.0 as usize).copied();
+                    bump(&mut habits.stats, true);
+                    bump(&mut habits.restats, program.is_some() && tally.asker == program);
+                    tally.asker = program;
+                }
+                _ => bump(&mut habits.fstats, true),
+            },
+            Class::Open => {
+                let program = self.programs.get(event.process.0 as usize).copied();
+                bump(&mut habits.opens, true);
+                bump(&mut habits.reopened, program.is_some() && tally.opener == program);
+                bump(&mut habits.creates, event.call == Call::Creat || event.flags & O_CREAT != 0);
+                tally.opener = program;
+            }
+            Class::List => {
+                bump(&mut habits.list_calls, true);
+                bump(&mut habits.listings, value == 0);
+            }
+            Class::Change => bump(&mut habits.creates, makes_a_name(event.call)),
+            _ => {}
+        }
+    }
+}
+
+/// Whether an event that did not fail changes or locks its target: an image must not answer for the directory then.
+/// Follows what packing judges by.
+pub(crate) fn changes(event: &Event) -> bool {
+    if event.outcome.errno().is_some() {
+        return false;
+    }
+    match event.call.class() {
+        Class::Write => !matches!(event.call, Call::CopyFileRange | Call::Splice | Call::Tee),
+        Class::Change | Class::Lock => true,
+        Class::Open => {
+            event.call == Call::Creat
+                || event.flags & (O_CREAT | O_TRUNC | O_ACCMODE) != 0
+                || event.flags & O_TMPFILE == O_TMPFILE
+        }
+        Class::Map => (event.flags >> 32) & PROT_WRITE != 0 && event.flags & MAP_TYPE != MAP_PRIVATE,
+        Class::Descriptor => event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags),
+        _ => false,
+    }
+}
+
+/// Whether an event that did not fail changes its second target: a rename's new name, what is copied to.
+pub(crate) fn changes_second(event: &Event) -> bool {
+    let class = event.call.class();
+    event.outcome.errno().is_none()
+        && (class == Class::Change || matches!(event.call, Call::CopyFileRange | Call::Splice | Call::Tee))
+}
+
+fn makes_a_name(call: Call) -> bool {
+    use Call::{Mkdir, Mkdirat, Mknod, Mknodat, Symlink, Symlinkat};
+    matches!(call, Mkdir | Mkdirat | Mknod | Mknodat | Symlink | Symlinkat)
+}
+
+fn bump(count: &mut u32, applies: bool) {
+    *count = count.saturating_add(u32::from(applies));
+}
+
+/// What `readlink(2)` says of a name that is there and no link.
+const EINVAL: quell_trace::Errno = quell_trace::Errno(22);
+
+/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source:
+/// `fcntl(2)`.
+const LOCK_COMMANDS: [u64; 8] = [5, 6, 7, 36, 37, 38, 1024, 1026];
+
+// Flags as a trace has them: those of x86-64.
+const O_ACCMODE: u64 = 0o3;
+const O_CREAT: u64 = 0o100;
+const O_TRUNC: u64 = 0o1000;
+const O_TMPFILE: u64 = 0o20_200_000;
+const PROT_WRITE: u64 = 0x2;
+const MAP_TYPE: u64 = 0x3;
+const MAP_PRIVATE: u64 = 0x2;

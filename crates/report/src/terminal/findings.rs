@@ -1,0 +1,93 @@
+//! Findings on the terminal: what was seen, the limit, and the command, which is never cut or broken.
+
+use super::Page;
+use crate::Style;
+use crate::number::{bytes, decimal, grouped};
+use crate::text::{Role, clean, glued, painted, wrapped};
+use quell_analyse::Finding;
+use quell_analyse::findings::{LIMITS, Threshold};
+use quell_trace::Bytes;
+use std::collections::BTreeMap;
+
+/// Columns by which what is said of a finding is moved to the right.
+const INDENT: usize = 2;
+/// Sentences of evidence below each finding.
+const EVIDENCE: usize = 3;
+
+/// All findings; nothing without any.
+pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.text.push('\n');
+    page.line("Findings", Role::Title);
+    let mut commands = BTreeMap::new();
+    for finding in findings {
+        page.line(finding.code, Role::Doubt);
+        page.paragraph(&format!("{} ({})", plain(&finding.title), limit(finding)));
+        let evidence = finding.evidence.iter().take(EVIDENCE);
+        evidence.for_each(|sentence| page.paragraph(&format!("- {}", plain(sentence))));
+        match commands.get(&finding.remedy.command) {
+            Some(code) => page.paragraph(&format!("the remedy of {code} helps here too")),
+            None => page.shell(&finding.remedy.command),
+        }
+        commands.entry(&finding.remedy.command).or_insert(finding.code);
+    }
+}
+
+/// Every limit: its name, its value, and what is measured against it.
+pub fn thresholds(style: Style) -> String {
+    let mut page = Page::new(style);
+    for limit in LIMITS {
+        let Threshold { name, value, unit } = limit.threshold;
+        page.line(&format!("{name}={value}"), Role::Title);
+        page.paragraph(&format!("{unit}: {}", limit.meaning));
+    }
+    page.finished()
+}
+
+/// A sentence of a finding: numbers in it are one word each, and what comes from a trace is harmless.
+pub(super) fn plain(sentence: &str) -> String {
+    glued(&clean(sentence))
+}
+
+/// The limit that a finding is over.
+fn limit(finding: &Finding) -> String {
+    let (limit, measured) = (finding.threshold.value, finding.measured);
+    match finding.threshold.unit {
+        "bytes" => format!("limit {}", bytes(Bytes(limit as u64))),
+        unit if measured == finding.operations as f64 => format!("limit {} {unit}", decimal(limit)),
+        unit => format!("{} {unit} are over the limit of {}", decimal(measured), decimal(limit)),
+    }
+}
+
+impl Page {
+    fn line(&mut self, words: &str, role: Role) {
+        self.text += &painted(words, role, self.style);
+        self.text.push('\n');
+    }
+
+    /// Words of ours or [`plain`] ones, broken where the line ends and moved to the right.
+    pub(super) fn paragraph(&mut self, words: &str) {
+        for line in wrapped(words, self.style.width - INDENT) {
+            self.text += &" ".repeat(INDENT);
+            self.text += &line;
+            self.text.push('\n');
+        }
+    }
+
+    /// A command on one line of its own, however long: it is copied.
+    pub(super) fn shell(&mut self, command: &str) {
+        self.text += &" ".repeat(INDENT);
+        self.line(&clean(command), Role::Command);
+    }
+
+    /// A number and the title of a step.
+    pub(super) fn step(&mut self, number: usize, title: &str) {
+        self.text.push('\n');
+        let title = format!("{}. {title}", grouped(number as u64));
+        for line in wrapped(&title, self.style.width) {
+            self.line(&line, Role::Title);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `quell fix`: remedies in the order in which to apply them, each with what it saves and what is left.
+
+use super::Page;
+use super::findings::plain;
+use crate::Style;
+use crate::number::{counted, grouped, percent};
+use crate::text::Role;
+use quell_analyse::Summary;
+use quell_analyse::findings::{Cost, Counted, Plan, Step};
+
+/// The plan of a summary.
+pub fn fix(summary: &Summary, plan: &Plan, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.command("ran", "", summary.command(), "");
+    let all = plan.metadata_operations;
+    let asked = counted(all, "metadata operation");
+    let outcome = match plan.steps.last() {
+        None => format!("{asked}; nothing is over its limit"),
+        Some(last) if last.together < all => {
+            let remedies = match plan.steps.len() {
+                1 => "1 remedy takes".to_owned(),
+                several => format!("{} remedies take", grouped(several as u64)),
+            };
+            format!("{asked}; {remedies} them to {}", grouped(last.together))
+        }
+        Some(_) => asked,
+    };
+    page.entry("asked", &outcome, Role::Plain);
+    for (index, step) in plan.steps.iter().enumerate() {
+        page.step(index + 1, &title(step, index, all));
+        page.shell(&step.finding.remedy.command);
+        page.paragraph(&format!("{}: {}", step.finding.remedy.text, plain(&step.finding.title)));
+        if step.codes.len() > 1 {
+            page.paragraph(&format!("for {}", step.codes.join(", ")));
+        }
+    }
+    page.finished()
+}
+
+/// What a step costs, what it saves, what is left.
+fn title(step: &Step, index: usize, all: u64) -> String {
+    let remedy = &step.finding.remedy;
+    let price = match remedy.cost {
+        Cost::Nothing => "costs nothing",
+        Cost::Image => "needs an image",
+        Cost::Setup => "changes the set-up",
+        Cost::Program => "changes the program",
+    };
+    if step.finding.counted == Counted::Requests {
+        let (before, after) = (step.finding.operations, remedy.operations_after);
+        return match after < before {
+            true => format!("{price}: {} of {} {} remain", grouped(after), grouped(before), unit(step)),
+            false => format!("{price}: the same {} on more suitable servers", counted(before, "file")),
+        };
+    }
+    let share = percent(step.saves, all);
+    match index {
+        0 => format!(
+            "{price}: saves {} ({share}), {} remain",
+            counted(step.saves, "operation"),
+            grouped(step.together)
+        ),
+        _ => format!(
+            "{price}: saves {} alone ({share}), {} remain with all above",
+            grouped(step.saves),
+            grouped(step.together)
+        ),
+    }
+}
+
+fn unit(step: &Step) -> &'static str {
+    step.finding.threshold.unit
+}
