@@ -36,7 +36,7 @@ pub struct Tally<'a> {
     commands: CommandTable,
     /// Shape: one entry a command line.
     by_command: Vec<CommandCounts>,
-    searches: SearchTally,
+    searches: SearchTally<'a>,
     phases: PhaseTally<'a>,
     data: DataTally<'a>,
     fingerprint: FingerprintTally<'a>,
@@ -71,7 +71,7 @@ impl PathTally {
 
 impl<'a> Tally<'a> {
     /// A tally of the recording that was opened under `name` and has these paths and this context.
-    pub fn new(name: &str, header: &Header, paths: &'a PathTable, context: &Context) -> Self {
+    pub fn new(name: &str, header: &Header, paths: &'a PathTable, context: &'a Context) -> Self {
         let mounts = context.mounts.iter().map(|mount| MountTally {
             file_system: FileSystem { mount_point: mount.mount_point.clone(), kind: mount.kind.clone() },
             served_by: mount.served_by(),

@@ -3,166 +3,93 @@
 //!
 //! ```text
 //! events -> SearchTally -> Searches { entries: by list and entry, wanted: by list and name }
+//!              |-> loader   LD_LIBRARY_PATH and the like, by what the ELF files ask for
+//!              |-> command  PATH
+//!              `-> python, perl, r, lua, julia, modules: by the program that runs
 //! ```
 //!
 //! A *search* looks for one name in the entries of a list, in order; a *probe* is one metadata operation of it. A
 //! probe belongs to at most one search. What belongs to none is left out: nothing is guessed.
 
-use quell_trace::{Context, Event, PathTable};
-use std::collections::BTreeMap;
+mod book;
+mod command;
+mod images;
+mod julia;
+mod list;
+mod listed;
+mod loader;
+mod lua;
+mod model;
+mod modules;
+mod perl;
+mod program;
+mod python;
+mod r;
+mod tree;
 
-/// Whose list was searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SearchKind {
-    /// The dynamic loader's: RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default directories. Source: `ld.so(8)`.
-    Loader,
-    /// PATH, for programs.
-    Command,
-    /// Python's `sys.path`.
-    Python,
-    /// Julia's LOAD_PATH and DEPOT_PATH.
-    Julia,
-    /// Perl's `@INC`.
-    Perl,
-    /// R's library paths.
-    R,
-    /// Lua's `package.path` and `package.cpath`.
-    Lua,
-    /// MODULEPATH of Environment Modules and Lmod.
-    Modules,
-}
+pub use model::{EntryCounts, EntryKey, SearchKind, Searches, WantedCounts, WantedKey};
 
-impl SearchKind {
-    /// Its name in reports and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loader => "loader",
-            Self::Command => "path",
-            Self::Python => "python",
-            Self::Julia => "julia",
-            Self::Perl => "perl",
-            Self::R => "r",
-            Self::Lua => "lua",
-            Self::Modules => "modules",
-        }
-    }
-}
-
-/// An entry of a list: a directory, or the loader's cache file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryKey {
-    /// Whose list.
-    pub kind: SearchKind,
-    /// What put the entry into the list, in the user's words: `LD_LIBRARY_PATH`, `RUNPATH of /a/b.so`, `PYTHONPATH`,
-    /// `site-packages`, `/a/b.pth`.
-    pub origin: String,
-    /// The entry as bytes, resolved; without subdirectories that the search itself appends.
-    pub directory: Box<[u8]>,
-}
-
-/// What was asked of an entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EntryCounts {
-    /// Where in the list it stands, from 0; the first place when lists differ.
-    pub position: u32,
-    /// Searches that looked into it.
-    pub searches: u64,
-    /// Metadata operations on names in it.
-    pub probes: u64,
-    /// Those that failed because the name is absent.
-    pub missed: u64,
-    /// Searches that ended here with a hit. An entry without hits can be moved behind all others, or removed.
-    pub hits: u64,
-}
-
-/// Something that was looked for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WantedKey {
-    /// In whose list.
-    pub kind: SearchKind,
-    /// The name asked for: `libm.so.6`, `numpy`, `gcc`.
-    pub name: Box<[u8]>,
-    /// The file on whose behalf: the library that has it in NEEDED, the package that imports it; `None` when the
-    /// program itself asked or it is not known.
-    pub asked_by: Option<Box<[u8]>>,
-}
-
-/// What looking for it cost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WantedCounts {
-    /// How often it was looked for.
-    pub searches: u64,
-    /// Metadata operations of these searches.
-    pub probes: u64,
-    /// Those that failed because the name is absent.
-    pub missed: u64,
-    /// Where it was found; the first place in byte order when there are several, `None` when it never was.
-    pub found: Option<Box<[u8]>>,
-}
-
-/// Every search of one recording, or of several.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Searches {
-    /// By entry. Shape: sorted by list, origin and directory.
-    pub entries: BTreeMap<EntryKey, EntryCounts>,
-    /// By name. Shape: sorted by list, name and who asked.
-    pub wanted: BTreeMap<WantedKey, WantedCounts>,
-}
-
-impl Searches {
-    /// Adds the searches of other recordings. Exact, and in any order.
-    pub fn merge(&mut self, other: Self) {
-        for (key, counts) in other.entries {
-            match self.entries.get_mut(&key) {
-                Some(entry) => entry.add(counts),
-                None => _ = self.entries.insert(key, counts),
-            }
-        }
-        for (key, counts) in other.wanted {
-            self.wanted.entry(key).or_default().add(counts);
-        }
-    }
-}
-
-impl EntryCounts {
-    fn add(&mut self, other: Self) {
-        self.position = self.position.min(other.position);
-        self.searches += other.searches;
-        self.probes += other.probes;
-        self.missed += other.missed;
-        self.hits += other.hits;
-    }
-}
-
-impl WantedCounts {
-    fn add(&mut self, other: Self) {
-        self.searches += other.searches;
-        self.probes += other.probes;
-        self.missed += other.missed;
-        self.found = match (self.found.take(), other.found) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (known, None) | (None, known) => known,
-        };
-    }
-}
+use book::Book;
+use images::Images;
+use program::{Program, Shared};
+use quell_trace::{Class, Context, Event, PathTable, ProcessId};
+use tree::Tree;
 
 /// The searches of one recording being found.
-#[derive(Debug, Default)]
-pub struct SearchTally {
-    searches: Searches,
+#[derive(Debug)]
+pub struct SearchTally<'a> {
+    tree: Tree<'a>,
+    images: Images<'a>,
+    shared: Shared<'a>,
+    book: Book<'a>,
+    /// Shape: one entry a process; `None` before its first call.
+    programs: Vec<Option<Box<Program<'a>>>>,
 }
 
-impl SearchTally {
+impl<'a> SearchTally<'a> {
     /// A tally of the recording that has these paths and this context.
-    pub fn new(_paths: &PathTable, _context: &Context) -> Self {
-        Self::default()
+    pub fn new(paths: &'a PathTable, context: &'a Context) -> Self {
+        let tree = Tree::new(paths);
+        let images = Images::new(context);
+        let shared = Shared::new(&tree, &images);
+        let mut programs = Vec::new();
+        programs.resize_with(context.processes.len(), || None);
+        Self { tree, images, shared, book: Book::default(), programs }
     }
 
     /// Looks at an event. Events come in the order of the recording.
-    pub fn add(&mut self, _event: &Event) {}
+    pub fn add(&mut self, event: &Event) {
+        use Class::{Access, Exec, List, Open, ReadLink, Stat};
+        if !matches!(event.call.class(), Open | Stat | Access | Exec | List | ReadLink) {
+            return;
+        }
+        let process = event.process.0 as usize;
+        if !self.programs.get(process).is_some_and(Option::is_some) {
+            self.enter(event.process);
+        }
+        let Some(Some(program)) = self.programs.get_mut(process) else { return };
+        let changes = self.images.of(event.process);
+        while let Some((_, image)) = changes.get(program.next).filter(|(at, _)| *at <= event.start) {
+            program.replace(*image, &self.images, &self.tree, &mut self.shared, &mut self.book);
+        }
+        program.add(event, &self.images, &self.tree, &mut self.shared, &mut self.book);
+    }
+
+    /// A process is seen for the first time: it goes on with what its parent is running.
+    fn enter(&mut self, process: ProcessId) {
+        let parent = self.images.parent(process).and_then(|parent| self.programs.get(parent.0 as usize));
+        let program =
+            parent.and_then(Option::as_ref).map_or_else(Program::default, |parent| parent.inherited());
+        if let Some(slot) = self.programs.get_mut(process.0 as usize) {
+            *slot = Some(Box::new(program));
+        }
+    }
 
     /// The searches that were found.
-    pub fn finish(self) -> Searches {
-        self.searches
+    pub fn finish(mut self) -> Searches {
+        for program in self.programs.iter_mut().flatten() {
+            program.finish(&mut self.book);
+        }
+        self.book.finish()
     }
 }

@@ -1,0 +1,127 @@
+//! Searches for programs in PATH: what `execvp` executes entry by entry, and what shells ask for before.
+//!
+//! Every search begins at the first entry and goes forward, so a run of probes of one name that does is one; a probe
+//! anywhere else is none. A name found at the first entry is indistinguishable from a program named by its whole path,
+//! and counts as found there: an entry that serves must not look as if it served nobody. Source: `exec(3)`.
+
+use super::book::{Book, EntryId, Search};
+use super::images::{Image, Images};
+use super::list::{self, List};
+use super::model::SearchKind;
+use super::tree::{Node, Tree};
+use quell_trace::{Class, Event, ThreadId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The lists of a recording, by the text of PATH.
+pub(super) type CommandLists<'a> = HashMap<&'a str, List>;
+
+/// PATH of one program.
+#[derive(Clone, Debug)]
+pub(super) struct Commands<'a> {
+    list: List,
+    current: Option<Current<'a>>,
+    /// What the last search found, which is executed next.
+    found: Node,
+}
+
+#[derive(Clone, Debug)]
+struct Current<'a> {
+    search: Search<'a>,
+    thread: ThreadId,
+    /// Where in the list the probe before stood.
+    at: usize,
+}
+
+impl<'a> Commands<'a> {
+    pub(super) fn new(
+        image: Image,
+        images: &Images<'a>,
+        tree: &Tree<'a>,
+        lists: &mut CommandLists<'a>,
+        book: &mut Book<'a>,
+    ) -> Self {
+        let list = images.variable(image, "PATH").map_or_else(List::default, |value| {
+            let list = lists.entry(value).or_insert_with(|| {
+                list::parse(value, &[':'], tree, |directory| {
+                    book.entry(SearchKind::Command, "PATH", directory)
+                })
+            });
+            Arc::clone(list)
+        });
+        Self { list, current: None, found: Node::NONE }
+    }
+
+    /// What a child has of it: everything but the search that is going on.
+    pub(super) fn inherited(&self) -> Self {
+        Self { list: Arc::clone(&self.list), current: None, found: self.found }
+    }
+
+    /// Looks at a call that executes, asks for attributes or for permission by name; says whether it is a probe.
+    pub(super) fn add(&mut self, event: &Event, tree: &Tree<'a>, book: &mut Book<'a>) -> bool {
+        if self.list.is_empty() || !matches!(event.call.class(), Class::Stat | Class::Access | Class::Exec) {
+            return false;
+        }
+        let node = tree.of_path(event.path);
+        let directory = tree.parent(node);
+        if directory == Node::NONE {
+            return false;
+        }
+        self.go_on(event, node, directory, tree) || self.begin(event, node, directory, tree, book)
+    }
+
+    fn go_on(&mut self, event: &Event, node: Node, directory: Node, tree: &Tree<'a>) -> bool {
+        let Some(current) = &mut self.current else { return false };
+        if current.thread != event.thread || current.search.name != tree.name(node) {
+            return false;
+        }
+        // Between two probes of a search every entry is probed. The next goes first: an entry may stand there twice.
+        let is_at = |at: &usize| self.list.get(*at).is_some_and(|place| place.node == directory);
+        let Some(at) = [current.at + 1, current.at].into_iter().find(is_at) else { return false };
+        // What was found is executed: that is its use, and no search.
+        if current.search.is_found() && event.call.class() == Class::Exec {
+            return true;
+        }
+        current.at = at;
+        note(&mut current.search, &self.list, at, event, node, tree);
+        if event.outcome.is_success() {
+            self.found = node;
+        }
+        true
+    }
+
+    fn begin(
+        &mut self,
+        event: &Event,
+        node: Node,
+        directory: Node,
+        tree: &Tree<'a>,
+        book: &mut Book<'a>,
+    ) -> bool {
+        let starts = self.list.first().is_some_and(|place| place.position == 0 && place.node == directory);
+        if !starts || (event.call.class() == Class::Exec && node == self.found) {
+            return false;
+        }
+        self.finish(book);
+        let mut search = Search::new(tree.name(node), None);
+        note(&mut search, &self.list, 0, event, node, tree);
+        self.found = if event.outcome.is_success() { node } else { Node::NONE };
+        self.current = Some(Current { search, thread: event.thread, at: 0 });
+        true
+    }
+
+    /// Enters the search that was going on.
+    pub(super) fn finish(&mut self, book: &mut Book<'a>) {
+        if let Some(current) = self.current.take() {
+            book.enter(SearchKind::Command, &current.search);
+        }
+    }
+}
+
+fn note<'a>(search: &mut Search<'a>, list: &List, at: usize, event: &Event, node: Node, tree: &Tree<'a>) {
+    let (entry, position): (EntryId, u32) = (list[at].entry, list[at].position);
+    search.probe(entry, position, event.is_miss());
+    if event.outcome.is_success() {
+        search.found(entry, tree.text(node));
+    }
+}

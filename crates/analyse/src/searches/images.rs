@@ -1,0 +1,81 @@
+//! Which program a process runs at each time, and the variables and libraries it was started with.
+
+use super::tree::{Node, Tree};
+use quell_trace::{Context, ElfFile, Nanos, PathId, ProcessId};
+use std::collections::HashMap;
+
+/// A program that was executed. Range: index into the context's executions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Image(u32);
+
+/// What the context says about every execution.
+#[derive(Debug)]
+pub(super) struct Images<'a> {
+    context: &'a Context,
+    /// Shape: one entry a process, each sorted by time.
+    by_process: Vec<Vec<(Nanos, Image)>>,
+    variables: HashMap<(Image, &'a str), &'a str>,
+    elf: HashMap<PathId, usize>,
+}
+
+impl<'a> Images<'a> {
+    pub(super) fn new(context: &'a Context) -> Self {
+        let mut by_process = vec![Vec::new(); context.processes.len()];
+        for (index, execution) in context.executions.iter().enumerate() {
+            if let Some(list) = by_process.get_mut(execution.process.0 as usize) {
+                list.push((execution.at, Image(index as u32)));
+            }
+        }
+        by_process.iter_mut().for_each(|list: &mut Vec<(Nanos, Image)>| list.sort_by_key(|(at, _)| *at));
+        let variables = context.variables.iter();
+        let variables = variables
+            .map(|variable| ((Image(variable.execution), variable.name.as_str()), variable.value.as_str()));
+        let elf = context.elf_files.iter().enumerate().map(|(index, file)| (file.path, index));
+        Self { context, by_process, variables: variables.collect(), elf: elf.collect() }
+    }
+
+    /// The programs that a process executed. Shape: sorted by time.
+    pub(super) fn of(&self, process: ProcessId) -> &[(Nanos, Image)] {
+        self.by_process.get(process.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn parent(&self, process: ProcessId) -> Option<ProcessId> {
+        self.context.processes.get(process.0 as usize)?.parent
+    }
+
+    pub(super) fn variable(&self, image: Image, name: &str) -> Option<&'a str> {
+        self.variables.get(&(image, name)).copied()
+    }
+
+    pub(super) fn arguments(&self, image: Image) -> &'a [String] {
+        self.context.executions.get(image.0 as usize).map_or(&[], |execution| &execution.arguments)
+    }
+
+    /// The program's file.
+    pub(super) fn program(&self, image: Image) -> Option<PathId> {
+        self.context.executions.get(image.0 as usize)?.program
+    }
+
+    /// The name of the program's file.
+    pub(super) fn program_name(&self, image: Image, tree: &Tree<'a>) -> &'a [u8] {
+        self.program(image).map_or(&[], |program| tree.name(tree.of_path(Some(program))))
+    }
+
+    /// What a file asks of the dynamic loader. Range: index for [`Images::elf`].
+    pub(super) fn elf_of(&self, path: Option<PathId>) -> Option<usize> {
+        self.elf.get(&path?).copied()
+    }
+
+    pub(super) fn elf(&self, index: usize) -> Option<&'a ElfFile> {
+        self.context.elf_files.get(index)
+    }
+
+    /// Every file that the loader may be asked for by name.
+    pub(super) fn elf_files(&self) -> &'a [ElfFile] {
+        &self.context.elf_files
+    }
+
+    pub(super) fn working_directory(&self, tree: &Tree<'a>) -> Node {
+        tree.of_path(self.context.working_directory)
+    }
+}

@@ -1,0 +1,138 @@
+//! What is known of searches: by entry of a list, and by name that was looked for. Both merge.
+
+use std::collections::BTreeMap;
+
+/// Whose list was searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SearchKind {
+    /// The dynamic loader's: RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default directories. Source: `ld.so(8)`.
+    Loader,
+    /// PATH, for programs.
+    Command,
+    /// Python's `sys.path`.
+    Python,
+    /// Julia's LOAD_PATH and DEPOT_PATH.
+    Julia,
+    /// Perl's `@INC`.
+    Perl,
+    /// R's library paths.
+    R,
+    /// Lua's `package.path` and `package.cpath`.
+    Lua,
+    /// MODULEPATH of Environment Modules and Lmod.
+    Modules,
+}
+
+impl SearchKind {
+    /// Its name in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loader => "loader",
+            Self::Command => "path",
+            Self::Python => "python",
+            Self::Julia => "julia",
+            Self::Perl => "perl",
+            Self::R => "r",
+            Self::Lua => "lua",
+            Self::Modules => "modules",
+        }
+    }
+}
+
+/// An entry of a list: a directory, or the loader's cache file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryKey {
+    /// Whose list.
+    pub kind: SearchKind,
+    /// What put the entry into the list, in the user's words: `LD_LIBRARY_PATH`, `RUNPATH of /a/b.so`, `PYTHONPATH`,
+    /// `site-packages`, `/a/b.pth`.
+    pub origin: String,
+    /// The entry as bytes, resolved; without subdirectories that the search itself appends.
+    pub directory: Box<[u8]>,
+}
+
+/// What was asked of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryCounts {
+    /// Where in the list it stands, from 0; the first place when lists differ.
+    pub position: u32,
+    /// Searches that looked into it.
+    pub searches: u64,
+    /// Metadata operations on names in it.
+    pub probes: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Searches that ended here with a hit. An entry without hits can be moved behind all others, or removed.
+    pub hits: u64,
+}
+
+/// Something that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WantedKey {
+    /// In whose list.
+    pub kind: SearchKind,
+    /// The name asked for: `libm.so.6`, `numpy`, `gcc`.
+    pub name: Box<[u8]>,
+    /// The file on whose behalf: the library that has it in NEEDED, the package that imports it; `None` when the
+    /// program itself asked or it is not known.
+    pub asked_by: Option<Box<[u8]>>,
+}
+
+/// What looking for it cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantedCounts {
+    /// How often it was looked for.
+    pub searches: u64,
+    /// Metadata operations of these searches.
+    pub probes: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Where it was found; the first place in byte order when there are several, `None` when it never was.
+    pub found: Option<Box<[u8]>>,
+}
+
+/// Every search of one recording, or of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searches {
+    /// By entry. Shape: sorted by list, origin and directory.
+    pub entries: BTreeMap<EntryKey, EntryCounts>,
+    /// By name. Shape: sorted by list, name and who asked.
+    pub wanted: BTreeMap<WantedKey, WantedCounts>,
+}
+
+impl Searches {
+    /// Adds the searches of other recordings. Exact, and in any order.
+    pub fn merge(&mut self, other: Self) {
+        for (key, counts) in other.entries {
+            match self.entries.get_mut(&key) {
+                Some(entry) => entry.add(counts),
+                None => _ = self.entries.insert(key, counts),
+            }
+        }
+        for (key, counts) in other.wanted {
+            self.wanted.entry(key).or_default().add(counts);
+        }
+    }
+}
+
+impl EntryCounts {
+    fn add(&mut self, other: Self) {
+        self.position = self.position.min(other.position);
+        self.searches += other.searches;
+        self.probes += other.probes;
+        self.missed += other.missed;
+        self.hits += other.hits;
+    }
+}
+
+impl WantedCounts {
+    fn add(&mut self, other: Self) {
+        self.searches += other.searches;
+        self.probes += other.probes;
+        self.missed += other.missed;
+        self.found = match (self.found.take(), other.found) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (known, None) | (None, known) => known,
+        };
+    }
+}
