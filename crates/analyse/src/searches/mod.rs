@@ -11,6 +11,7 @@
 //! A *search* looks for one name in the entries of a list, in order; a *probe* is one metadata operation of it. A
 //! probe belongs to at most one search. What belongs to none is left out: nothing is guessed.
 
+mod advice;
 mod book;
 mod command;
 mod images;
@@ -27,6 +28,7 @@ mod python;
 mod r;
 mod tree;
 
+pub use advice::{Advice, ListCosts};
 pub use model::{EntryCounts, EntryKey, SearchKind, Searches, WantedCounts, WantedKey};
 
 use book::Book;

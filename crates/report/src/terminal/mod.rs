@@ -1,9 +1,13 @@
 //! Text for people, at the width of their terminal.
 
+mod data;
 mod diff;
 mod findings;
 mod fix;
+mod phases;
+mod ranks;
 mod report;
+mod searches;
 
 pub use diff::diff;
 pub use findings::thresholds;

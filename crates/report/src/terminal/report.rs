@@ -24,10 +24,14 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, style: Style) -> String 
     summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
     findings(&mut page, &diagnosis.findings);
     parts(&mut page, summary);
+    super::phases::phases(&mut page, summary);
     calls(&mut page, summary);
     file_systems(&mut page, summary);
+    super::searches::searches(&mut page, summary);
     rankings(&mut page, summary);
+    super::data::data(&mut page, summary);
     commands(&mut page, summary);
+    super::ranks::ranks(&mut page, summary);
     next_step(&mut page, summary, diagnosis);
     page.finished()
 }
