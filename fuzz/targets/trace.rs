@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use quell_fuzz::{content, scratch, sound};
 use quell_trace::{Completeness, Recording};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 struct Stage {
@@ -18,11 +18,18 @@ struct Stage {
 static STAGE: LazyLock<Stage> = LazyLock::new(|| {
     let directory = scratch("trace").join("t.qtrace");
     sound::trace(&directory, Completeness::Complete).unwrap();
+    forget_checksums(&directory.join("header.json"));
     let entries = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
     files.sort();
     Stage { directory, files }
 });
+
+/// A reader that compares checksums would refuse every damage before it reads it.
+fn forget_checksums(header: &Path) {
+    let text = std::fs::read_to_string(header).unwrap();
+    std::fs::write(header, text.replacen("\"files\"", "\"unknown\"", 1)).unwrap();
+}
 
 fuzz_target!(|input: &[u8]| {
     let Some((&which, rest)) = input.split_first() else { return };

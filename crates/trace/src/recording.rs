@@ -3,6 +3,7 @@
 use crate::header::{FORMAT, VERSION};
 use crate::resolve::{Answer, Links, Resolver};
 use crate::store::spool::Record;
+use crate::store::sums::Sums;
 use crate::store::{events, tables};
 use crate::writer::Damage;
 use crate::{Completeness, Context, Event, Header, PathTable, TraceError, writer};
@@ -26,7 +27,7 @@ pub struct Recording {
 #[derive(Debug)]
 enum Store {
     /// The recorder finished.
-    Parquet,
+    Parquet(Sums),
     /// The recorder was killed: the events of the spool, resolved as far as it goes without asking anybody.
     Spool(Vec<Event>),
 }
@@ -36,9 +37,9 @@ impl Recording {
     ///
     /// # Errors
     /// [`TraceError::NotATrace`] and [`TraceError::Newer`] for what this quell cannot read,
-    /// [`TraceError::Damaged`] for a file that is truncated.
+    /// [`TraceError::Damaged`] for a file that is not as it was written.
     pub fn open(directory: &Path) -> Result<Self, TraceError> {
-        let mut header = read_header(directory)?;
+        let Stored { mut header, files } = read_header(directory)?;
         let directory = directory.to_owned();
         let spool = directory.join("spool");
         if header.completeness == Completeness::Partial {
@@ -46,14 +47,17 @@ impl Recording {
             header.recorder.events = events.len() as u64;
             return Ok(Self { directory, header, paths, context, store: Store::Spool(events) });
         }
-        let (paths, context) = tables::read(&directory)?;
-        Ok(Self { directory, header, paths, context, store: Store::Parquet })
+        let (paths, context) = tables::read(&directory, &files)?;
+        Ok(Self { directory, header, paths, context, store: Store::Parquet(files) })
     }
 
     /// Calls `each` for every event, in the order in which calls ended.
     pub fn for_each_event(&self, mut each: impl FnMut(&Event)) -> Result<(), TraceError> {
         match &self.store {
-            Store::Parquet => events::for_each(&self.directory.join("events.parquet"), each),
+            Store::Parquet(files) => {
+                files.verify(&self.directory, events::NAME)?;
+                events::for_each(&self.directory.join(events::NAME), each)
+            }
             Store::Spool(events) => {
                 events.iter().for_each(&mut each);
                 Ok(())
@@ -81,7 +85,16 @@ impl Trace {
     }
 }
 
-fn read_header(directory: &Path) -> Result<Header, TraceError> {
+/// `header.json` as it is read.
+#[derive(serde::Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    header: Header,
+    #[serde(default)]
+    files: Sums,
+}
+
+fn read_header(directory: &Path) -> Result<Stored, TraceError> {
     let not_a_trace =
         |reason: &str| TraceError::NotATrace { path: directory.to_owned(), reason: reason.to_owned() };
     let path = directory.join("header.json");

@@ -2,8 +2,10 @@
 
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::resolve::{Links, Resolver};
+use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
-use crate::store::{events::EventWriter, tables};
+use crate::store::sums::Sums;
+use crate::store::tables;
 use crate::{
     Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
     PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
@@ -58,7 +60,7 @@ impl Writer {
             _ => TraceError::io("create", directory)(error),
         })?;
         let begin = || {
-            write_header(directory, &header)?;
+            write_header(directory, &header, &Sums::default())?;
             SpoolWriter::create(&directory.join("spool"))
         };
         let spool = begin().inspect_err(|_| _ = std::fs::remove_dir_all(directory))?;
@@ -167,7 +169,7 @@ impl Writer {
         let spool = self.directory.join("spool");
         let mut loaded = load_context(&spool, Damage::Fails)?;
         let mut resolver = Resolver::new(&loaded.context);
-        let mut events = EventWriter::create(&self.directory.join("events.parquet"))?;
+        let mut events = EventWriter::create(&self.directory.join(events::NAME))?;
         let mut files = Files::default();
         for_each(&spool, Damage::Fails, &mut PathTable::default(), |record| {
             match record {
@@ -198,7 +200,8 @@ impl Writer {
         self.header.recorder.events = self.events;
         self.header.recorder.lost = ending.lost;
         self.header.recorder.notes = ending.notes;
-        write_header(&self.directory, &self.header)?;
+        let names: Vec<&str> = tables::NAMES.into_iter().chain([events::NAME]).collect();
+        write_header(&self.directory, &self.header, &Sums::of(&self.directory, &names)?)?;
         std::fs::remove_file(&spool).map_err(TraceError::io("remove", &spool))?;
         Ok(self.header)
     }
@@ -327,9 +330,18 @@ fn apply(note: Note, context: &mut Context) {
 }
 
 /// Writes the header under another name and renames it, so that a reader never sees half of one.
-fn write_header(directory: &Path, header: &Header) -> Result<(), TraceError> {
+/// `header.json` as it is written.
+#[derive(serde::Serialize)]
+struct Stored<'a> {
+    #[serde(flatten)]
+    header: &'a Header,
+    files: &'a Sums,
+}
+
+fn write_header(directory: &Path, header: &Header, files: &Sums) -> Result<(), TraceError> {
     let (path, aside) = (directory.join("header.json"), directory.join("header.json.new"));
-    let mut json = serde_json::to_string_pretty(header).map_err(|error| TraceError::damaged(&path, error))?;
+    let mut json = serde_json::to_string_pretty(&Stored { header, files })
+        .map_err(|error| TraceError::damaged(&path, error))?;
     json.push('\n');
     let write = || -> std::io::Result<()> {
         let mut file =

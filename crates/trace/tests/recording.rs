@@ -200,7 +200,33 @@ fn what_cannot_be_read_is_refused_by_name() {
     assert!(refuse("app.qtrace").contains("has trace version 9"));
 }
 
-/// Every byte of a small table, data and footer, set to what upsets the reader most.
+#[test]
+fn a_changed_byte_of_any_table_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("t.qtrace");
+    let mut writer = begin(&directory);
+    open_link(&mut writer);
+    writer.finish(ENDING, &mut World).unwrap();
+    let read = || Recording::open(&directory)?.for_each_event(|_| {});
+    read().unwrap();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|extension| extension != "parquet") {
+            continue;
+        }
+        let whole = std::fs::read(&file).unwrap();
+        for at in [0, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            let error = read().expect_err("a changed byte").to_string();
+            assert!(error.ends_with("is damaged: its checksum is not the one in `header.json`"), "{error}");
+        }
+        std::fs::write(&file, &whole).unwrap();
+    }
+}
+
+/// Every byte of a small table, data and footer, set to what upsets the reader most, in a trace without checksums.
 #[test]
 fn a_damaged_table_is_refused_and_never_a_panic() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,6 +234,7 @@ fn a_damaged_table_is_refused_and_never_a_panic() {
     let mut writer = begin(&directory);
     open_link(&mut writer);
     writer.finish(ENDING, &mut World).unwrap();
+    forget_checksums(&directory);
     let file = directory.join("stripes.parquet");
     let whole = std::fs::read(&file).unwrap();
     let mut refused = 0;
@@ -223,6 +250,14 @@ fn a_damaged_table_is_refused_and_never_a_panic() {
         }
     }
     assert!(refused > 0);
+}
+
+/// Makes a trace one of those that were written before there were checksums.
+fn forget_checksums(directory: &Path) {
+    let path = directory.join("header.json");
+    let mut header: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    header.as_object_mut().unwrap().remove("files").unwrap();
+    std::fs::write(path, header.to_string()).unwrap();
 }
 
 #[test]

@@ -334,7 +334,7 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["report", "short"]), @"
     status 2
     --- stderr
-    quell: error: `short/events.parquet` is damaged: Parquet error: Invalid Parquet file. Corrupt footer
+    quell: error: `short/events.parquet` is damaged: it was cut short
     hint: record again; a copy of a trace needs all its files
     ");
     snapshot!(fails(&test, &["report", "cut"]), @"
@@ -364,7 +364,7 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["pack", "short", "-o", "new.qimg", "--root", "env"]), @"
     status 2
     --- stderr
-    quell: error: cannot pack: `short/events.parquet` is damaged: Parquet error: Invalid Parquet file. Corrupt footer
+    quell: error: cannot pack: `short/events.parquet` is damaged: it was cut short
     hint: record again; a copy of a trace needs all its files
     ");
 }

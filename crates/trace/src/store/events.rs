@@ -8,6 +8,9 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use std::collections::HashMap;
 use std::path::Path;
 
+/// The file's name.
+pub(crate) const NAME: &str = "events.parquet";
+
 /// Rows in a group: a reader holds one group at a time. Not part of the format.
 const GROUP: usize = 1 << 18;
 

@@ -14,6 +14,7 @@ pub(crate) mod events;
 mod guard;
 mod reader;
 pub(crate) mod spool;
+pub(crate) mod sums;
 pub(crate) mod tables;
 
 use std::path::{Path, PathBuf};

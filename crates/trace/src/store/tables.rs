@@ -4,12 +4,29 @@
 use super::TraceError;
 use super::columns::{Column, TableWriter, Values, column, text};
 use super::reader::{Group, TableReader};
+use super::sums::Sums;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
     Context, ElfFile, Execution, Exit, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
     ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Variable,
 };
 use std::path::Path;
+
+/// The files that [`write`] makes.
+pub(crate) const NAMES: [&str; 12] = [
+    "paths.parquet",
+    "processes.parquet",
+    "threads.parquet",
+    "executions.parquet",
+    "variables.parquet",
+    "mounts.parquet",
+    "namespaces.parquet",
+    "descriptors.parquet",
+    "links.parquet",
+    "files.parquet",
+    "elf.parquet",
+    "stripes.parquet",
+];
 
 /// Writes every table but the events.
 pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
@@ -32,11 +49,12 @@ pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> R
     put("stripes.parquet", stripe_columns(&context.stripes))
 }
 
-/// Reads every table but the events.
-pub(crate) fn read(directory: &Path) -> Result<(PathTable, Context), TraceError> {
+/// Reads every table but the events, each after a look at its checksum.
+pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context), TraceError> {
     let mut paths = PathTable::default();
     let mut context = Context::default();
     let get = |name: &str, each: &mut dyn FnMut(Group<'_>) -> Result<(), TraceError>| {
+        sums.verify(directory, name)?;
         TableReader::open(&directory.join(name))?.for_each_group(each)
     };
     get("paths.parquet", &mut |group| read_paths(&group, &mut paths))?;

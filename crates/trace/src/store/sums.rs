@@ -1,0 +1,76 @@
+//! Length and checksum of each file of a trace, kept in its header, so that a byte that changed on a disk or on the way
+//! to another site is not taken for something that the program did.
+//!
+//! ```text
+//! header.json   "files": {"events.parquet": {"bytes": 1234, "crc32c": "0fe1ba87"}, ...}
+//! ```
+//!
+//! A file that the header does not name is not verified: traces had no checksums at first.
+
+use super::TraceError;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What is known of each file, by its name in the trace's directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Sums(BTreeMap<String, Sum>);
+
+/// What is known of one file. Part of the format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sum {
+    bytes: u64,
+    /// Eight hexadecimal digits: CRC-32C of the whole file. Source: RFC 3720, section 12.1.
+    crc32c: String,
+}
+
+impl Sums {
+    /// The files of the trace in `directory` that are there by these names.
+    ///
+    /// # Errors
+    /// [`TraceError::Io`] for a file that cannot be read.
+    pub(crate) fn of(directory: &Path, names: &[&str]) -> Result<Self, TraceError> {
+        let of = |name: &&str| Ok(((*name).to_owned(), sum(&directory.join(name))?));
+        names.iter().map(of).collect::<Result<_, TraceError>>().map(Self)
+    }
+
+    /// Compares one file with what is known of it.
+    ///
+    /// # Errors
+    /// [`TraceError::Damaged`] when it is not as it was written; [`TraceError::Io`] when it cannot be read.
+    pub(crate) fn verify(&self, directory: &Path, name: &str) -> Result<(), TraceError> {
+        let Some(written) = self.0.get(name) else { return Ok(()) };
+        let path = directory.join(name);
+        let found = sum(&path)?;
+        if found.bytes < written.bytes {
+            return Err(TraceError::damaged(&path, "it was cut short"));
+        }
+        if found.crc32c != written.crc32c {
+            return Err(TraceError::damaged(&path, "its checksum is not the one in `header.json`"));
+        }
+        Ok(())
+    }
+}
+
+fn sum(path: &Path) -> Result<Sum, TraceError> {
+    let mut file = File::open(path).map_err(TraceError::io("open", path))?;
+    let mut buffer = vec![0; AT_ONCE];
+    let (mut bytes, mut crc) = (0, 0);
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(Sum { bytes, crc32c: format!("{crc:08x}") }),
+            Ok(read) => {
+                crc = crc32c::crc32c_append(crc, &buffer[..read]);
+                bytes += read as u64;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(TraceError::io("read", path)(error)),
+        }
+    }
+}
+
+/// Bytes read at once. Not part of the format.
+const AT_ONCE: usize = 1 << 17;
