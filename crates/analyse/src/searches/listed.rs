@@ -54,7 +54,7 @@ impl<'a, R: Rule<'a> + Clone> Listed<'a, R> {
         ) {
             return false;
         }
-        if event.path.is_none() && !R::BY_DESCRIPTOR {
+        if !tree.is_named(event) && !R::BY_DESCRIPTOR {
             return false;
         }
         let node = tree.asked(event);

@@ -122,7 +122,7 @@ impl<'a> Python<'a> {
         tree: &Tree<'a>,
         book: &mut Book<'a>,
     ) -> bool {
-        if event.path.is_none() || !matches!(event.call.class(), Class::Open | Class::Stat) {
+        if !tree.is_named(event) || !matches!(event.call.class(), Class::Open | Class::Stat) {
             return false;
         }
         let node = tree.asked(event);
@@ -195,7 +195,11 @@ impl<'a> Python<'a> {
         let origin = self.origin(node, images, tree);
         let entry = self.learn(node, &origin, before, tree, book);
         let rank = self.entries[entry].rank;
-        self.entries[entry].fresh = before.is_some() && self.entries.iter().all(|other| other.rank <= rank);
+        // What `site` adds stands behind; what the program starts with, before.
+        let may_lead = ["working directory", "directory of the script", "added by the program"];
+        self.entries[entry].fresh = before.is_some()
+            && may_lead.contains(&origin.as_str())
+            && self.entries.iter().all(|other| other.rank <= rank);
         self.entries[entry].listed = true;
         if before.is_none() {
             self.finish(book);

@@ -97,6 +97,11 @@ impl<'a> Tree<'a> {
         path.and_then(|path| self.of_path.get(path.0 as usize).copied()).unwrap_or(Node::NONE)
     }
 
+    /// Whether a call names what it asks for; an empty name stands for the descriptor, as `fstat` passes it.
+    pub(super) fn is_named(&self, event: &Event) -> bool {
+        self.of_path(event.path) != Node::NONE
+    }
+
     /// What a call asked for: the path as it was passed when that is absolute, else what it led to.
     pub(super) fn asked(&self, event: &Event) -> Node {
         let given = self.of_path(event.path);
