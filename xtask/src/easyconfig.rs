@@ -80,8 +80,6 @@ installopts = '--frozen'
 # The manual pages, completions and the rest that cargo does not install.
 postinstallcmds = ['../../packaging/install %(installdir)s/bin/quell %(installdir)s']
 
-modextrapaths = {'XDG_DATA_DIRS': 'share'}
-
 sanity_check_paths = {
     'files': ['bin/quell', 'share/man/man1/quell.1', 'share/man/man5/quell.toml.5'],
     'dirs': ['share/bash-completion/completions'],

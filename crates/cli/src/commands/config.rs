@@ -4,7 +4,7 @@ use super::report;
 use crate::failure::Failure;
 use crate::flags::{Arguments, Config};
 use crate::printer::Printer;
-use crate::settings::keys::{self, Key, Shape, Variables};
+use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
@@ -118,7 +118,7 @@ fn problem(complaint: settings::Complaint) -> Problem {
 /// The values of the commands that are asked for, all by default.
 fn values(flags: &Config, own: &ArgMatches, settings: &Settings) -> Result<Vec<Value>, Failure> {
     let definitions = Arguments::command();
-    let relaxed = keys::relaxed(settings.preset(Arguments::command()), Variables::Heard);
+    let preset = settings.preset(Arguments::command());
     let asked = flags.words.first().map(String::as_str);
     if let Some(asked) = asked.filter(|asked| definitions.find_subcommand(asked).is_none()) {
         let nearest = keys::nearest(asked, definitions.get_subcommands().map(Command::get_name));
@@ -134,9 +134,8 @@ fn values(flags: &Config, own: &ArgMatches, settings: &Settings) -> Result<Vec<V
             None => values.push(value(&key, own, settings)),
             Some(command) if asked.is_none_or(|asked| asked == command) => {
                 let rest = flags.words.iter().skip(1).map(String::as_str);
-                let words = ["quell", command].into_iter().chain(rest);
-                let matches =
-                    relaxed.clone().try_get_matches_from(words).map_err(|error| unusable(&error, command))?;
+                let words: Vec<&str> = ["quell", command].into_iter().chain(rest).collect();
+                let matches = keys::flags_of(&preset, &words).map_err(|error| unusable(&error, command))?;
                 let matches = matches.subcommand_matches(command).cloned().unwrap_or_default();
                 values.push(value(&key, &matches, settings));
             }

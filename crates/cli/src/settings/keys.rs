@@ -3,7 +3,7 @@
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::any::TypeId;
 use std::error::Error as _;
 use std::path::PathBuf;
@@ -87,30 +87,29 @@ pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
     flags.filter(|key| key.flag.get_long().is_some() && key.flag.get_env().is_some()).collect()
 }
 
-/// Whether variables count while words are parsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Variables {
-    /// They do.
-    Heard,
-    /// They do not.
-    Ignored,
+/// The flags of words that may lack an image or a command.
+///
+/// **Errors**: words or variables that no flag takes.
+pub(crate) fn flags_of(definitions: &Command, words: &[&str]) -> Result<ArgMatches, clap::Error> {
+    match definitions.clone().try_get_matches_from(words) {
+        // Found when all words, variables and defaults have their places.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            definitions.clone().ignore_errors(true).try_get_matches_from(words)
+        }
+        outcome => outcome,
+    }
 }
 
-/// The definitions with nothing required: words that lack an image or a command can be parsed for their flags.
-pub(crate) fn relaxed(definitions: Command, variables: Variables) -> Command {
-    let optional = move |flag: Arg| match variables {
-        Variables::Heard => flag.required(false),
-        Variables::Ignored => flag.required(false).env(Resettable::Reset),
+/// Why a flag does not take these values; `None` when it takes them. The flag's own parser decides, and only the flags of
+/// its command are looked at: every rank of a job comes past here.
+pub(crate) fn refusal(definitions: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
+    let alone = match key.command.and_then(|name| definitions.find_subcommand(name)) {
+        Some(command) => command.clone(),
+        None => Command::new("quell").args(definitions.get_arguments()),
     };
-    let definitions = definitions.subcommand_required(false).arg_required_else_help(false);
-    definitions.mut_args(optional).mut_subcommands(move |command| command.mut_args(optional))
-}
-
-/// Why a flag does not take these values; `None` when it takes them. The flag's own parser decides.
-pub(crate) fn refusal(relaxed: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
+    let alone = alone.mut_args(|flag| flag.env(Resettable::Reset));
     let flags = values.iter().map(|value| format!("--{}={value}", key.name()));
-    let words = ["quell"].into_iter().chain(key.command).map(str::to_owned).chain(flags);
-    let error = relaxed.clone().try_get_matches_from(words).err()?;
+    let error = alone.try_get_matches_from(["quell".to_owned()].into_iter().chain(flags)).err()?;
     if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
         return None;
     }

@@ -46,14 +46,8 @@ pub(crate) struct Flaw {
 
 /// What is right in a text, and what is wrong. Shape: both in the order of the file. A text that is not TOML sets nothing.
 pub(crate) fn read(text: &[u8], definitions: &Command) -> (Vec<Setting>, Vec<Flaw>) {
-    let mut reader = Reader {
-        text,
-        keys: keys::keys(definitions),
-        definitions,
-        relaxed: keys::relaxed(definitions.clone(), keys::Variables::Ignored),
-        settings: Vec::new(),
-        flaws: Vec::new(),
-    };
+    let mut reader =
+        Reader { text, keys: keys::keys(definitions), definitions, settings: Vec::new(), flaws: Vec::new() };
     match std::str::from_utf8(text).map_err(|error| (error.valid_up_to(), "this is not UTF-8".to_owned())) {
         Ok(text) => match DeTable::parse(text) {
             Ok(table) => reader.file(table.get_ref()),
@@ -73,7 +67,6 @@ struct Reader<'a> {
     text: &'a [u8],
     keys: Vec<Key<'a>>,
     definitions: &'a Command,
-    relaxed: Command,
     settings: Vec<Setting>,
     flaws: Vec<Flaw>,
 }
@@ -148,7 +141,7 @@ impl<'a> Reader<'a> {
         let wrong_type =
             || format!("`{}` takes {}, not {}", key.name(), shape.words(), kind(value.get_ref()));
         let values = values.ok_or_else(wrong_type)?;
-        match keys::refusal(&self.relaxed, key, &values) {
+        match keys::refusal(self.definitions, key, &values) {
             Some(text) => Err(escape(text.as_bytes())),
             None => Ok(values),
         }

@@ -6,8 +6,12 @@ use crate::harness::{Need, QUELL, Test};
 
 /// Installs below `prefix`.
 fn install(test: &Test) {
+    install_from(test, QUELL);
+}
+
+fn install_from(test: &Test, binary: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/install");
-    test.run(&[script.to_str().unwrap(), QUELL, &test.text("prefix")]).succeeds();
+    test.run(&[script.to_str().unwrap(), binary, &test.text("prefix")]).succeeds();
 }
 
 /// What a shell says that has `module`, as Environment Modules gives it.
@@ -38,7 +42,10 @@ fn an_installation_has_all_its_parts() {
     ] {
         assert!(files.iter().any(|file| file == &format!("prefix/{part}")), "{part} in {files:?}");
     }
-    test.run(&[&test.text("prefix/bin/quell"), "config"]).succeeds();
+    let installed = test.text("prefix/bin/quell");
+    test.run(&[&installed, "config"]).succeeds();
+    // As EasyBuild calls it, after cargo has installed the binary itself.
+    install_from(&test, &installed);
     let completions = test.text("prefix/share/bash-completion/completions/quell");
     let complete = format!(
         ". {completions}; COMP_WORDS=(quell con); COMP_CWORD=1; _quell quell con quell; echo ${{COMPREPLY[@]}}"
