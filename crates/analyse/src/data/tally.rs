@@ -77,6 +77,7 @@ impl<'a> DataTally<'a> {
     /// Looks at an event. Events come in the order of the recording.
     pub fn add(&mut self, event: &Event) {
         self.descriptors.advance(event);
+        self.see_closed();
         let Outcome::Success(value) = event.outcome else {
             // What could not be written is lost, and so is the descriptor. Source: `close(2)`.
             if event.call == Call::Close && event.outcome.errno() != Some(quell_trace::Errno::EBADF) {

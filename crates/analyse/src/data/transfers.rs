@@ -135,7 +135,7 @@ impl Transfers {
             Order::Other => {}
         }
         if let (Some(Bytes(stripe @ 1..)), Some(begin)) = (stripe, place.begin) {
-            self.stripe_sized += u64::from(begin % stripe == 0 && moved.0 % stripe == 0);
+            self.stripe_sized += u64::from(begin.is_multiple_of(stripe) && moved.0.is_multiple_of(stripe));
         }
     }
 }

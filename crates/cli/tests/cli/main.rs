@@ -11,6 +11,7 @@
 //! demo           `quell demo` for every user
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
+//! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
@@ -26,6 +27,7 @@ mod awaited;
 mod bad_input;
 mod config;
 mod csv;
+mod data;
 mod demo;
 mod diff;
 mod import;

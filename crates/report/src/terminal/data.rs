@@ -13,6 +13,8 @@ const ROWS: usize = 10;
 /// Below these a run moves no data worth a table: what a start reads are libraries and modules.
 const MANY_BYTES: u64 = 1 << 20;
 const MANY_CALLS: u64 = 1000;
+/// A file with less of the bytes than one in so many is a module or a library beside them.
+const ONE_IN: u64 = 100;
 
 /// A file's requests of one direction.
 type Row<'a> = (String, &'a FileData, Direction, &'a Transfers);
@@ -30,7 +32,11 @@ pub(super) fn data(page: &mut Page, summary: &Summary) {
         return;
     }
     let files = summary.data.top_files(ROWS);
-    let rows: Vec<Row<'_>> = files.iter().flat_map(|(path, file)| rows(path, file)).collect();
+    let matters = |file: &FileData| {
+        file.moved().0 >= moved.1 / ONE_IN || file.reads.calls + file.writes.calls >= MANY_CALLS / ONE_IN
+    };
+    let files = files.iter().filter(|(_, file)| matters(file));
+    let rows: Vec<Row<'_>> = files.flat_map(|(path, file)| rows(path, file)).collect();
     requests(page, summary, &rows);
     times(page, &rows);
     sizes(page, summary);
@@ -76,9 +82,8 @@ fn requests(page: &mut Page, summary: &Summary, rows: &[Row<'_>]) {
     }
     let mapped = rows.iter().any(|(_, file, ..)| file.mappings > 0);
     let unknown = if mapped { "; + ? also mapped, bytes unknown" } else { "" };
-    let most = summary.data.open_files.most();
-    let open = format!("at most {} open at a time", grouped(most));
-    page.section(&format!("Data by file ({open}{unknown})"), &table);
+    let most = grouped(summary.data.open_files.most());
+    page.section(&format!("Data by file (at most {most} open at a time{unknown})"), &table);
 }
 
 /// The columns of IOBUF's table.
