@@ -13,6 +13,7 @@
 //! packaging      an installation and its module file
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
+//! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
 //! ```
@@ -35,4 +36,5 @@ mod killed;
 mod launchers;
 mod pack_and_run;
 mod packaging;
+mod searches;
 mod transparent;
