@@ -33,7 +33,7 @@ pub(super) fn data(page: &mut Page, summary: &Summary) {
     }
     let files = summary.data.top_files(ROWS);
     let matters = |file: &FileData| {
-        file.moved().0 >= moved.1 / ONE_IN || file.reads.calls + file.writes.calls >= MANY_CALLS / ONE_IN
+        file.moved().0 >= moved.1 / ONE_IN || file.reads.calls + file.writes.calls >= MANY_CALLS / 10
     };
     let files = files.iter().filter(|(_, file)| matters(file));
     let rows: Vec<Row<'_>> = files.flat_map(|(path, file)| rows(path, file)).collect();

@@ -10,7 +10,8 @@ pub(super) fn phases(page: &mut Page, summary: &Summary) {
     let all = summary.totals().metadata_operations;
     let mut table = Table::default().number("operations").number("share").number("missed");
     table = table.number("time").number("a second").phrase("phase");
-    for (phase, counts) in &summary.phases.counts {
+    let asked = summary.phases.counts.iter().filter(|(_, counts)| counts.metadata_operations > 0);
+    for (phase, counts) in asked {
         let seconds = counts.length.as_seconds();
         let per_second = (seconds > 0.0).then(|| rate(counts.metadata_operations as f64 / seconds));
         table.row(vec![
