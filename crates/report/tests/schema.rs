@@ -130,8 +130,21 @@ fn reports_and_diffs_are_as_their_schemas_say() {
 }
 
 #[test]
+fn findings_and_remedies_are_as_their_schemas_say() {
+    let (report, fix) = (json::report_schema(), json::fix_schema());
+    let a = summary(Completeness::Complete);
+    let thresholds =
+        quell_analyse::findings::LIMITS.iter().map(|limit| (limit.threshold.name.to_owned(), 0.0));
+    let rules = quell_analyse::Rules { thresholds: thresholds.collect(), osts: None };
+    let diagnosis = quell_analyse::diagnose(&a, &rules);
+    assert!(!diagnosis.findings.is_empty());
+    check(&report, &report, &serde_json::to_value(json::report(&a, &diagnosis.findings)).unwrap(), "report");
+    check(&fix, &fix, &serde_json::to_value(json::fix(&a, &diagnosis.plan)).unwrap(), "fix");
+}
+
+#[test]
 fn a_schema_says_which_version_it_is_of() {
-    for schema in [json::report_schema(), json::diff_schema()] {
+    for schema in [json::report_schema(), json::diff_schema(), json::fix_schema()] {
         assert!(schema["properties"]["schema_version"].is_object());
         assert!(schema["description"].is_string());
     }

@@ -51,13 +51,13 @@ limits! {
         "Python modules that a start opens one by one";
     PYTHON_USER_SITE "python-user-site" 20.0 "operations"
         "operations of a start in the user's site directory, which held nothing that was needed";
-    READLINK_STORM "readlink-storm" 200.0 "operations"
+    READLINK_STORM "readlink-storm" 500.0 "operations"
         "`readlink` calls of a start on names that are no symbolic link";
     REPEATED_LISTINGS "repeated-listings" 100.0 "operations"
         "calls of a start that listed a directory again, for directories listed more than 3 times";
     REPEATED_STATS "repeated-stats" 500.0 "operations"
         "operations of a start by which a program asked again for attributes of unchanged paths, more than 10 times each";
-    SEARCH_PATH_MISSES "search-path-misses" 100.0 "operations"
+    SEARCH_PATH_MISSES "search-path-misses" 200.0 "operations"
         "operations of a start in entries of one search list that never had what was looked for";
     SMALL_FILE "small-file" 1048576.0 "bytes"
         "the size below which a file is a small one";

@@ -19,6 +19,7 @@ pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
     let mut lists: BTreeMap<(SearchKind, &str), Entries<'_>> = BTreeMap::new();
     let mut user_site = Entries::new();
     for (key, counts) in &case.summary.searches.entries {
+        let counts = &EntryCounts { probes: asked(case, key, counts), ..*counts };
         if counts.hits > 0 || counts.probes == 0 || !case.counts(&key.directory) {
             continue;
         }
@@ -35,6 +36,12 @@ pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
         .collect();
     found.extend(user_site_directory(case, &user_site));
     found
+}
+
+/// What an entry costs: its probes. Python also lists the directory, and asks how old the listing is.
+fn asked(case: &Case<'_>, key: &EntryKey, counts: &EntryCounts) -> u64 {
+    let itself = case.path(&key.directory).map_or(0, |(_, counts)| counts.metadata_operations);
+    if key.kind == SearchKind::Python { counts.probes.max(itself) } else { counts.probes }
 }
 
 /// Whether an entry is the user's own site directory, which PYTHONNOUSERSITE takes out of the list.

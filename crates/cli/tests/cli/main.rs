@@ -8,6 +8,8 @@
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! diff           what went away and what came between recordings, and when that fails
 //! csv            tables with every row, quoted
+//! findings       remedies applied for real, compared with what was predicted; healthy programs have none
+//! fix            `quell fix`, `--fail-on`, limits
 //! demo           `quell demo` for every user
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
@@ -31,6 +33,8 @@ mod csv;
 mod data;
 mod demo;
 mod diff;
+mod findings;
+mod fix;
 mod import;
 mod killed;
 mod launchers;
