@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check aarch64 privileged fuzz rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check web aarch64 privileged fuzz rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -31,7 +31,7 @@ check-dist: dist ## that source builds without a network
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check aarch64 privileged fuzz rig-tests ## everything that must hold; sets itself up
+test: deps check web aarch64 privileged fuzz rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -42,6 +42,10 @@ check: ## format, lints, documentation, generated files
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 	cargo xtask --check
+
+web: deps build ## the page of `report --html`: its bundle is that of its sources, and it works in a browser
+	cd crates/report/web && npm ci --silent && npm run --silent check && \
+		QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) npm test --silent
 
 aarch64: deps ## the binary for aarch64 compiles and links
 	rustup target add $(AARCH64)

@@ -2,15 +2,12 @@
 
 use crate::failure::Failure;
 use crate::printer::Printer;
-use std::fs::Permissions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Stands for standard output.
 const STDOUT: &str = "-";
-/// A page is for forwarding: as open as the user's mask lets any file of theirs be.
-const MODE: u32 = 0o666;
 
 /// Writes the page to a file, or prints it.
 pub(crate) fn write(
@@ -44,15 +41,19 @@ fn put(file: &Path, page: &[u8]) -> std::io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => file.to_owned(),
         Err(error) => return Err(error),
     };
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".quell-")
-        .permissions(Permissions::from_mode(MODE))
-        .tempfile_in(directory)?;
-    temporary.write_all(page)?;
-    temporary.persist(file).map_err(|error| error.error)?;
-    Ok(())
+    let beside = beside(&file);
+    let mut open = std::fs::File::create_new(&beside)?;
+    let written = open.write_all(page).and_then(|()| std::fs::rename(&beside, &file));
+    if written.is_err() {
+        // What is left of a failure is no page; that it cannot be removed is no further failure.
+        _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A name of this process alone, in the same directory and so on the same file system.
+fn beside(file: &Path) -> PathBuf {
+    file.with_file_name(format!(".quell-{}.html", std::process::id()))
 }
 
 fn is_stream(file: &Path) -> std::io::Result<bool> {
@@ -66,8 +67,6 @@ fn explain(error: std::io::Error, file: &Path) -> Failure {
         ErrorKind::IsADirectory => Some("name a file, such as `--html report.html`"),
         _ => None,
     };
-    // The temporary file's name says nothing to who gave another.
-    let error = error.raw_os_error().map_or(error, std::io::Error::from_raw_os_error);
     let failure = Failure::new(error).context(format!("cannot write `{}`", file.display()));
     match hint {
         Some(hint) => failure.hint(hint),

@@ -11,6 +11,7 @@
 //! findings       remedies applied for real, compared with what was predicted; healthy programs have none
 //! fix            `quell fix`, `--fail-on`, limits
 //! demo           `quell demo` for every user
+//! html           the page of `report --html`: where it goes, whole or not at all
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
 //! data           requests, phases and ranks of real programs that know what they do
@@ -33,6 +34,7 @@ mod csv;
 mod data;
 mod demo;
 mod diff;
+mod html;
 mod findings;
 mod fix;
 mod import;

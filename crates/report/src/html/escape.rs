@@ -27,14 +27,28 @@ pub(super) fn text(raw: &str) -> String {
     safe
 }
 
-/// JSON as the content of a script element: the same value, with no character that could end the element or a line of
-/// a script. Those characters stand in strings only, where JSON may escape them.
+/// A sentence as the content of an element: what stands between backticks is code.
+pub(super) fn prose(raw: &str) -> String {
+    let parts: Vec<&str> = raw.split('`').collect();
+    // A backtick without a second one is a character as any other.
+    if parts.len().is_multiple_of(2) {
+        return text(raw);
+    }
+    let part = |(index, part): (usize, &&str)| match index % 2 {
+        0 => text(part),
+        _ => format!("<code>{}</code>", text(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// JSON as the content of a script element: the same value, with no character that could end the element, and none that
+/// is hidden. Those characters stand in strings only, where JSON may escape them. Range: JSON in one line.
 pub(super) fn data(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\u{7f}' => {
-                safe += &format!("\\u{:04x}", u32::from(character));
+            marked if matches!(marked, '<' | '>' | '&') || is_hidden(marked) => {
+                safe += &format!("\\u{:04x}", u32::from(marked));
             }
             plain => safe.push(plain),
         }
@@ -43,7 +57,7 @@ pub(super) fn data(json: &str) -> String {
 }
 
 /// Whether a character is not seen, or changes how its neighbours are seen. `visible` of `web/src/format.ts` has the
-/// same set.
+/// same set. All are below U+10000, so that four digits name them.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -67,6 +81,17 @@ mod tests {
             ("/\u{5d0}\u{5d1}/\u{e9}", "/\u{5d0}\u{5d1}/\u{e9}"),
         ] {
             assert_eq!(text(raw), expected);
+        }
+    }
+
+    #[test]
+    fn backticks_hold_code_where_they_come_in_pairs() {
+        for (raw, expected) in [
+            ("`a<b>` is `c`", "<code>a&lt;b&gt;</code> is <code>c</code>"),
+            ("one ` alone", "one ` alone"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(prose(raw), expected);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Findings as cards: what was seen, what to change, and how much it takes away.
 
-use super::escape::text;
+use super::escape::{prose, text};
 use super::storm::sentence;
-use crate::json::{Finding, Remedy, Report, Threshold};
-use crate::number::{bytes, difference, grouped, percent};
+use crate::json::{Finding, Report, Threshold};
+use crate::number::{bytes, decimal, grouped, percent};
 use quell_trace::Bytes;
 
 /// Sentences of evidence that are shown at once; the others on request.
@@ -34,12 +34,12 @@ fn card(finding: &Finding, all: u64) -> String {
         code = text(&finding.code),
         cost = text(&remedy.cost),
         price = price(&remedy.cost),
-        title = text(&without_stop(&sentence(&finding.title))),
+        title = prose(&without_stop(&sentence(&finding.title))),
         evidence = evidence(&finding.evidence),
-        text = text(&without_stop(&sentence(&remedy.text))),
+        text = prose(&without_stop(&sentence(&remedy.text))),
         command = command(&remedy.command),
-        bars = bars(all, remedy),
-        limit = text(&limit(&finding.threshold)),
+        bars = bars(all, finding),
+        limit = limit(&finding.threshold),
     )
 }
 
@@ -60,7 +60,7 @@ fn price(cost: &str) -> &'static str {
 
 fn evidence(sentences: &[String]) -> String {
     let list = |sentences: &[String]| {
-        let items: String = sentences.iter().map(|words| format!("<li>{}</li>", text(words))).collect();
+        let items: String = sentences.iter().map(|words| format!("<li>{}</li>", prose(words))).collect();
         format!("<ul class=\"evidence\">{items}</ul>\n")
     };
     let (shown, more) = sentences.split_at(sentences.len().min(EVIDENCE));
@@ -83,14 +83,21 @@ fn command(words: &str) -> String {
     }
 }
 
-/// Metadata operations of the whole run, as it is and with the remedy; nothing where these stay the same.
-fn bars(all: u64, remedy: &Remedy) -> String {
-    let after = remedy.metadata_operations_after;
-    if all == 0 || after >= all {
+/// What is asked now and what with the remedy: of the whole run; where that stays the same, of the finding alone.
+fn bars(all: u64, finding: &Finding) -> String {
+    let remedy = &finding.remedy;
+    let (of, now, then) = match finding.counted.as_str() {
+        _ if remedy.metadata_operations_after < all => {
+            ("Metadata operations of the run", all, remedy.metadata_operations_after)
+        }
+        "requests" => ("Requests of this finding", finding.operations, remedy.operations_after),
+        _ => ("Operations of this finding", finding.operations, remedy.operations_after),
+    };
+    if then >= now {
         return String::new();
     }
     let bar = |class: &str, count: u64, words: &str| {
-        let width = count as f64 * 1000.0 / all as f64;
+        let width = count as f64 * 1000.0 / now as f64;
         format!(
             "<tr><th scope=\"row\">{words}</th><td><svg viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" \
              aria-hidden=\"true\"><rect class=\"{class}\" width=\"{width:.2}\" height=\"10\"/></svg></td>\
@@ -99,11 +106,10 @@ fn bars(all: u64, remedy: &Remedy) -> String {
         )
     };
     format!(
-        "<table class=\"bars\"><caption>Metadata operations of the run: {} ({} fewer)</caption><tbody>\n{}{}</tbody></table>\n",
-        text(&difference(all, after)),
-        text(&percent(all - after, all)),
-        bar("now", all, "now"),
-        bar("then", after, "with it")
+        "<table class=\"bars\"><caption>{of}: {} fewer</caption><tbody>\n{}{}</tbody></table>\n",
+        text(&percent(now - then, now)),
+        bar("now", now, "now"),
+        bar("then", then, "with it")
     )
 }
 
@@ -113,10 +119,10 @@ fn limit(threshold: &Threshold) -> String {
         "share" => percent((value * 1000.0).round() as u64, 1000),
         unit => format!("{} {unit}", decimal(value)),
     };
-    format!("{}: limit {}, measured {}", threshold.name, amount(threshold.value), amount(threshold.measured))
-}
-
-/// A count as such; anything else with one decimal.
-fn decimal(value: f64) -> String {
-    if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.1}") }
+    format!(
+        "<code>{}</code>: limit {}, measured {}",
+        text(&threshold.name),
+        text(&amount(threshold.value)),
+        text(&amount(threshold.measured))
+    )
 }

@@ -48,7 +48,7 @@ pub fn report(report: &json::Report) -> Result<String, serde_json::Error> {
          <style>{STYLE}</style>\n\
          </head>\n\
          <body>\n\
-         <header class=\"bar\"><a class=\"mark\" href=\"#storm\">quell</a><nav aria-label=\"Sections\"></nav></header>\n\
+         <header class=\"top\"><a class=\"mark\" href=\"#storm\">quell</a><nav aria-label=\"Sections\"></nav></header>\n\
          <main>\n{body}\
          <div id=\"charts\"></div>\n\
          <noscript><p class=\"note\">Charts and tables need JavaScript, which this browser does not run.</p></noscript>\n\

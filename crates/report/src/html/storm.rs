@@ -1,6 +1,6 @@
 //! What everybody reads: doubts, the storm in a sentence, what became of its operations, and the next command.
 
-use super::escape::text;
+use super::escape::{prose, text};
 use crate::json::{Doubt, Report};
 use crate::number::{bytes, counted, grouped, percent, rate, seconds};
 use quell_trace::Bytes;
@@ -10,9 +10,9 @@ pub(super) fn doubts(report: &Report) -> String {
     let item = |doubt: &Doubt| {
         let advice = match doubt.advice.as_str() {
             "" => String::new(),
-            advice => format!(" <span>{}.</span>", text(&sentence(advice))),
+            advice => format!(" <span>{}.</span>", prose(&sentence(advice))),
         };
-        format!("<li data-code=\"{}\">{}.{advice}</li>\n", text(&doubt.code), text(&sentence(&doubt.text)))
+        format!("<li data-code=\"{}\">{}.{advice}</li>\n", text(&doubt.code), prose(&sentence(&doubt.text)))
     };
     match report.doubts.as_slice() {
         [] => String::new(),
@@ -71,6 +71,9 @@ fn circumstances(report: &Report) -> String {
     let ended = match (report.exit_status, report.seconds) {
         (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
         (Some(status), None) => format!("status {status}"),
+        (None, _) if report.recordings.iter().any(|recording| recording.partial) => {
+            "the recording ended first".into()
+        }
         (None, _) => "how it ended is not known".into(),
     };
     let mut parts = vec![ended];
@@ -129,20 +132,20 @@ fn figures(report: &Report) -> String {
             "metadata operations a second".into(),
         ));
     }
-    for (by, count, always) in [
-        ("network", served.network, true),
-        ("quell", served.quell, false),
-        ("local", served.local, true),
-        ("unknown", served.unknown, false),
+    for (by, count, always, words) in [
+        ("network", served.network, true, "on the network"),
+        ("quell", served.quell, false, "answered by quell"),
+        ("local", served.local, true, "on the node itself"),
+        ("unknown", served.unknown, false, "on no known file system"),
     ] {
         if always || count > 0 {
-            figures.push((by, grouped(count), format!("{} served by {by}", percent(count, all))));
+            figures.push((by, grouped(count), format!("{words}, {}", percent(count, all))));
         }
     }
     figures.push(("paths", grouped(totals.distinct_paths), "different paths".into()));
     figures.push(("calls", grouped(totals.calls), format!("calls, {} failed", grouped(totals.errors))));
-    figures.push(("read", bytes(Bytes(totals.bytes_read)), "read".into()));
-    figures.push(("written", bytes(Bytes(totals.bytes_written)), "written".into()));
+    let written = format!("read, {} written", bytes(Bytes(totals.bytes_written)));
+    figures.push(("read", bytes(Bytes(totals.bytes_read)), written));
     let item = |(key, figure, what): (&str, String, String)| {
         format!("<div data-figure=\"{key}\"><dd>{}</dd><dt>{}</dt></div>\n", text(&figure), text(&what))
     };

@@ -75,12 +75,12 @@ fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {
 
 fn asked(operations: u64, start: &StartUp) -> String {
     let plural = if operations == 1 { "" } else { "s" };
-    let within = match operations - start.operations {
+    let share = match operations - start.operations {
         0 => String::new(),
-        _ => format!("{:.0} % of them ", START_UP_SHARE * 100.0),
+        _ => format!(", {:.0} % of them", START_UP_SHARE * 100.0),
     };
     format!(
-        "{} metadata operation{plural}, {within}within {}",
+        "{} metadata operation{plural}{share} within {}",
         grouped(operations),
         seconds(start.length.as_seconds())
     )

@@ -1,6 +1,6 @@
 // The data side, file by file: what was read, what was written, in which sizes.
 
-import type { FileData, Transfers } from "../generated/report";
+import type { Family, FileData, Transfers } from "../generated/report";
 import { el, svg } from "./dom";
 import { bytes, grouped, percent } from "./format";
 import { table, type Column } from "./table";
@@ -37,12 +37,12 @@ function columns(direction: Direction): Column<FileData>[] {
         { title: reads ? "reads" : "writes", kind: "number", value: (file) => file[direction].calls },
         {
             title: "bytes", kind: "bytes", value: (file) => file[direction].bytes,
-            show: (file) => reads && file.mappings > 0
+            show: (file) => reads && file.bytes_unknown
                 ? el("span", {}, file.reads.bytes > 0 ? `${bytes(file.reads.bytes)} + ` : "",
                     el("em", { title: "Read through a mapping: how much is not known" }, "unknown"))
                 : bytes(file[direction].bytes),
         },
-        { title: "average", kind: "bytes", value: (file) => average(file[direction].bytes, file[direction].calls) },
+        { title: "average", kind: "bytes", value: (file) => file[direction].average_bytes },
         {
             title: "sequential", kind: "number",
             help: "Requests that began where the one before ended",
@@ -52,9 +52,9 @@ function columns(direction: Direction): Column<FileData>[] {
         },
         { title: "stripe-sized", kind: "number", value: (file) => file[direction].stripe_sized, help: "Whole stripes from the begin of one" },
         { title: "gaps", kind: "number", value: (file) => file[direction].gaps },
-        { title: "average gap", kind: "bytes", value: (file) => average(file[direction].gap_bytes, file[direction].gaps) },
+        { title: "average gap", kind: "bytes", value: (file) => file[direction].average_gap_bytes },
         { title: "time", kind: "seconds", value: (file) => file[direction].seconds, help: "The recorder's work inside" },
-        { title: "request sizes", kind: "bar", value: (file) => average(file[direction].bytes, file[direction].calls), show: (file) => sizes(file[direction]) },
+        { title: "request sizes", kind: "bar", value: (file) => file[direction].average_bytes, show: (file) => sizes(file[direction]) },
         { title: "ranks", kind: "number", value: (file) => (reads ? file.reading_ranks : file.writing_ranks) },
         {
             title: "stripes", kind: "number", value: (file) => file.stripe_count ?? null,
@@ -63,8 +63,22 @@ function columns(direction: Direction): Column<FileData>[] {
     ];
 }
 
-/** A table of reads and one of writes. */
-export function fileTabs(files: FileData[]): Tab[] {
+/** Who moves the data, when several ranks recorded. */
+function families(all: Family[]): Tab {
+    const columns: Column<Family>[] = [
+        { title: "files", kind: "path", value: (row) => row.name, help: "A number that differs is #" },
+        { title: "direction", kind: "text", value: (row) => row.direction },
+        { title: "pattern", kind: "text", value: (row) => row.pattern.replace(/-/g, " ") },
+        { title: "count", kind: "number", value: (row) => row.files },
+        { title: "ranks", kind: "number", value: (row) => row.ranks },
+        { title: "calls", kind: "number", value: (row) => row.calls },
+        { title: "bytes", kind: "bytes", value: (row) => row.bytes },
+    ];
+    return { title: "Ranks and files", rows: all.length, table: table("Ranks and files", columns, all) };
+}
+
+/** A table of reads, one of writes, and who moves the data. */
+export function fileTabs(files: FileData[], patterns: Family[]): Tab[] {
     const tab = (title: string, direction: Direction, rows: FileData[]): Tab => {
         // What the file system does not tell, and what never happened, needs no column.
         const told = (column: Column<FileData>) =>
@@ -73,8 +87,9 @@ export function fileTabs(files: FileData[]): Tab[] {
         return { title, rows: rows.length, table: table(title, columns(direction).filter(told), rows) };
     };
     return [
-        tab("Files read", "reads", files.filter((file) => file.reads.calls > 0 || file.mappings > 0)),
+        tab("Files read", "reads", files.filter((file) => file.reads.calls > 0 || file.bytes_unknown)),
         tab("Files written", "writes", files.filter((file) => file.writes.calls > 0)),
+        families(patterns),
     ];
 }
 

@@ -10,9 +10,14 @@ import * as tooltip from "./tooltip";
 const TITLE = 20;
 /** A group narrower or lower than this has no title. Unit: pixels. */
 const TITLED = { width: 44, height: 40 };
-/** A tile smaller than this holds no name, and below a pixel or two none is drawn. */
-const NAMED = { width: 34, height: 16 };
+/** A tile lower than this holds no name, and below a pixel or two none is drawn. Unit: pixels. */
+const NAMED = 16;
 const SMALLEST = 2;
+/** A name is written where so many characters of it can be read. Unit of a character: pixels. */
+const READABLE = 9;
+const CHARACTER = 7.5;
+/** A group that is nearly all of the group around it shares its title. */
+const NEARLY_ALL = 0.85;
 /** From this share of misses on, text on a tile is light. */
 const HOT = 0.5;
 
@@ -23,6 +28,10 @@ interface Tile {
     operations: number;
     missed: number;
     children: Tile[];
+    /** Its name stands in the title of the group around it. */
+    joined?: boolean;
+    /** Where a click on its title goes. */
+    enter?: Branch;
 }
 
 type Placed = HierarchyRectangularNode<Tile>;
@@ -31,7 +40,7 @@ function tile(branch: Branch): Tile {
     const children = branch.children.map(tile);
     if (branch.own && children.length > 0) {
         const { metadata_operations: operations, missed } = branch.own;
-        children.push({ branch, name: "names here", operations, missed, children: [] });
+        children.push({ branch, name: "here", operations, missed, children: [] });
     }
     return { branch, name: branch.name, operations: branch.operations, missed: branch.missed, children };
 }
@@ -40,14 +49,37 @@ function place(focus: Branch, width: number, height: number): Placed {
     const root = hierarchy(tile(focus), (of) => of.children)
         .sum((of) => (of.children.length === 0 ? of.operations : 0))
         .sort((a, b) => (b.value ?? 0) - (a.value ?? 0));
+    join(root as Placed);
     const titled = (node: Placed) =>
-        node.depth > 0 && node.x1 - node.x0 > TITLED.width && node.y1 - node.y0 > TITLED.height;
+        !node.data.joined && node.depth > 0 && node.x1 - node.x0 > TITLED.width && node.y1 - node.y0 > TITLED.height;
     return treemap<Tile>()
         .size([width, height])
         .round(true)
         .paddingInner((node) => (node.depth === 0 ? 3 : 1))
-        .paddingOuter((node) => (node.depth === 0 ? 0 : 2))
-        .paddingTop((node) => (titled(node as Placed) ? TITLE : node.depth === 0 ? 0 : 2))(root);
+        .paddingOuter((node) => (node.depth === 0 || node.data.joined ? 0 : 2))
+        .paddingTop((node) => (titled(node as Placed) ? TITLE : node.depth === 0 || node.data.joined ? 0 : 2))(root);
+}
+
+/** Gives one title to groups of which each is nearly all of the one around it. */
+function join(node: Placed): void {
+    let inner = node;
+    for (let largest = inner.children?.[0]; node.depth > 0 && largest?.children; largest = inner.children?.[0]) {
+        if ((largest.value ?? 0) < (node.value ?? 0) * NEARLY_ALL) break;
+        largest.data.joined = true;
+        node.data.name += `/${largest.data.name}`;
+        inner = largest;
+    }
+    node.data.enter = inner.data.branch;
+    (inner.children ?? []).concat(inner === node ? [] : siblings(node, inner)).forEach(join);
+}
+
+/** The groups beside a chain from `outer` to `inner`. */
+function siblings(outer: Placed, inner: Placed): Placed[] {
+    const beside: Placed[] = [];
+    for (let at: Placed = inner; at !== outer && at.parent; at = at.parent) {
+        beside.push(...(at.parent.children ?? []).filter((child) => child !== at));
+    }
+    return beside;
 }
 
 class DirectoryMap {
@@ -90,7 +122,7 @@ class DirectoryMap {
         this.field.style.height = `${height}px`;
         const root = place(this.focus, this.width, height);
         const nodes = root.descendants().filter((node) =>
-            node.depth > 0 && node.x1 - node.x0 >= SMALLEST && node.y1 - node.y0 >= SMALLEST);
+            node.depth > 0 && !node.data.joined && node.x1 - node.x0 >= SMALLEST && node.y1 - node.y0 >= SMALLEST);
         this.field.replaceChildren(...nodes.map((node) => this.box(node)));
         this.drawCrumbs();
     }
@@ -99,11 +131,13 @@ class DirectoryMap {
         const { data } = node;
         const [width, height] = [node.x1 - node.x0, node.y1 - node.y0];
         const group = data.children.length > 0;
-        const named = group ? width > TITLED.width && height > TITLED.height : width > NAMED.width && height > NAMED.height;
         const share = data.operations > 0 ? data.missed / data.operations : 0;
         const name = visible(data.name);
-        const made = el("div", { class: `tile${group ? " group" : ""}${!group && share > HOT ? " hot" : ""}` },
-            named && el("span", {}, name));
+        const readable = Math.min(name.length, READABLE) * CHARACTER < width - 8 && height > NAMED;
+        const named = group ? width > TITLED.width && height > TITLED.height : readable;
+        const own = !group && data.name !== data.branch.name;
+        const classes = ["tile", group && "group", own && "own", !group && share > HOT && "hot"].filter(Boolean);
+        const made = el("div", { class: classes.join(" ") }, named && el("span", {}, name));
         made.style.cssText = `left:${node.x0}px;top:${node.y0}px;width:${width}px;height:${height}px`;
         made.style.setProperty("--share", String(share));
         const target = this.target(node);
@@ -134,8 +168,9 @@ class DirectoryMap {
 
     /** Where a click on a tile goes: into the group itself, else into the group that holds the tile. */
     private target(node: Placed): Branch | null {
-        const group = node.data.children.length > 0 ? node : node.parent;
-        return group && group.depth > 0 ? group.data.branch : null;
+        let group = node.data.children.length > 0 ? node : node.parent;
+        while (group?.data.joined) group = group.parent;
+        return group && group.depth > 0 ? (group.data.enter ?? group.data.branch) : null;
     }
 
     private explain(data: Tile): Node[] {

@@ -35,14 +35,14 @@ export function phases(all: Phase[]): HTMLElement | null {
         meter.style.width = `${(perSecond / highest) * 100}%`;
         return el("tr", {},
             el("th", { scope: "row" }, el("i", { class: `phase-${phase.name}` }), NAMES[phase.name] ?? phase.name),
-            el("td", { class: "number" }, seconds(phase.seconds)),
-            el("td", { class: "number" }, grouped(phase.metadata_operations)),
-            el("td", { class: "number" }, percent(phase.missed, phase.metadata_operations)),
-            el("td", { class: "number" }, perSecond > 0 ? rate(perSecond) : ""),
+            el("td", { class: "cell-number" }, seconds(phase.seconds)),
+            el("td", { class: "cell-number" }, grouped(phase.metadata_operations)),
+            el("td", { class: "cell-number" }, percent(phase.missed, phase.metadata_operations)),
+            el("td", { class: "cell-number" }, perSecond > 0 ? rate(perSecond) : ""),
             el("td", { class: "meter" }, meter));
     };
     const titles = ["phase", "time", "operations", "missed", "a second"];
-    const head = titles.map((title, at) => el("th", { scope: "col", class: at === 0 ? "text" : "number" }, title));
+    const head = titles.map((title, at) => el("th", { scope: "col", class: at === 0 ? "cell-text" : "cell-number" }, title));
     return el("div", { class: "phases" },
         divided("time", all, (phase) => phase.seconds),
         divided("operations", all, (phase) => phase.metadata_operations),

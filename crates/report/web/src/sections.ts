@@ -1,6 +1,6 @@
 // The sections that the script adds, in the order of the page. What a report does not have leaves no trace.
 
-import type { Command, Directory, MissedName, PathRow, Recording, Report, SearchEntry, Wanted } from "../generated/report";
+import type { Command, Directory, MissedName, PathRow, Recording, Report, Row, SearchEntry, Wanted } from "../generated/report";
 import { el } from "./dom";
 import { fileTabs, streams } from "./files";
 import { command } from "./format";
@@ -95,6 +95,13 @@ function processTabs(report: Report): Tab[] {
             { title: "calls", kind: "number", value: (row) => row.calls },
             { title: "processes", kind: "number", value: (row) => row.processes },
         ]),
+        // One group says nothing that the headline does not.
+        tab<Row>("Equal ranks", report.folds.length > 1 || report.recordings.length > 1 ? report.folds : [], [
+            { title: "ranks", kind: "text", value: (row) => row.ranks },
+            { title: "recordings", kind: "number", value: (row) => row.recordings },
+            { title: "operations of each", kind: "number", value: (row) => row.metadata_operations },
+            { title: "missed by each", kind: "number", value: (row) => row.missed },
+        ]),
         tab<Recording>("Recordings", report.recordings, [
             { title: "recording", kind: "path", value: (row) => row.name },
             { title: "rank", kind: "number", value: (row) => row.rank ?? null, show: (row) => (row.rank == null ? "" : String(row.rank)) },
@@ -156,7 +163,7 @@ export function sections(report: Report): HTMLElement[] {
             ladders(searches.entries), tabs("Searches", searchTabs(searches))?.element),
         section("paths", "Paths", "What was asked for most.", paths?.element),
         section("files", "Files", "Requests for data, file by file.",
-            tabs("Files", fileTabs(data.files))?.element, streams(data.streams.calls, data.streams.bytes)),
+            tabs("Files", fileTabs(data.files, data.patterns))?.element, streams(data.streams.calls, data.streams.bytes)),
         section("processes", "Who asked", "Commands, and the recordings that this report adds up.", tabs("Who asked", processTabs(report))?.element),
         section("calls", "Calls", "As strace counts them.", tabs("Calls", callTabs(report))?.element),
     ];

@@ -33,7 +33,7 @@ function cell<R>(column: Column<R>, row: R): HTMLElement {
     const value = column.value(row);
     const content = column.show ? column.show(row) : written(column.kind, value);
     const text = typeof content === "string" && content.length > 60 ? content : undefined;
-    return el("td", { class: column.kind, title: text }, content);
+    return el("td", { class: `cell-${column.kind}`, title: text }, content);
 }
 
 function written(kind: Column<unknown>["kind"], value: Value): Child {
@@ -47,13 +47,18 @@ function written(kind: Column<unknown>["kind"], value: Value): Child {
 export function path(raw: string): HTMLElement {
     const text = visible(raw);
     const slash = text.lastIndexOf("/", text.length - 2) + 1;
-    const made = el("bdi", { class: "path", dir: "ltr" }, el("span", {}, text.slice(0, slash)), text.slice(slash));
+    const made = el("bdi", { class: "path", dir: "ltr" }, el("span", {}, ...breakable(text.slice(0, slash))), text.slice(slash));
     if (text.length > 160) {
         made.classList.add("long");
         made.title = "Show all of it";
         made.addEventListener("click", () => made.classList.toggle("long"));
     }
     return made;
+}
+
+/** Directories between which a line may break. */
+function breakable(text: string): Child[] {
+    return text.split(/(?<=\/)/).flatMap((name) => [name, el("wbr")]);
 }
 
 /** How much of the longest: misses in their colour, what was found in its own. */
@@ -119,7 +124,7 @@ class SortedTable<R> implements Table {
         this.head.replaceChildren(...this.columns.map((column, at) => {
             const here = this.sorted?.column === at ? this.sorted.direction : null;
             const sort = here === null ? "none" : here === 1 ? "ascending" : "descending";
-            return el("th", { scope: "col", class: column.kind, "aria-sort": sort },
+            return el("th", { scope: "col", class: `cell-${column.kind}`, "aria-sort": sort },
                 button({ title: column.help }, () => this.sortBy(at), column.title));
         }));
     }
@@ -138,7 +143,7 @@ class SortedTable<R> implements Table {
         const shown = this.all ? chosen : chosen.slice(0, FIRST);
         this.body.replaceChildren(...shown.map((row) => this.line(row)));
         if (shown.length === 0) {
-            this.body.append(el("tr", {}, el("td", { colspan: this.columns.length, class: "none" }, "Nothing matches.")));
+            this.body.append(el("tr", {}, el("td", { colspan: this.columns.length, class: "cell-none" }, "Nothing matches.")));
         }
         const of = grouped(this.rows.length);
         this.count.textContent = chosen.length === this.rows.length ? `${of} rows` : `${grouped(chosen.length)} of ${of}`;

@@ -12,8 +12,12 @@ import * as tooltip from "./tooltip";
 
 /** The narrowest column that is drawn. Unit: pixels. */
 const COLUMN = 3;
+/** Room for the numbers of the vertical axis, left of every band; `.plot` in `charts.css` has the same. Unit: pixels. */
+const GUTTER = 44;
 const MAIN_HEIGHT = 220;
-const STRIP_HEIGHT = 34;
+/** Of the class with the highest peak; the others are drawn to the same scale. */
+const STRIP_HEIGHT = 48;
+const LOWEST_STRIP = 8;
 const OPEN_HEIGHT = 72;
 /** A drag shorter than this is a click. Unit: pixels. */
 const DRAG = 6;
@@ -98,7 +102,7 @@ class Timeline {
             el("div", { class: "tools" }, this.legend(), this.views), this.plot, this.spoken);
         this.listen();
         whenResized(this.plot, (width) => {
-            this.width = width;
+            this.width = width - GUTTER;
             this.draw();
         });
     }
@@ -153,7 +157,7 @@ class Timeline {
         const each = Math.max(1, Math.ceil((intervals * COLUMN) / this.width));
         this.columns = { first, each, count: Math.ceil(intervals / each) };
         const [all, ...classes] = this.bands;
-        const strips = classes.length > 1 ? classes.map((one) => this.strip(one)) : [];
+        const strips = classes.length > 1 ? this.strips(classes) : [];
         this.plot.replaceChildren(
             ...(all ? [this.main(all)] : []),
             this.axis(),
@@ -204,7 +208,7 @@ class Timeline {
         const { layers, highest } = this.layers(all);
         const y = scaleLinear([0, highest || 1], [MAIN_HEIGHT, 12]).nice(4);
         const lines = y.ticks(4).filter((tick) => tick > 0).map((tick) => {
-            const label = svg("text", { x: 0, y: y(tick) - 4, class: "tick" }, short(tick));
+            const label = svg("text", { x: -8, y: y(tick) + 4, "text-anchor": "end", class: "tick" }, short(tick));
             return svg("g", {}, svg("line", { x2: this.width, y1: y(tick), y2: y(tick), class: "grid" }), label);
         });
         return el("div", { class: "band main" },
@@ -214,15 +218,18 @@ class Timeline {
                 ...lines.map((line) => line.lastChild)));
     }
 
-    private strip(one: Band): Element {
-        const { layers, highest } = this.layers(one);
-        const y = scaleLinear([0, highest || 1], [STRIP_HEIGHT, 1]);
-        const missed = one.totals.missed > 0 ? `, ${percent(one.totals.missed, one.operations)} missed` : "";
-        return el("div", { class: "band strip" },
-            el("p", { class: "band-title" }, el("b", {}, one.name), ` ${grouped(one.operations)}${missed}`,
-                el("span", {}, `peak ${rate(highest)} a second`)),
-            svg("svg", { width: this.width, height: STRIP_HEIGHT, "aria-hidden": "true" },
-                ...this.paths(one, layers, y)));
+    /** One band a class, all to one scale, so that areas can be compared. */
+    private strips(classes: Band[]): Element[] {
+        const all = classes.map((one) => ({ one, ...this.layers(one) }));
+        const highest = max(all, (strip) => strip.highest) || 1;
+        return all.map(({ one, layers, highest: own }) => {
+            const height = Math.max(LOWEST_STRIP, Math.ceil((own / highest) * STRIP_HEIGHT));
+            const y = scaleLinear([0, highest], [height, height - STRIP_HEIGHT]);
+            const missed = one.totals.missed > 0 ? `, ${percent(one.totals.missed, one.operations)} missed` : "";
+            return el("div", { class: "band strip" },
+                el("p", { class: "band-title" }, el("b", {}, one.name), ` ${grouped(one.operations)}${missed}`),
+                svg("svg", { width: this.width, height, "aria-hidden": "true" }, ...this.paths(one, layers, y)));
+        });
     }
 
     private axis(): Element {
@@ -230,7 +237,7 @@ class Timeline {
         const unit = this.view[1] < 1 ? { name: "ms", scale: 1e3 } : { name: "s", scale: 1 };
         const ticks = x.ticks(Math.max(2, Math.floor(this.width / 110)));
         const label = (tick: number) => {
-            const anchor = x(tick) < 16 ? "start" : x(tick) > this.width - 30 ? "end" : "middle";
+            const anchor = x(tick) > this.width - 30 ? "end" : "middle";
             const text = `${Number((tick * unit.scale).toPrecision(6))}\u202f${unit.name}`;
             return svg("text", { x: x(tick), y: 16, "text-anchor": anchor, class: "tick" }, text);
         };
@@ -267,7 +274,7 @@ class Timeline {
         this.cursor.hidden = this.at === null;
         if (this.at === null) return tooltip.hide();
         const [from, to] = this.span(this.at);
-        this.cursor.style.left = `${this.x()(from)}px`;
+        this.cursor.style.left = `${GUTTER + this.x()(from)}px`;
         this.cursor.style.width = `${Math.max(1, this.x()(to) - this.x()(from))}px`;
     }
 
@@ -296,13 +303,13 @@ class Timeline {
         const title = this.range(...this.span(this.at));
         const readout = this.readout();
         const box = this.plot.getBoundingClientRect();
-        const left = event?.clientX ?? box.left + this.x()(this.span(this.at)[1]);
+        const left = event?.clientX ?? box.left + GUTTER + this.x()(this.span(this.at)[1]);
         tooltip.show(left, event?.clientY ?? box.top + 20, el("p", {}, title), tooltip.rows(readout));
         if (!event) this.spoken.textContent = `${title}: ${readout.map(([name, value]) => `${name} ${value}`).join(", ")}`;
     }
 
     private listen(): void {
-        const offset = (event: PointerEvent) => event.clientX - this.plot.getBoundingClientRect().left;
+        const offset = (event: PointerEvent) => event.clientX - this.plot.getBoundingClientRect().left - GUTTER;
         const time = (pixels: number) => this.x().invert(Math.max(0, Math.min(this.width, pixels)));
         let from: number | null = null;
         this.plot.addEventListener("pointerdown", (event) => {
@@ -314,7 +321,7 @@ class Timeline {
             this.point(Math.floor((time(to) / this.interval - first) / each), event);
             this.selection.hidden = from === null || Math.abs(to - from) < DRAG;
             if (from !== null && !this.selection.hidden) {
-                this.selection.style.left = `${Math.min(from, to)}px`;
+                this.selection.style.left = `${GUTTER + Math.min(from, to)}px`;
                 this.selection.style.width = `${Math.abs(to - from)}px`;
             }
         });
