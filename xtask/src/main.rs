@@ -57,12 +57,18 @@ fn generate(root: &Path) -> Generated {
     generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
     generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
+    generated.push(("docs/schema/image-ls.json".into(), schema(&quell_cli::commands::image::ls::schema())));
+    generated
+        .push(("docs/schema/image-info.json".into(), schema(&quell_cli::commands::image::info::schema())));
+    generated
+        .push(("docs/schema/image-check.json".into(), schema(&quell_cli::commands::image::check::schema())));
     generated
 }
 
 fn man_pages(mut command: Command) -> Generated {
     command.build();
-    let subcommands = command.get_subcommands().cloned();
+    let subcommands =
+        command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands())).cloned();
     let pages = std::iter::once(command.clone()).chain(subcommands).map(|page| {
         let name = page.get_display_name().unwrap_or(page.get_name()).replace(' ', "-");
         let mut text = Vec::new();
@@ -86,7 +92,11 @@ fn completions(command: &Command) -> Generated {
 /// One row a variable: its name, the flags that it twins, whether a settings file may set them, what it means.
 fn variables(command: &Command) -> String {
     let mut rows = std::collections::BTreeMap::<String, (Vec<String>, &str, String)>::new();
-    let subcommands = command.get_subcommands().map(|sub| (format!("{} ", sub.get_name()), sub));
+    let subcommands = command.get_subcommands().flat_map(|sub| {
+        let name = format!("{} ", sub.get_name());
+        let nested = sub.get_subcommands().map(|nested| (format!("{name}{} ", nested.get_name()), nested));
+        std::iter::once((name.clone(), sub)).chain(nested.collect::<Vec<_>>())
+    });
     for (prefix, command) in std::iter::once((String::new(), command)).chain(subcommands) {
         for flag in command.get_arguments() {
             let (Some(variable), Some(long)) = (flag.get_env(), flag.get_long()) else { continue };

@@ -1,6 +1,10 @@
 //! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
 //! made from these definitions.
 
+mod image;
+
+pub use image::*;
+
 use crate::limits::{self, Limits};
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -78,6 +82,8 @@ pub enum Command {
     Pack(Pack),
     /// Run a command with an image in place of the files that it holds.
     Run(Run),
+    /// Look into an image, check it, take out what it holds.
+    Image(Image),
     /// Show the whole way on a program of this node: record, report, pack, run, compare.
     Demo(Demo),
     /// Show every setting, its value and where it comes from.

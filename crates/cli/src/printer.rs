@@ -36,8 +36,13 @@ impl Printer {
 
     /// Prints data; ends the process quietly when nobody reads it any more.
     pub(crate) fn data(&self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// The same for data that is no text.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
             outcome => {
                 outcome.map_err(|error| Failure::new(error).context("cannot write to standard output"))
@@ -55,6 +60,11 @@ impl Printer {
     /// Something the user should know although the command goes on. Never silenced.
     pub(crate) fn warn(&self, line: &str) {
         self.line(&format!("quell: {WARNING}warning:{WARNING:#} {line}"));
+    }
+
+    /// What a warning is about, a line each when that is more than one thing.
+    pub(crate) fn detail(&self, line: &str) {
+        self.line(&format!("  {line}"));
     }
 
     /// A command to try.

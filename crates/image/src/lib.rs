@@ -8,6 +8,7 @@
 //! - [`Tree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
 //! - [`pack`](pack::pack) makes a tree of what recordings looked at, and an image of it.
 //! - [`check`](check::check) looks at every byte of an image.
+//! - [`export`] takes out what an image holds: as a directory, tar, squashfs or a fuller EROFS.
 //! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
 //!
 //! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
@@ -17,6 +18,7 @@ mod bytes;
 pub mod check;
 pub mod erofs;
 mod error;
+pub mod export;
 mod image;
 pub mod index;
 mod model;

@@ -23,6 +23,13 @@ pub enum Source {
     Bytes(Vec<u8>),
     /// The file at this path, which must still be what the node's attributes say.
     File(PathBuf),
+    /// As many bytes as the file's size says, from `offset` of the file at this path.
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// Where the content begins.
+        offset: u64,
+    },
 }
 
 /// What is to become an image.
@@ -408,7 +415,7 @@ pub(crate) fn is_within(path: &[u8], directory: &[u8]) -> bool {
     }
 }
 
-fn is_name(name: &[u8]) -> bool {
+pub(crate) fn is_name(name: &[u8]) -> bool {
     let length = 1..=NAME_MAX;
     length.contains(&name.len())
         && name != b"."

@@ -26,12 +26,14 @@ mod run;
 mod server;
 pub mod stats;
 mod sys;
+mod view;
 
 pub use check::{Change, Difference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use memory::Trust;
 pub use run::{Check, RunRequest, run, run_plain};
 pub use stats::RunStats;
+pub use view::{View, view};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

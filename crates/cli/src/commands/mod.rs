@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod fix;
 pub(crate) mod html;
+pub mod image;
 pub(crate) mod import;
 pub(crate) mod pack;
 pub(crate) mod plain;

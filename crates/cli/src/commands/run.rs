@@ -89,7 +89,7 @@ fn is_recorded() -> bool {
         && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
 }
 
-fn image_hint(error: &ImageError) -> &'static str {
+pub(crate) fn image_hint(error: &ImageError) -> &'static str {
     match error {
         ImageError::Untrusted { .. } | ImageError::Writable { .. } => {
             "`--trust` uses it; whoever can write it decides what you run"

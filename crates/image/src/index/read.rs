@@ -125,6 +125,12 @@ impl<'a> Index<'a> {
         Self { bytes, sections }
     }
 
+    /// Version of the index's format.
+    pub fn version(&self) -> u32 {
+        // `open` refuses an index that is too short for it.
+        u32_at(self.bytes, 8).unwrap_or_default()
+    }
+
     /// What tells this image from others.
     pub fn identity(&self) -> Identity {
         self.sections.identity

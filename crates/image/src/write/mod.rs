@@ -4,9 +4,9 @@
 //! seal of the index are written last. Memory is that of the inodes and of 32 MiB of small files read ahead,
 //! whatever the data.
 
-mod output;
+pub(crate) mod output;
 pub(crate) mod plan;
-mod source;
+pub(crate) mod source;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    fn mode(self) -> u32 {
+    pub(crate) fn mode(self) -> u32 {
         match self {
             Self::Owner => 0o600,
             Self::Everyone => 0o644,

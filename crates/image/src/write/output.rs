@@ -115,14 +115,15 @@ fn open_named(target: &Path) -> Result<(File, Option<PathBuf>), Errno> {
 }
 
 /// A name beside `target` that no other process uses at the same time on this node.
-fn hidden_name(target: &Path) -> PathBuf {
+pub(crate) fn hidden_name(target: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     directory_of(target).join(name)
 }
 
-fn directory_of(target: &Path) -> &Path {
+/// The directory that `target` lies in.
+pub(crate) fn directory_of(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -68,7 +69,28 @@ pub(crate) fn copy(
         // The tree takes no bytes of another length than the node's size.
         Source::Bytes(bytes) => sink(bytes),
         Source::File(path) => copy_file(path, expected, buffer, sink),
+        Source::Part { path, offset } => copy_part(path, *offset, expected.size, buffer, sink),
     }
+}
+
+/// Hands on `size` bytes from `offset`, as far as the file goes.
+fn copy_part(
+    path: &Path,
+    offset: u64,
+    size: u64,
+    buffer: &mut [u8],
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
+    let failed = |source| WriteError::Source { path: path.to_path_buf(), source };
+    let file = File::open(path).map_err(failed)?;
+    let (mut at, end) = (offset, offset.saturating_add(size));
+    while at < end {
+        let want = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
+        file.read_exact_at(&mut buffer[..want], at).map_err(failed)?;
+        sink(&buffer[..want])?;
+        at += want as u64;
+    }
+    Ok(())
 }
 
 fn copy_file(

@@ -1,0 +1,91 @@
+//! `quell image check`: every byte of an image, against itself.
+
+use super::{count, is_damage, refuse, shown, size};
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::ImageCheck;
+use crate::printer::Printer;
+use quell_image::check::{Report, check};
+use serde::Serialize;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Checked {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// The image.
+    pub image: String,
+    /// Whether nothing is wrong with it.
+    pub sound: bool,
+    /// Nodes that were looked at; 0 when the image could not be opened.
+    pub nodes: u64,
+    /// Its length in bytes; 0 when it could not be opened.
+    pub bytes: u64,
+    /// What is wrong, in the order it was found.
+    pub findings: Vec<String>,
+    /// How many more findings there are.
+    pub omitted: u64,
+}
+
+/// Version of [`Checked`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON schema of [`Checked`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Checked).to_value()
+}
+
+pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failure> {
+    let name = shown(&flags.image);
+    let image = match quell_mount::view(&flags.image) {
+        Ok(image) => image,
+        Err(error) if is_damage(&error) && flags.json => {
+            let line = Failure::new(error).line();
+            printer.data(&report::json(&checked(name, 0, &Report::default(), Some(line)))?)?;
+            return Ok(1);
+        }
+        Err(error) => {
+            let damaged = is_damage(&error);
+            let failure = refuse(&flags.image, error);
+            return Err(if damaged { failure.status(1) } else { failure });
+        }
+    };
+    let found = check(&image);
+    if flags.json {
+        printer.data(&report::json(&checked(name, image.length(), &found, None))?)?;
+        return Ok(u8::from(!found.is_clean()));
+    }
+    if found.is_clean() {
+        let (nodes, bytes) = (count(found.nodes, "name"), size(image.length()));
+        printer.data(&format!("{name}: sound, {nodes}, {bytes}, {}\n", image.index().identity()))?;
+        return Ok(0);
+    }
+    Err(damaged(&name, &found))
+}
+
+/// At most this many findings are printed; the rest are counted.
+const ROWS: usize = 10;
+
+fn damaged(name: &str, found: &Report) -> Failure {
+    let total = found.findings.len() as u64 + found.omitted;
+    let mut facts: Vec<_> = found.findings.iter().take(ROWS).map(ToString::to_string).collect();
+    if total > facts.len() as u64 {
+        facts.push(format!("and {} more", total - facts.len() as u64));
+    }
+    let message = format!("image `{name}` is damaged: {}", count(total, "finding"));
+    Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
+}
+
+fn checked(image: String, bytes: u64, found: &Report, refused: Option<String>) -> Checked {
+    let findings: Vec<_> =
+        refused.into_iter().chain(found.findings.iter().map(ToString::to_string)).collect();
+    Checked {
+        schema_version: SCHEMA_VERSION,
+        image,
+        sound: findings.is_empty(),
+        nodes: found.nodes,
+        bytes,
+        findings,
+        omitted: found.omitted,
+    }
+}

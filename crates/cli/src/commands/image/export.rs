@@ -1,0 +1,146 @@
+//! `quell image export`.
+
+use super::{
+    Opened, count, explain, open_whole, shown, size, starts, warn_of_left_out, warn_of_partly_known,
+};
+use crate::failure::Failure;
+use crate::flags::ImageExport;
+use crate::names;
+use crate::printer::Printer;
+use quell_image::export::find::LastLink;
+use quell_image::export::{ExportError, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
+use quell_image::write::{Audience, WriteError};
+use quell_trace::path::escape;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The program that makes squashfs file systems.
+const MKSQUASHFS: &str = "mksquashfs";
+
+pub(crate) fn run(flags: &ImageExport, printer: &mut Printer) -> Result<u8, Failure> {
+    let to_stdout = flags.output.as_os_str() == "-";
+    refuse_output(flags, to_stdout)?;
+    let image = open_whole(&flags.image)?;
+    let audience = audience(&flags.image);
+    if flags.erofs {
+        return to_erofs(flags, &image, audience, printer);
+    }
+    let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
+    let starts = starts(&image, &flags.paths, LastLink::Keep)?;
+    let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
+    let bytes = match (flags.tar, to_stdout) {
+        (true, true) => stream(&selection)?,
+        (true, false) => tar::write(&selection, &flags.output, audience).map_err(explain)?,
+        (false, _) => {
+            squashfs::write(&selection, &flags.output, audience, Path::new(MKSQUASHFS)).map_err(explain)?
+        }
+    };
+    say(&flags.output, bytes, selection.files(), printer);
+    if flags.squashfs && flags.paths.is_empty() {
+        printer.talk(&format!("next: apptainer exec {} ...", binds(&image, &flags.output)));
+    }
+    warn_of_partly_known(&selection, printer);
+    Ok(warn_of_left_out(&selection.left_out, printer))
+}
+
+fn refuse_output(flags: &ImageExport, to_stdout: bool) -> Result<(), Failure> {
+    let name = shown(&flags.output);
+    let refused = |message: String, hint: &str| Err(Failure::message(message).hint(hint));
+    if to_stdout {
+        return match flags.tar {
+            true => Ok(()),
+            false => refused("only `--tar` can go to standard output".to_owned(), "`-o FILE` writes a file"),
+        };
+    }
+    if flags.erofs && !flags.paths.is_empty() {
+        return refused("`--erofs` takes the whole image".to_owned(), "`--squashfs` takes paths");
+    }
+    if flags.output.is_dir() {
+        return refused(format!("`{name}` is a directory"), "`-o FILE` takes the name of a file");
+    }
+    if flags.output.exists() && !flags.force {
+        return refused(
+            format!("`{name}` exists already"),
+            "`--force` replaces it, `-o FILE` writes elsewhere",
+        );
+    }
+    Ok(())
+}
+
+/// What everybody may read of the image everybody may read of the export.
+fn audience(image: &Path) -> Audience {
+    match std::fs::metadata(image) {
+        Ok(metadata) if metadata.permissions().mode() & 0o004 != 0 => Audience::Everyone,
+        _ => Audience::Owner,
+    }
+}
+
+/// Writes the archive to standard output; ends quietly when nobody reads it any more.
+fn stream(selection: &Selection<'_>) -> Result<u64, Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let mut sink = |bytes: &[u8]| match stdout.write_all(bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => outcome.map_err(|source| WriteError::Output {
+            action: "write to",
+            path: "standard output".into(),
+            source,
+        }),
+    };
+    tar::stream(selection, &mut sink).map_err(|error| explain(error.into()))?;
+    stdout.flush()?;
+    Ok(tar::length(selection))
+}
+
+fn to_erofs(
+    flags: &ImageExport,
+    image: &Opened,
+    audience: Audience,
+    printer: &Printer,
+) -> Result<u8, Failure> {
+    let (bytes, left_out) = match flags.fill {
+        true => filled(flags, image, audience, printer).map_err(explain)?,
+        false => {
+            let left_out = erofs::not_held(image).map_err(|corrupt| explain(corrupt.into()))?;
+            let bytes = erofs::copy(image, &flags.output, audience).map_err(|error| explain(error.into()))?;
+            (bytes, left_out)
+        }
+    };
+    let held = image.index().totals();
+    if !flags.fill {
+        say(&flags.output, bytes, (held.held_files, held.content_bytes), printer);
+    }
+    Ok(warn_of_left_out(&left_out, printer))
+}
+
+/// Writes the image anew with what the originals have.
+fn filled(
+    flags: &ImageExport,
+    image: &Opened,
+    audience: Audience,
+    printer: &Printer,
+) -> Result<(u64, Vec<LeftOut>), ExportError> {
+    let rebuilt = erofs::rebuild(image, &flags.image)?;
+    let written = quell_image::write::write(&rebuilt.tree, &flags.output, audience, &mut |_| {})?;
+    let held = image.index().totals();
+    let (files, bytes) = rebuilt.filled;
+    say(&flags.output, written.bytes, (held.held_files + files, held.content_bytes + bytes), printer);
+    Ok((written.bytes, rebuilt.left_out))
+}
+
+fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
+    if output.as_os_str() != "-" {
+        let (files, content) = (count(files, "file"), size(content));
+        printer.talk(&format!("wrote `{}`: {} with {files} of {content}", shown(output), size(bytes)));
+    }
+}
+
+/// The flags by which Apptainer puts each root in its place.
+fn binds(image: &Opened, output: &Path) -> String {
+    let file = names::quoted(&shown(output));
+    let bind = |root: quell_image::Place<'_>| {
+        let root = names::quoted(&escape(root.path));
+        format!("--bind {file}:{root}:image-src={root}")
+    };
+    image.index().roots().map(bind).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,158 @@
+//! The flags of `quell image`, a command of commands.
+
+use clap::builder::FalseyValueParser;
+use clap::{ArgGroup, Args, Subcommand};
+use std::path::PathBuf;
+
+/// Look into an image, check it, and take out what it holds: none of it needs a mount, a namespace or root.
+///
+/// Paths are the original absolute ones; without the leading slash, or relative to the working directory, they are
+/// found too.
+#[derive(Debug, Args)]
+pub struct Image {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// The commands of `quell image`.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// List names with their kind, size and time, and whether content is held.
+    Ls(ImageLs),
+    /// Say what an image was made from and what it knows.
+    Info(ImageInfo),
+    /// Check every byte of an image.
+    Check(ImageCheck),
+    /// Print the content of files that an image holds.
+    Cat(ImageCat),
+    /// Write what an image holds as files below a directory.
+    Extract(ImageExtract),
+    /// Write what an image holds as a tar archive or another file system.
+    Export(ImageExport),
+}
+
+/// List the names in an image with mode, owner, size and time (UTC), as `tar tv` does, and what the image has of each.
+///
+/// held: the content. original: attributes only, the content is read from the original. complete: a directory of which
+/// every name is known, so that any other is absent. partial: some names and absences. uncovered:
+/// nothing but what leads to other entries. live: stays the original.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image ls [OPTIONS] IMG [PATH]...")]
+pub struct ImageLs {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// List these and what is below them [default: everything that the image covers].
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// Say what an image was made from and what it knows: recorded command, roots, directories that stay the original, files
+/// and bytes, absences, coverage, format and checksum.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image info [OPTIONS] IMG")]
+pub struct ImageInfo {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// Check every byte of an image: its checksum, and that its tree and index agree. It is not compared with the originals:
+/// `quell run` does that.
+///
+/// Exit status: 0, 1 when the image is damaged, 2 for an error or for a file that is no image of quell.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image check [OPTIONS] IMG")]
+pub struct ImageCheck {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// Print the content of files that an image holds, one after the other. Symbolic links are followed within the image.
+///
+/// Exit status: 0, or 2 for an error, such as a file whose content is not held.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image cat [OPTIONS] IMG PATH...")]
+pub struct ImageCat {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// The files.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Write what an image holds as files below a directory, under their original paths, with modes, times, symbolic and hard
+/// links; as root with owners too.
+///
+/// The directory is new or empty, and a new one appears complete or not at all. What the image does not hold is left
+/// out, counted and named. Exit status: 0, 1 when something was left out, 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image extract [OPTIONS] -o DIR IMG [PATH]...")]
+pub struct ImageExtract {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Write these and what is below them [default: everything that the image covers].
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Where to.
+    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    pub output: PathBuf,
+    /// Read what the image does not hold from the originals, where they have not changed.
+    #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
+    pub fill: bool,
+    /// Write into a directory that is not empty, and replace files of the same names.
+    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    pub force: bool,
+}
+
+/// Write what an image holds as a tar archive, or as a file system that a site without namespaces can bind, for example
+/// with Apptainer: `apptainer exec --bind FILE:ROOT:image-src=ROOT ...`.
+///
+/// What the image does not hold is left out, counted and named; in EROFS it stays as a name whose content cannot be read.
+/// Exit status: 0, 1 when something was left out, 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell image export [OPTIONS] <--tar|--squashfs|--erofs> -o FILE IMG [PATH]...")]
+#[command(group = ArgGroup::new("format").args(["tar", "squashfs", "erofs"]).required(true))]
+pub struct ImageExport {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Write these and what is below them [default: everything that the image covers].
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Write a POSIX tar archive.
+    #[arg(long, env = "QUELL_TAR", value_parser = FalseyValueParser::new())]
+    pub tar: bool,
+    /// Write a squashfs file system, with `mksquashfs` 4.5 or later.
+    #[arg(long, env = "QUELL_SQUASHFS", value_parser = FalseyValueParser::new())]
+    pub squashfs: bool,
+    /// Write an EROFS file system: what the image is already, useful with --fill.
+    #[arg(long, env = "QUELL_EROFS", value_parser = FalseyValueParser::new())]
+    pub erofs: bool,
+    /// Where to; for --tar, `-` is standard output.
+    #[arg(short, long, value_name = "FILE", env = "QUELL_OUTPUT")]
+    pub output: PathBuf,
+    /// Read what the image does not hold from the originals, where they have not changed.
+    #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
+    pub fill: bool,
+    /// Replace an earlier file of the same name.
+    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    pub force: bool,
+}

@@ -1,0 +1,328 @@
+//! Writing a selection as files below a directory: modes, times, links, hard links; owners as root only.
+//!
+//! Nothing lands outside: every directory on a path is opened by name in the one before, never through a link, and
+//! every file is made new. A directory that does not exist appears complete or not at all; one that exists is filled
+//! in place.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use crate::export::{Body, ExportError, Member, Selection, write_error};
+use crate::model::Kind;
+use crate::write::WriteError;
+use crate::write::output::{directory_of, hidden_name};
+
+/// What to do about what is in the directory already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse a directory that is not empty.
+    Refuse,
+    /// Replace files and links of the same names, keep the rest.
+    Replace,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extracted {
+    /// Regular files, each once however many names it has.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Directories, with those that lead to what was asked for.
+    pub directories: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Devices, which only root may make.
+    pub devices_left_out: u64,
+    /// Extended attributes that the file system or the user's rights do not take.
+    pub xattrs_left_out: u64,
+}
+
+/// Writes everything below `target`.
+pub fn write(selection: &Selection<'_>, target: &Path, existing: Existing) -> Result<Extracted, ExportError> {
+    let place = match std::fs::read_dir(target) {
+        Ok(mut entries) => match existing == Existing::Replace || entries.next().is_none() {
+            true => None,
+            false => return Err(ExportError::Occupied { path: target.to_path_buf() }),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Fresh::create(target)?),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(ExportError::Occupied { path: target.to_path_buf() });
+        }
+        Err(error) => return Err(write_error("open", target, 0, error).into()),
+    };
+    let path = place.as_ref().map_or(target, |place| &place.path);
+    let needed = selection.files().1;
+    let writer = Writer::new(path, target, needed, existing)?;
+    let extracted = writer.write(selection)?;
+    if let Some(place) = place {
+        place.publish(target)?;
+    }
+    Ok(extracted)
+}
+
+/// A directory under a hidden name, removed with all that is in it unless it is published.
+struct Fresh {
+    path: PathBuf,
+    published: bool,
+}
+
+impl Fresh {
+    fn create(target: &Path) -> Result<Self, WriteError> {
+        let path = hidden_name(target);
+        std::fs::create_dir(&path).map_err(|source| write_error("create", target, 0, source))?;
+        Ok(Self { path, published: false })
+    }
+
+    fn publish(mut self, target: &Path) -> Result<(), WriteError> {
+        // Not over a directory that somebody made meanwhile, unless it is empty: rename(2) sees to that.
+        std::fs::rename(&self.path, target).map_err(|source| write_error("name", target, 0, source))?;
+        self.published = true;
+        let parent = File::open(directory_of(target));
+        parent
+            .and_then(|parent| parent.sync_all())
+            .map_err(|source| write_error("make durable", target, 0, source))
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.published {
+            // The error on its way to the caller says more than this one would.
+            let _unremoved = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Whether owners, devices and set-user-id bits are those of the originals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owners {
+    Originals,
+    Caller,
+}
+
+struct Writer<'t> {
+    root: OwnedFd,
+    /// The directory as it was asked for, for messages.
+    target: &'t Path,
+    needed: u64,
+    existing: Existing,
+    owners: Owners,
+    /// The directory that was used last.
+    last: Option<(Vec<u8>, OwnedFd)>,
+    extracted: Extracted,
+}
+
+/// Flags to open a directory of ours, never through a link.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Mode of a directory while it is filled.
+const FILLING: Mode = Mode::RWXU;
+
+/// Bytes of an original that are read at once.
+const STRETCH: usize = 1 << 20;
+
+impl<'t> Writer<'t> {
+    fn new(path: &Path, target: &'t Path, needed: u64, existing: Existing) -> Result<Self, WriteError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(CWD, path, flags, Mode::empty());
+        let root = root.map_err(|errno| write_error("open", target, 0, errno.into()))?;
+        let owners = if rustix::process::geteuid().is_root() { Owners::Originals } else { Owners::Caller };
+        Ok(Self { root, target, needed, existing, owners, last: None, extracted: Extracted::default() })
+    }
+
+    fn write(mut self, selection: &Selection<'_>) -> Result<Extracted, WriteError> {
+        let mut buffer = vec![0; STRETCH];
+        for member in &selection.members {
+            self.member(member, &mut buffer)?;
+        }
+        // From the bottom upwards: what is written into a directory moves its time, and may be barred by its mode.
+        for member in selection.members.iter().rev().filter(|member| is_directory(member)) {
+            let directory = self.open_directory(member.relative_path())?;
+            self.finish(member, &directory)?;
+        }
+        Ok(self.extracted)
+    }
+
+    fn member(&mut self, member: &Member<'_>, buffer: &mut [u8]) -> Result<(), WriteError> {
+        let path = member.relative_path();
+        let (parent, name) = split(path);
+        let parent = self.parent(parent)?;
+        let failed = |writer: &Self, errno| writer.failed("create", path, errno);
+        if !is_directory(member) && self.existing == Existing::Replace {
+            match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.failed("replace", path, errno)),
+            }
+        }
+        match &member.body {
+            Body::Directory => {
+                match rustix::fs::mkdirat(&parent, name, FILLING) {
+                    Err(Errno::EXIST) if self.existing == Existing::Replace => {}
+                    outcome => outcome.map_err(|errno| failed(self, errno))?,
+                }
+                self.extracted.directories += 1;
+            }
+            Body::Symlink(target) => {
+                rustix::fs::symlinkat(*target, &parent, name).map_err(|errno| failed(self, errno))?;
+                self.finish_link(member, &parent, name)?;
+                self.extracted.links += 1;
+            }
+            Body::Link(first) => self.link(first, &parent, name, path)?,
+            Body::Special => self.special(member, &parent, name)?,
+            Body::Held(_) | Body::Original(_) => self.file(member, &parent, name, buffer)?,
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        member: &Member<'_>,
+        parent: &OwnedFd,
+        name: &OsStr,
+        buffer: &mut [u8],
+    ) -> Result<(), WriteError> {
+        let path = member.relative_path();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(file.map_err(|errno| self.failed("create", path, errno))?);
+        let mut put =
+            |bytes: &[u8]| file.write_all(bytes).map_err(|source| self.io_failed("write", path, source));
+        member.copy(buffer, &mut put)?;
+        self.finish(member, file.as_fd())?;
+        self.extracted.files += 1;
+        self.extracted.bytes += member.attributes.size;
+        Ok(())
+    }
+
+    /// Gives what `first` became a further name. What was left out there is left out here.
+    fn link(&mut self, first: &[u8], parent: &OwnedFd, name: &OsStr, path: &[u8]) -> Result<(), WriteError> {
+        let (first_parent, first_name) = split(first.strip_prefix(b"/").unwrap_or(first));
+        let first_parent = self.open_directory(first_parent)?;
+        match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) if self.extracted.devices_left_out > 0 => Ok(()),
+            Err(errno) => Err(self.failed("link", path, errno)),
+        }
+    }
+
+    /// Makes a pipe for everybody, a device for root.
+    fn special(&mut self, member: &Member<'_>, parent: &OwnedFd, name: &OsStr) -> Result<(), WriteError> {
+        let kind = match member.attributes.kind {
+            Kind::Fifo => rustix::fs::FileType::Fifo,
+            Kind::CharacterDevice => rustix::fs::FileType::CharacterDevice,
+            _ => rustix::fs::FileType::BlockDevice,
+        };
+        if kind != rustix::fs::FileType::Fifo && self.owners == Owners::Caller {
+            self.extracted.devices_left_out += 1;
+            return Ok(());
+        }
+        let rdev = member.attributes.rdev;
+        let device = rustix::fs::makedev(rdev.major, rdev.minor);
+        let mode = self.mode(member);
+        let path = member.relative_path();
+        // Without write permission for others until the owner is right; umask only takes away.
+        rustix::fs::mknodat(parent, name, kind, mode, device)
+            .map_err(|errno| self.failed("create", path, errno))?;
+        self.finish_link(member, parent, name)
+    }
+
+    /// Gives an open file or directory its owner, mode, attributes and times, in the order in which none undoes another.
+    fn finish(&mut self, member: &Member<'_>, file: impl AsFd) -> Result<(), WriteError> {
+        let (path, attributes) = (member.relative_path(), &member.attributes);
+        if self.owners == Owners::Originals {
+            let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
+            rustix::fs::fchown(&file, Some(uid), Some(gid))
+                .map_err(|errno| self.failed("set the owner of", path, errno))?;
+        }
+        rustix::fs::fchmod(&file, self.mode(member))
+            .map_err(|errno| self.failed("set the mode of", path, errno))?;
+        for (name, value) in &member.xattrs {
+            let refused = rustix::fs::fsetxattr(&file, name.as_slice(), value, XattrFlags::empty()).is_err();
+            self.extracted.xattrs_left_out += u64::from(refused);
+        }
+        rustix::fs::futimens(&file, &times(member))
+            .map_err(|errno| self.failed("set the time of", path, errno))
+    }
+
+    /// The same for what cannot be opened: owner and time.
+    fn finish_link(&self, member: &Member<'_>, parent: &OwnedFd, name: &OsStr) -> Result<(), WriteError> {
+        let (path, attributes) = (member.relative_path(), &member.attributes);
+        if self.owners == Owners::Originals {
+            let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
+            rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| self.failed("set the owner of", path, errno))?;
+        }
+        rustix::fs::utimensat(parent, name, &times(member), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| self.failed("set the time of", path, errno))
+    }
+
+    /// The mode that a member gets: no program may become somebody else's than the original.
+    fn mode(&self, member: &Member<'_>) -> Mode {
+        let kept = if self.owners == Owners::Originals { 0o7777 } else { 0o1777 };
+        Mode::from_raw_mode((member.attributes.permissions & kept).into())
+    }
+
+    /// The directory at `path` below the target, kept for the next member.
+    fn parent(&mut self, path: &[u8]) -> Result<OwnedFd, WriteError> {
+        let known = self.last.as_ref().is_some_and(|(last, _)| last == path);
+        if !known {
+            self.last = Some((path.to_vec(), self.open_directory(path)?));
+        }
+        let descriptor = self.last.as_ref().map_or(&self.root, |(_, descriptor)| descriptor);
+        rustix::io::fcntl_dupfd_cloexec(descriptor, 0).map_err(|errno| self.failed("open", path, errno))
+    }
+
+    /// Opens a directory below the target, name by name.
+    fn open_directory(&self, path: &[u8]) -> Result<OwnedFd, WriteError> {
+        let failed = |errno| self.failed("open", path, errno);
+        let mut here = rustix::io::fcntl_dupfd_cloexec(&self.root, 0).map_err(failed)?;
+        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
+            here = rustix::fs::openat(&here, name, DIRECTORY, Mode::empty()).map_err(failed)?;
+        }
+        Ok(here)
+    }
+
+    fn failed(&self, action: &'static str, path: &[u8], errno: Errno) -> WriteError {
+        self.io_failed(action, path, errno.into())
+    }
+
+    fn io_failed(&self, action: &'static str, path: &[u8], source: io::Error) -> WriteError {
+        match write_error(action, &self.target.join(OsStr::from_bytes(path)), self.needed, source) {
+            // What is needed is the room for everything, not for this file.
+            WriteError::NoSpace { needed, source, .. } => {
+                WriteError::NoSpace { path: self.target.to_path_buf(), needed, source }
+            }
+            error => error,
+        }
+    }
+}
+
+fn is_directory(member: &Member<'_>) -> bool {
+    member.body == Body::Directory
+}
+
+/// The directory of a relative path, and the name in it.
+fn split(path: &[u8]) -> (&[u8], &OsStr) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], OsStr::from_bytes(&path[slash + 1..])),
+        None => (b"", OsStr::from_bytes(path)),
+    }
+}
+
+/// The modification time; the access time stays that of now.
+fn times(member: &Member<'_>) -> Timestamps {
+    let mtime = member.attributes.mtime;
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
+        last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() },
+    }
+}

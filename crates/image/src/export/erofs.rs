@@ -1,0 +1,176 @@
+//! An image is an EROFS file system already: copied as it is, or written anew with what the originals still hold
+//! unchanged in it, so that a foreign mount can read more.
+//!
+//! Everything else stays as it is: names, attributes, coverage, absences, the recorded command, the order of the data.
+//! So the result is an image of quell too.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::error::Corrupt;
+use crate::export::select::original;
+use crate::export::{ExportError, Found, LeftOut, Reason, Walk};
+use crate::image::{Content, Image};
+use crate::model::{Coverage, Kind, Nid, Use};
+use crate::tree::{NodeId, Source, Tree};
+use crate::write::output::Output;
+use crate::write::{Audience, WriteError};
+
+/// Copies the image to `target`, which appears when it is complete and durable. Returns its length.
+pub fn copy<B: AsRef<[u8]>>(image: &Image<B>, target: &Path, audience: Audience) -> Result<u64, WriteError> {
+    let total = image.length();
+    let mut output = Output::create(target, audience, total)?;
+    output.append(image.tree().bytes, total)?;
+    output.publish()?;
+    Ok(total)
+}
+
+/// An image as a tree, to be written anew.
+#[derive(Debug)]
+pub struct Rebuilt {
+    /// The tree.
+    pub tree: Tree,
+    /// Files whose content it still does not hold.
+    pub left_out: Vec<LeftOut>,
+    /// Files that the image did not hold and the tree does, and their bytes.
+    pub filled: (u64, u64),
+}
+
+/// The tree of `image`, whose bytes are the file at `file`, with the content of originals that did not change.
+pub fn rebuild<B: AsRef<[u8]>>(image: &Image<B>, file: &Path) -> Result<Rebuilt, ExportError> {
+    let root = image.root();
+    let tree = Tree::new(image.attributes(root)?)?;
+    let nodes = HashMap::from([(root, tree.root())]);
+    let mut rebuilder = Rebuilder {
+        image,
+        file,
+        rebuilt: Rebuilt { tree, left_out: Vec::new(), filled: (0, 0) },
+        nodes,
+        held: Vec::new(),
+        fillable: Vec::new(),
+    };
+    for found in Walk::new(image, Found { path: b"/".to_vec(), nid: root }) {
+        rebuilder.add(&found?)?;
+    }
+    rebuilder.hold()?;
+    rebuilder.places()?;
+    Ok(rebuilder.rebuilt)
+}
+
+struct Rebuilder<'i, B> {
+    image: &'i Image<B>,
+    file: &'i Path,
+    rebuilt: Rebuilt,
+    nodes: HashMap<Nid, NodeId>,
+    /// Held files with the offset of their data.
+    held: Vec<(u64, NodeId)>,
+    /// Files that are not held, by path.
+    fillable: Vec<(Vec<u8>, Nid, NodeId)>,
+}
+
+impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
+    fn add(&mut self, found: &Found) -> Result<(), ExportError> {
+        let (image, nid) = (self.image, found.nid);
+        let attributes = image.attributes(nid)?;
+        if nid != image.root() {
+            let (parent, name) = self.parent(found)?;
+            let tree = &mut self.rebuilt.tree;
+            if let Some(&node) = self.nodes.get(&nid) {
+                return Ok(tree.link(parent, name, node)?);
+            }
+            let node = match attributes.kind {
+                Kind::Symlink => tree.add_symlink(parent, name, attributes, image.link_target(nid)?)?,
+                _ => tree.add(parent, name, attributes)?,
+            };
+            self.nodes.insert(nid, node);
+        }
+        let node = self.nodes[&nid];
+        let tree = &mut self.rebuilt.tree;
+        if image.usage(nid)? == Use::Touched {
+            tree.touch(node);
+        }
+        let xattrs = image.xattrs(nid)?.map(|xattr| (xattr.name(), xattr.value.to_vec())).collect();
+        tree.set_xattrs(node, xattrs)?;
+        match attributes.kind {
+            Kind::Directory => self.cover(nid, node),
+            Kind::Regular => Ok(self.note(found, node)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory that a path other than the root's lies in, and the name in it.
+    fn parent<'p>(&self, found: &'p Found) -> Result<(NodeId, &'p [u8]), ExportError> {
+        let slash = found.path.iter().rposition(|&byte| byte == b'/').unwrap_or_default();
+        let (parent, name) = (&found.path[..slash], &found.path[slash + 1..]);
+        let parent = self.rebuilt.tree.find(if parent.is_empty() { b"/" } else { parent });
+        Ok((parent.ok_or(crate::error::Fault::Parent.at(found.nid))?, name))
+    }
+
+    fn cover(&mut self, nid: Nid, node: NodeId) -> Result<(), ExportError> {
+        let coverage = self.image.coverage(nid)?;
+        self.rebuilt.tree.cover(node, coverage)?;
+        if coverage == Coverage::Partial {
+            let absences = self.image.absences(nid)?;
+            for name in (0..absences.len()).filter_map(|number| absences.name(number)) {
+                self.rebuilt.tree.absent(node, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, found: &Found, node: NodeId) -> Result<(), Corrupt> {
+        match self.image.content(found.nid)? {
+            Content::Held(data) => {
+                let image = self.image.tree().bytes;
+                self.held.push((data.as_ptr().addr().wrapping_sub(image.as_ptr().addr()) as u64, node));
+            }
+            Content::Original => self.fillable.push((found.path.clone(), found.nid, node)),
+        }
+        Ok(())
+    }
+
+    /// Promises the content: what the image holds in its order, then what the originals do.
+    fn hold(&mut self) -> Result<(), ExportError> {
+        self.held.sort_unstable();
+        for (offset, node) in std::mem::take(&mut self.held) {
+            self.rebuilt.tree.hold(node, Source::Part { path: self.file.to_path_buf(), offset })?;
+        }
+        for (path, nid, node) in std::mem::take(&mut self.fillable) {
+            let attributes = self.image.attributes(nid)?;
+            match original(&path, &attributes) {
+                Ok(original) => {
+                    self.rebuilt.tree.hold(node, Source::File(original))?;
+                    self.rebuilt.filled.0 += 1;
+                    self.rebuilt.filled.1 += attributes.size;
+                }
+                Err(reason) => self.rebuilt.left_out.push(LeftOut { path, reason }),
+            }
+        }
+        Ok(())
+    }
+
+    fn places(&mut self) -> Result<(), ExportError> {
+        let index = self.image.index();
+        for root in index.roots() {
+            self.rebuilt.tree.add_root(root.path, root.reason, root.file_system)?;
+        }
+        for live in index.live_directories() {
+            self.rebuilt.tree.add_live(live.path, live.reason)?;
+        }
+        self.rebuilt.tree.set_command(index.command().map(<[u8]>::to_vec).collect());
+        Ok(())
+    }
+}
+
+/// Files whose content `image` does not hold.
+pub fn not_held<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<LeftOut>, Corrupt> {
+    let mut left_out = Vec::new();
+    for found in Walk::new(image, Found { path: b"/".to_vec(), nid: image.root() }) {
+        let Found { path, nid } = found?;
+        let regular = image.attributes(nid)?.kind == Kind::Regular;
+        if regular && image.content(nid)? == Content::Original {
+            left_out.push(LeftOut { path, reason: Reason::NotHeld });
+        }
+    }
+    Ok(left_out)
+}

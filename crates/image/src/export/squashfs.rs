@@ -1,0 +1,143 @@
+//! Writing a selection as a squashfs file system: `mksquashfs` (4.5 or later) reads our tar archive from a pipe.
+//!
+//! squashfs-tools is what Apptainer itself needs, so a site that binds images has it; a writer of our own would have to
+//! be as good. Nothing is extracted on the way, and owners are kept without root.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::export::{ExportError, Selection, tar, write_error};
+use crate::write::output::hidden_name;
+use crate::write::{Audience, WriteError};
+
+/// Options that make the same bytes of the same archive, in a form that every kernel in use reads.
+const OPTIONS: [&str; 14] = [
+    "-tar",
+    "-noappend",
+    "-no-progress",
+    "-quiet",
+    "-comp",
+    "gzip",
+    "-mkfs-time",
+    "0",
+    "-root-mode",
+    "755",
+    "-root-uid",
+    "0",
+    "-root-gid",
+    "0",
+];
+
+/// Writes the file system to `target`, which appears when it is complete and durable. Returns its length.
+///
+/// `tool` is the program `mksquashfs`, looked for in PATH if it has no slash.
+pub fn write(
+    selection: &Selection<'_>,
+    target: &Path,
+    audience: Audience,
+    tool: &Path,
+) -> Result<u64, ExportError> {
+    let temporary = Temporary::create(target)?;
+    let needed = tar::length(selection);
+    let mut child = start(tool, &temporary.path)?;
+    let streamed = feed(selection, &mut child, target, needed);
+    let said = finish(child);
+    match (said, streamed) {
+        (Ok(()), streamed) => streamed?,
+        // The original that changed, not that the archive then ended too early.
+        (Err(_), Err(error @ (WriteError::Changed { .. } | WriteError::Source { .. }))) => {
+            return Err(error.into());
+        }
+        (Err(said), _) if said.contains("No space left") => {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(WriteError::NoSpace { path: target.to_path_buf(), needed, source: full }.into());
+        }
+        (Err(said), _) => return Err(ExportError::ToolFailed { tool: tool.to_path_buf(), said }),
+    }
+    Ok(temporary.publish(target, audience)?)
+}
+
+fn start(tool: &Path, output: &Path) -> Result<Child, ExportError> {
+    let mut command = Command::new(tool);
+    command.arg("-").arg(output).args(OPTIONS).env_remove("SOURCE_DATE_EPOCH");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().map_err(|source| ExportError::ToolMissing { tool: tool.to_path_buf(), source })
+}
+
+/// Writes the archive into the pipe and closes it.
+fn feed(selection: &Selection<'_>, child: &mut Child, target: &Path, needed: u64) -> Result<(), WriteError> {
+    let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
+    let mut sink =
+        |bytes: &[u8]| pipe.write_all(bytes).map_err(|source| write_error("write", target, needed, source));
+    let streamed = tar::stream(selection, &mut sink);
+    if streamed.is_err() {
+        // An archive that ends in the middle would be taken for a whole one.
+        let _ended_already = child.kill();
+    }
+    streamed
+}
+
+/// Waits for the tool. **Errors** the last line that it said, when it failed.
+fn finish(mut child: Child) -> Result<(), String> {
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        // It says a few lines at most; what cannot be read is not worth a failure.
+        let _partial = stderr.take(SAID_MAX).read_to_end(&mut said);
+    }
+    match child.wait() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            let said = String::from_utf8_lossy(&said);
+            let fatal = said.lines().find(|line| line.contains("rror") || line.contains("failed"));
+            let line = fatal.or(said.lines().rfind(|line| !line.trim().is_empty()));
+            Err(line.map_or(status.to_string(), |line| line.trim().to_owned()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Bytes of what the tool says that are looked at.
+const SAID_MAX: u64 = 64 << 10;
+
+/// The file that the tool writes to, removed unless it is published.
+struct Temporary {
+    path: PathBuf,
+    published: bool,
+}
+
+impl Temporary {
+    /// Made beforehand, because the tool would make it readable for everybody.
+    fn create(target: &Path) -> Result<Self, WriteError> {
+        let path = hidden_name(target);
+        // One of this name can only be left from a process before us with the same number.
+        let _stale = std::fs::remove_file(&path);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(CWD, &path, flags, Mode::RUSR | Mode::WUSR);
+        made.map_err(|errno| write_error("create", target, 0, errno.into()))?;
+        Ok(Self { path, published: false })
+    }
+
+    fn publish(mut self, target: &Path, audience: Audience) -> Result<u64, WriteError> {
+        let failed = |source| write_error("write", target, 0, source);
+        let file = std::fs::File::open(&self.path).map_err(failed)?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(audience.mode()))
+            .map_err(|errno| failed(errno.into()))?;
+        file.sync_all().map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        std::fs::rename(&self.path, target).map_err(failed)?;
+        self.published = true;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.published {
+            // The error on its way to the caller says more than this one would.
+            let _unremoved = std::fs::remove_file(&self.path);
+        }
+    }
+}
