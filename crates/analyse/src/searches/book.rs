@@ -65,13 +65,16 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Whose list, the name, who asked.
+type Want<'a> = (SearchKind, &'a [u8], Option<&'a [u8]>);
+
 /// Everything that was counted, by number.
 #[derive(Debug, Default)]
 pub(super) struct Book<'a> {
     keys: HashMap<EntryKey, EntryId>,
     /// Shape: one entry an [`EntryId`].
     counts: Vec<EntryCounts>,
-    wanted: HashMap<(SearchKind, &'a [u8], Option<&'a [u8]>), Wanted<'a>>,
+    wanted: HashMap<Want<'a>, Wanted<'a>>,
 }
 
 #[derive(Debug, Default)]

@@ -7,16 +7,8 @@ use super::tree::{Node, Tree};
 use quell_trace::{Class, Event};
 
 /// Variables that hold templates; those with a version go before.
-const VARIABLES: &[&str] = &[
-    "LUA_PATH_5_4",
-    "LUA_PATH_5_3",
-    "LUA_PATH_5_2",
-    "LUA_PATH",
-    "LUA_CPATH_5_4",
-    "LUA_CPATH_5_3",
-    "LUA_CPATH_5_2",
-    "LUA_CPATH",
-];
+const VARIABLES: &[&str] =
+    &["LUA_PATH_5_4", "LUA_PATH_5_3", "LUA_PATH", "LUA_CPATH_5_4", "LUA_CPATH_5_3", "LUA_CPATH"];
 /// What templates end with, longest first.
 const ENDINGS: &[&[u8]] = &[b"/init.lua", b".lua", b".so"];
 
