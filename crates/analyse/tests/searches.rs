@@ -1,5 +1,6 @@
 //! Searches in constructed recordings: what holds for all of them, and languages whose interpreters the tests cannot
 //! install. Julia's calls are made by its documented rules of code loading; nothing here says that a real one makes them.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 use quell_analyse::searches::{EntryCounts, SearchKind, SearchTally, Searches};

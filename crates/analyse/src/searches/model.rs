@@ -47,7 +47,7 @@ pub struct EntryKey {
     /// What put the entry into the list, in the user's words: `LD_LIBRARY_PATH`, `RUNPATH of /a/b.so`, `PYTHONPATH`,
     /// `site-packages`, `/a/b.pth`.
     pub origin: String,
-    /// The entry as bytes, resolved; without subdirectories that the search itself appends.
+    /// The entry as the list has it, with `..` worked out by its text; without subdirectories that the search itself appends.
     pub directory: Box<[u8]>,
 }
 
@@ -58,7 +58,8 @@ pub struct EntryCounts {
     pub position: u32,
     /// Searches that looked into it.
     pub searches: u64,
-    /// Metadata operations on names in it.
+    /// Metadata operations on it and on names in it. Python's finders ask for the entry itself in each search, with
+    /// success: there probes are the cost, and hardly one is a miss.
     pub probes: u64,
     /// Those that failed because the name is absent.
     pub missed: u64,
@@ -71,7 +72,8 @@ pub struct EntryCounts {
 pub struct WantedKey {
     /// In whose list.
     pub kind: SearchKind,
-    /// The name asked for: `libm.so.6`, `numpy`, `gcc`.
+    /// The name asked for: `libm.so.6`, `numpy`, `gcc`; in parentheses what no call shows, as `(not found)` for the
+    /// imports that asked every entry and went away.
     pub name: Box<[u8]>,
     /// The file on whose behalf: the library that has it in NEEDED, the package that imports it; `None` when the
     /// program itself asked or it is not known.
