@@ -4,6 +4,7 @@
 //! show a path as what it is not: control characters, and those that turn the direction of writing.
 
 use crate::number::GLUE;
+use crate::text::glued;
 
 /// Stands between the parts of one number in a page: narrow, and no line is broken there.
 const NARROW_SPACE: char = '\u{202f}';
@@ -29,10 +30,11 @@ pub(super) fn text(raw: &str) -> String {
 
 /// A sentence as the content of an element: what stands between backticks is code.
 pub(super) fn prose(raw: &str) -> String {
-    let parts: Vec<&str> = raw.split('`').collect();
+    let glued = glued(raw);
+    let parts: Vec<&str> = glued.split('`').collect();
     // A backtick without a second one is a character as any other.
     if parts.len().is_multiple_of(2) {
-        return text(raw);
+        return text(&glued);
     }
     let part = |(index, part): (usize, &&str)| match index % 2 {
         0 => text(part),
@@ -89,6 +91,7 @@ mod tests {
         for (raw, expected) in [
             ("`a<b>` is `c`", "<code>a&lt;b&gt;</code> is <code>c</code>"),
             ("one ` alone", "one ` alone"),
+            ("`a` asks 7 324 times", "<code>a</code> asks 7\u{202f}324 times"),
             ("plain", "plain"),
         ] {
             assert_eq!(prose(raw), expected);

@@ -56,15 +56,19 @@ fn headline(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
     page.entry("next", &next, Role::Command);
 }
 
-/// The command to begin with, on one line however long: it is copied. What changes the program is no command.
+/// The command to begin with, on one line however long: it is copied.
 fn next_step(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
+    page.text.push('\n');
+    page.long_command("next", &first_command(summary, diagnosis));
+}
+
+/// The command to begin with: the best remedy's, or what a reader would do next. What changes the program is no command.
+pub fn first_command(summary: &Summary, diagnosis: &Diagnosis) -> String {
     let mut steps = diagnosis.plan.steps.iter().filter(|step| step.finding.remedy.cost < Cost::Program);
-    let command = match steps.next() {
+    match steps.next() {
         Some(step) => clean(&step.finding.remedy.command),
         None => next_command(summary),
-    };
-    page.text.push('\n');
-    page.long_command("next", &command);
+    }
 }
 
 /// The network first; what served nothing is left out, but for the network and the node.

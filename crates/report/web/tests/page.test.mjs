@@ -261,7 +261,7 @@ withPages("a report in a browser", () => {
         await withBrowser(async (context) => {
             const { page } = await open(context, shared.pages.partial);
             const text = await page.locator("body").innerText();
-            for (const seen of ["Read with care", "metadata operations", "missed", "quell pack", "need JavaScript"]) {
+            for (const seen of ["Read with care", "metadata operations", "missed", "Next", "need JavaScript"]) {
                 assert.ok(text.includes(seen), `${seen}: ${text}`);
             }
         }, { javaScriptEnabled: false });
