@@ -6,6 +6,18 @@ import { build } from "esbuild";
 
 const here = new URL(".", import.meta.url);
 
+/** The licences of the libraries inside, which go wherever a page goes. */
+async function notices(metafile) {
+    const names = Object.keys(metafile.inputs).map((path) => /node_modules\/([^/]+)\//.exec(path)?.[1]);
+    const there = [...new Set(names.filter(Boolean))].sort();
+    const licences = new Map();
+    for (const name of there) {
+        const text = (await readFile(new URL(`node_modules/${name}/LICENSE`, here), "utf8")).trim();
+        licences.set(text, [...(licences.get(text) ?? []), name]);
+    }
+    return [...licences].map(([text, of]) => `/*! ${of.join(", ")}\n${text}\n*/\n`).join("");
+}
+
 async function bundle(entry) {
     const built = await build({
         absWorkingDir: here.pathname,
@@ -13,13 +25,14 @@ async function bundle(entry) {
         bundle: true,
         minify: true,
         write: false,
+        metafile: true,
         format: "iife",
         charset: "ascii",
         legalComments: "none",
         // Login nodes have old browsers.
         target: ["es2020", "firefox91", "chrome90", "safari15"],
     });
-    const text = built.outputFiles[0].text.trim();
+    const text = (await notices(built.metafile)) + built.outputFiles[0].text.trim();
     // Either would end the element that holds it.
     if (/<\/(script|style)|<!--/i.test(text)) throw new Error(`${entry} cannot stand inside a page`);
     return text;
