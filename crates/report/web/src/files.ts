@@ -8,6 +8,9 @@ import type { Tab } from "./tabs";
 
 const average = (total: number, count: number): number | null => (count > 0 ? total / count : null);
 
+/** Requests that moved data: a read at the end of a file does not. */
+const moved = (of: Transfers): number => of.calls - (of.sizes[0] ?? 0);
+
 /** The smallest size of a class of [`Transfers.sizes`]. */
 const size = (index: number): number => (index === 0 ? 0 : 2 ** (index - 1));
 
@@ -45,10 +48,10 @@ function columns(direction: Direction): Column<FileData>[] {
         { title: "average", kind: "bytes", value: (file) => file[direction].average_bytes },
         {
             title: "sequential", kind: "number",
-            help: "Requests that began where the one before ended",
-            value: (file) => average(file[direction].sequential * 100, file[direction].calls),
-            show: (file) => file[direction].calls > 0
-                ? percent(file[direction].sequential, file[direction].calls) : "",
+            help: "Requests that moved data and began where the one before ended",
+            value: (file) => average(file[direction].sequential * 100, moved(file[direction])),
+            show: (file) => moved(file[direction]) > 0
+                ? percent(file[direction].sequential, moved(file[direction])) : "",
         },
         { title: "stripe-sized", kind: "number", value: (file) => file[direction].stripe_sized, help: "Whole stripes from the begin of one" },
         { title: "gaps", kind: "number", value: (file) => file[direction].gaps },
