@@ -84,6 +84,8 @@ pub enum Command {
     Run(Run),
     /// Look into an image, check it, take out what it holds.
     Image(Image),
+    /// Find out what this node allows, what bars the rest, and what to ask the administrator for.
+    Doctor(Doctor),
     /// Show the whole way on a program of this node: record, report, pack, run, compare.
     Demo(Demo),
     /// Show every setting, its value and where it comes from.
@@ -303,6 +305,24 @@ pub enum Check {
     First,
     /// Nobody.
     None,
+}
+
+/// Find out what this node allows of what quell needs, by doing it in child processes that leave nothing behind; what bars
+/// the rest; and what to ask the administrator for, to the line.
+///
+/// Run it where programs run, on a compute node: a login node often allows something else. Exit status: 0 when `run`
+/// would mount its image and `record` works, else 1; 2 for an error.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// An image that is to be run here.
+    #[arg(value_name = "IMG")]
+    pub image: Option<PathBuf>,
+    /// Look at an image that neither you nor root own.
+    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
+    pub trust: bool,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
 }
 
 /// Show the whole way on a program that this node has: record it, say what the storm is, pack it, run it from the image,

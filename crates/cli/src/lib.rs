@@ -45,6 +45,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => commands::run::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
+        Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),
     }

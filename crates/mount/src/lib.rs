@@ -10,12 +10,13 @@
 //!                     server: ends when the last process of the namespace is gone
 //! ```
 //!
-//! [`check`] compares an image with its sources. [`RunStats`] says what a run asked and what reached the originals.
+//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources. [`RunStats`] says what a run asked and what reached the originals.
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
 pub mod check;
 mod command;
+pub mod doctor;
 mod error;
 mod fuse;
 mod memory;

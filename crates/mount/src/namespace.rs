@@ -69,7 +69,7 @@ pub(crate) struct Namespaces {
 
 impl Namespaces {
     /// Those of this process.
-    fn of_this_process(privilege: Privilege) -> Result<Self, Errno> {
+    pub(crate) fn of_this_process(privilege: Privilege) -> Result<Self, Errno> {
         let open = |path: &str| openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let user = match privilege {
             Privilege::User => Some(open("/proc/self/ns/user")?),
@@ -197,7 +197,7 @@ fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
 }
 
 /// Writes the maps of a new user namespace: one user and one group, each to itself.
-fn map_identity(uid: u32, gid: u32) -> Result<(), Errno> {
+pub(crate) fn map_identity(uid: u32, gid: u32) -> Result<(), Errno> {
     write_setting("/proc/self/setgroups", "deny")?;
     write_setting("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
     write_setting("/proc/self/gid_map", &format!("{gid} {gid} 1"))

@@ -3,6 +3,7 @@
 pub mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
+pub mod doctor;
 pub(crate) mod fix;
 pub(crate) mod html;
 pub mod image;

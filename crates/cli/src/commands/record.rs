@@ -113,7 +113,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     run::run(&flags::Run { command, ..inner }, printer)
 }
 
-fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
+pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
     let escape = |word: &OsString| quell_trace::path::escape(word.as_encoded_bytes());
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
