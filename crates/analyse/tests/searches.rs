@@ -125,6 +125,22 @@ fn a_probe_out_of_order_belongs_to_no_search() {
 }
 
 #[test]
+fn the_entry_that_holds_the_command_itself_serves() {
+    let mut recorded = Recorded::new("/bin/sh", &[("PATH", "/none:/shims:/bin")]);
+    recorded.context.executions[0].at = Nanos(1);
+    recorded.call(Call::Execve, "/shims/app", Outcome::Success(0));
+    recorded.events[0].start = Nanos(0);
+    for directory in ["/none", "/shims", "/bin"] {
+        let found = if directory == "/bin" { FOUND } else { ABSENT };
+        recorded.stat(&format!("{directory}/tool"), found);
+    }
+    let searches = recorded.searches();
+    assert_eq!(entry(&searches, "/none").1, counts(0, 1, 1, 1, 0));
+    assert_eq!(entry(&searches, "/shims").1, counts(1, 2, 1, 1, 1));
+    assert_eq!(entry(&searches, "/bin").1, counts(2, 1, 1, 0, 1));
+}
+
+#[test]
 fn a_program_that_is_not_known_has_no_searches_of_a_language() {
     let mut other = Recorded::new("/opt/app", &[("PYTHONPATH", "/p"), ("PERL5LIB", "/p")]);
     other.stat("/p/strict.pm", ABSENT);

@@ -115,6 +115,14 @@ impl<'a> Book<'a> {
         }
     }
 
+    /// Counts a search that nobody saw, and that ended with a hit in this entry.
+    pub(super) fn serve(&mut self, entry: EntryId, position: u32) {
+        let counts = &mut self.counts[entry.0 as usize];
+        counts.position = counts.position.min(position);
+        counts.searches += 1;
+        counts.hits += 1;
+    }
+
     /// The searches that were counted; entries that nothing looked into are left out.
     pub(super) fn finish(self) -> Searches {
         let mut searches = Searches::default();

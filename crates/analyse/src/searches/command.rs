@@ -52,6 +52,15 @@ impl<'a> Commands<'a> {
         Self { list, current: None, found: Node::NONE }
     }
 
+    /// The program itself was found in this list before anything was recorded: the entry that holds it serves, although
+    /// nobody was seen to look into it.
+    pub(super) fn started(&self, program: Node, tree: &Tree<'a>, book: &mut Book<'a>) {
+        let directory = tree.parent(program);
+        if let Some(place) = self.list.iter().find(|place| place.node == directory) {
+            book.serve(place.entry, place.position);
+        }
+    }
+
     /// What a child has of it: everything but the search that is going on.
     pub(super) fn inherited(&self) -> Self {
         Self { list: Arc::clone(&self.list), current: None, found: self.found }

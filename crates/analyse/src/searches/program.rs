@@ -12,7 +12,7 @@ use super::perl::{self, Perl};
 use super::python::Python;
 use super::r::R;
 use super::tree::{NodeMap, Tree};
-use quell_trace::{Class, Event};
+use quell_trace::{Class, Event, PathId};
 use std::sync::Arc;
 
 /// What is worked out once for all programs of a recording.
@@ -41,6 +41,8 @@ pub(super) struct Program<'a> {
     loader: Option<Loader<'a>>,
     commands: Option<Commands<'a>>,
     language: Option<Language<'a>>,
+    /// The path by which the first program of all was executed.
+    started: Option<PathId>,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl<'a> Program<'a> {
             loader: self.loader.as_ref().map(Loader::inherited),
             commands: self.commands.as_ref().map(Commands::inherited),
             language: self.language.as_ref().map(Language::inherited),
+            started: None,
         }
     }
 
@@ -76,7 +79,11 @@ impl<'a> Program<'a> {
         self.finish(book);
         self.next += 1;
         self.loader = Loader::new(image, images, tree, &mut shared.loaders, book);
-        self.commands = Some(Commands::new(image, images, tree, &mut shared.commands, book));
+        let commands = Commands::new(image, images, tree, &mut shared.commands, book);
+        if let Some(started) = self.started.take() {
+            commands.started(tree.of_path(Some(started)), tree, book);
+        }
+        self.commands = Some(commands);
         self.language = Language::new(image, images, tree, shared, book);
     }
 
@@ -95,10 +102,12 @@ impl<'a> Program<'a> {
         {
             return;
         }
-        if let Some(commands) = &mut self.commands
-            && commands.add(event, tree, book)
-        {
-            return;
+        if let Some(commands) = &mut self.commands {
+            if commands.add(event, tree, book) {
+                return;
+            }
+        } else if event.call.class() == Class::Exec && event.outcome.is_success() {
+            self.started = event.path;
         }
         if let Some(language) = &mut self.language {
             language.add(event, images, tree, book);
