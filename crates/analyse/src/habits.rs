@@ -44,7 +44,7 @@ impl AddAssign for Habits {
             (&mut self.creates, other.creates),
         ];
         pairs.into_iter().for_each(|(mine, others)| *mine = mine.saturating_add(others));
-        self.changed |= other.changed;
+        self.changed = self.changed || other.changed;
     }
 }
 

@@ -12,6 +12,7 @@ fn counts(operations: u64) -> PathCounts {
         missed: 0,
         repeated: operations.saturating_sub(1),
         served_by: Some(ServedBy::Network),
+        habits: Habits::default(),
     }
 }
 

@@ -246,6 +246,10 @@ fn each_list_has_the_remedy_that_is_right_for_it() {
         remedy(built, SearchKind::Loader, "RUNPATH of /lustre/app/lib/libapp.so", "/lustre/app/none"),
         ("patchelf --set-rpath /usr/lib /lustre/app/lib/libapp.so".into(), Cost::Setup, 0)
     );
+    assert_eq!(
+        remedy(python(), SearchKind::Python, "working directory", "/lustre/home"),
+        ("export PYTHONSAFEPATH=1".into(), Cost::Nothing, 0)
+    );
     let (command, cost, _) = remedy(python(), SearchKind::Python, "/lustre/env/x.pth", "/lustre/none");
     assert_eq!(cost, Cost::Setup);
     assert_eq!(

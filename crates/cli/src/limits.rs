@@ -6,8 +6,7 @@ use quell_analyse::Rules;
 use quell_analyse::findings::LIMITS;
 use std::str::FromStr;
 
-// What the rules of findings go by. A doc comment here would become the help of each command with these flags.
-#[allow(missing_docs, reason = "see above")]
+/// What the rules of findings go by.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Limits {
     /// Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them.

@@ -41,7 +41,9 @@ pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
 /// What an entry costs: its probes. Python also lists the directory, and asks how old the listing is.
 fn asked(case: &Case<'_>, key: &EntryKey, counts: &EntryCounts) -> u64 {
     let itself = case.path(&key.directory).map_or(0, |(_, counts)| counts.metadata_operations);
-    if key.kind == SearchKind::Python { counts.probes.max(itself) } else { counts.probes }
+    // The program itself may look into where it runs or lies.
+    let alone = key.kind == SearchKind::Python && !UNSAFE.contains(&&*key.origin);
+    if alone { counts.probes.max(itself) } else { counts.probes }
 }
 
 /// Whether an entry is the user's own site directory, which PYTHONNOUSERSITE takes out of the list.
@@ -138,6 +140,7 @@ fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>
         .flatten()
         .or_else(|| run_path(case, origin, entries))
         .or_else(|| path_file(case, origin, entries))
+        .or_else(|| safe_path(case, kind, origin, entries))
         .unwrap_or_else(|| image(case, entries))
 }
 
@@ -249,6 +252,19 @@ fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Cha
         .collect();
     let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
     Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Python, entries) })
+}
+
+/// What Python puts in front of its list unasked. Source: `python3(1)`, `-P`; from Python 3.11.
+const UNSAFE: [&str; 2] = ["working directory", "directory of the script"];
+
+fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<Change> {
+    (kind == SearchKind::Python && UNSAFE.contains(&origin)).then(|| Change {
+        text: "Python 3.11 and later leave out where the program runs or lies; it imports nothing from there"
+            .to_owned(),
+        command: "export PYTHONSAFEPATH=1".to_owned(),
+        cost: Cost::Nothing,
+        effect: without(case, SearchKind::Python, entries),
+    })
 }
 
 fn image(case: &Case<'_>, entries: &Entries<'_>) -> Change {

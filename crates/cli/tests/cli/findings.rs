@@ -121,6 +121,28 @@ fn privileged_a_python_path_without_its_idle_entry() {
 }
 
 #[test]
+fn privileged_python_that_does_not_look_where_it_runs() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    let script = "for n in range(300):\n    try: __import__(f'absent{n}')\n    except ImportError: pass\n";
+    test.write("app.py", script);
+    let program = "/usr/bin/python3 app.py";
+    let before = Report::of(&test, "before", &format!("$record {program}"));
+    // What is nowhere is looked for in the other entries too, which are other findings.
+    let findings = before.0["findings"].as_array().unwrap();
+    let command = "export PYTHONSAFEPATH=1";
+    let finding = findings.iter().find(|finding| finding["remedy"]["command"] == command).unwrap();
+    let after = Report::of(&test, "after", &format!("{command}\n$record {program}"));
+    // What listing where it runs costs is not foreseen.
+    let predicted = finding["remedy"]["metadata_operations_after"].as_u64().unwrap();
+    let left = after.operations();
+    assert!(
+        (left..=left + 8).contains(&predicted),
+        "{predicted} were to be left of {}, {left} are",
+        before.operations()
+    );
+}
+
+#[test]
 fn privileged_without_the_site_directory_of_the_user() {
     let Some(test) = Test::privileged(ALL) else { return };
     let version =
