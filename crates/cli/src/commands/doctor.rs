@@ -238,7 +238,7 @@ fn describe(examined: &Examined, width: usize) -> String {
     };
     let record = match examined.record_works {
         Some(true) => "works",
-        Some(false) => "does not work; `quell import strace LOG` reads a log from another node",
+        Some(false) => "does not work; `quell import strace LOG` reads a log of strace",
         None => "could not be tried",
     };
     // Writing to a string cannot fail.

@@ -11,6 +11,8 @@
 //! findings       remedies applied for real, compared with what was predicted; healthy programs have none
 //! fix            `quell fix`, `--fail-on`, limits
 //! demo           `quell demo` for every user
+//! doctor         `quell doctor` where one thing after the other is barred for real
+//! image          `quell image`: what is in an image, and what comes out of it
 //! html           the page of `report --html`: where it goes, whole or not at all
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
@@ -34,9 +36,11 @@ mod csv;
 mod data;
 mod demo;
 mod diff;
+mod doctor;
 mod findings;
 mod fix;
 mod html;
+mod image;
 mod import;
 mod killed;
 mod launchers;

@@ -157,7 +157,7 @@ impl Judge<'_> {
             (Err(refused), _) => {
                 self.refused(Subject::UserNamespace, refused);
                 if root && let Some(last) = self.findings.last_mut() {
-                    last.detail = Some("refused, but root does without".to_owned());
+                    last.detail = Some("refused; root does without, other users do not".to_owned());
                 }
             }
             (Ok(()), Some(refused)) if refused.step == Step::MapIdentity => {
