@@ -38,6 +38,8 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to ch
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
 complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Where the trace goes [default: named after the program, such as app.qtrace]' -r -F
@@ -153,6 +155,74 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an ima
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "ls" -d 'List names with their kind, size and time, and whether content is held'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "info" -d 'Say what an image was made from and what it knows'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "check" -d 'Check every byte of an image'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "cat" -d 'Print the content of files that an image holds'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "extract" -d 'Write what an image holds as files below a directory'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "export" -d 'Write what an image holds as a tar archive or another file system'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s o -l output -d 'Where to' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s f -l force -d 'Write into a directory that is not empty, and replace files of the same names'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'Where to; for --tar, `-` is standard output' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l tar -d 'Write a POSIX tar archive'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l squashfs -d 'Write a squashfs file system, with `mksquashfs` 4.5 or later'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l erofs -d 'Write an EROFS file system: what the image is already, useful with --fill'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at an image that neither you nor root own'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand demo" -l keep -d 'Keep the traces and the image in this new directory' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

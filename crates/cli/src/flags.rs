@@ -65,30 +65,33 @@ impl Arguments {
     }
 }
 
-/// The commands.
+/// The commands. Their help is that of their own type; here stands the one line of the list.
 #[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "documentation of a variant would replace the help of its type")]
 pub enum Command {
-    /// Run a command and record its file-system calls.
+    #[command(about = "Run a command and record its file-system calls")]
     Record(Record),
-    /// Make a trace of what another tool logged.
+    #[command(about = "Make a trace of what another tool logged")]
     Import(Import),
-    /// Show what a recording holds.
+    #[command(about = "Show what a recording holds")]
     Report(Report),
-    /// Say what to change, cheapest first, and what each change saves.
+    #[command(about = "Say what to change, cheapest first, and what each change saves")]
     Fix(Fix),
-    /// Compare two recordings: who served what, before and after.
+    #[command(about = "Compare two recordings: who served what, before and after")]
     Diff(Diff),
-    /// Make an image of a recording: the working set and the absences, one file.
+    #[command(about = "Make an image of a recording: the working set and the absences, one file")]
     Pack(Pack),
-    /// Run a command with an image in place of the files that it holds.
+    #[command(about = "Run a command with an image in place of the files that it holds")]
     Run(Run),
-    /// Look into an image, check it, take out what it holds.
+    #[command(about = "Look into an image, check it, take out what it holds")]
     Image(Image),
-    /// Find out what this node allows, what bars the rest, and what to ask the administrator for.
+    #[command(
+        about = "Find out what this node allows, what bars the rest, and what to ask the administrator for"
+    )]
     Doctor(Doctor),
-    /// Show the whole way on a program of this node: record, report, pack, run, compare.
+    #[command(about = "Show the whole way on a program of this node: record, report, pack, run, compare")]
     Demo(Demo),
-    /// Show every setting, its value and where it comes from.
+    #[command(about = "Show every setting, its value and where it comes from")]
     Config(Config),
 }
 

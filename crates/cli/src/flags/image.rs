@@ -17,18 +17,19 @@ pub struct Image {
 
 /// The commands of `quell image`.
 #[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "documentation of a variant would replace the help of its type")]
 pub enum ImageCommand {
-    /// List names with their kind, size and time, and whether content is held.
+    #[command(about = "List names with their kind, size and time, and whether content is held")]
     Ls(ImageLs),
-    /// Say what an image was made from and what it knows.
+    #[command(about = "Say what an image was made from and what it knows")]
     Info(ImageInfo),
-    /// Check every byte of an image.
+    #[command(about = "Check every byte of an image")]
     Check(ImageCheck),
-    /// Print the content of files that an image holds.
+    #[command(about = "Print the content of files that an image holds")]
     Cat(ImageCat),
-    /// Write what an image holds as files below a directory.
+    #[command(about = "Write what an image holds as files below a directory")]
     Extract(ImageExtract),
-    /// Write what an image holds as a tar archive or another file system.
+    #[command(about = "Write what an image holds as a tar archive or another file system")]
     Export(ImageExport),
 }
 
