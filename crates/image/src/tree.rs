@@ -415,6 +415,7 @@ pub(crate) fn is_within(path: &[u8], directory: &[u8]) -> bool {
     }
 }
 
+/// Whether a directory entry can have this name.
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let length = 1..=NAME_MAX;
     length.contains(&name.len())

@@ -12,6 +12,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use proptest::prelude::*;
+use quell_image::check::Finding;
 use quell_image::export::directory::{self, Existing};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{
@@ -347,6 +349,34 @@ fn forged_names_lead_nowhere() {
 }
 
 #[test]
+fn a_forged_root_leads_nowhere() {
+    let mut tree = Tree::new(plain_directory()).unwrap();
+    let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
+    tree.add(top, b"sub", plain_directory()).unwrap();
+    tree.add_root(b"/top/sub", "the test said so", "").unwrap();
+    let bytes = written(&tree);
+    let image = opened(bytes.clone());
+    let (root, sub) = (support::at(&image, b"/top"), support::at(&image, b"/top/sub"));
+    for (path, nid) in
+        [("/top/../top", root), ("/..", image.root()), ("/top/sub/..", root), ("/top", sub), ("/none", sub)]
+    {
+        let start = Found { path: path.as_bytes().to_vec(), nid };
+        assert!(select(&image, vec![start], Missing::Leave).is_err(), "{path}");
+    }
+    // Sealed anew, so that nothing but the path itself is wrong.
+    let at = bytes.windows(8).rposition(|window| window == b"/top/sub").unwrap();
+    let mut forged = bytes;
+    forged[at..at + 8].copy_from_slice(b"/top/../");
+    let (index, magic) = (&mut forged, b"QUELLIDX");
+    let start = index.windows(8).position(|window| window == magic).unwrap();
+    let length = u64::from_le_bytes(index[start + 16..start + 24].try_into().unwrap()) as usize;
+    let sum = crc32c::crc32c(&index[start + 16..start + length]);
+    index[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
+    let report = quell_image::check::check(&Image::open(forged).unwrap());
+    assert!(report.findings.iter().any(|finding| matches!(finding, Finding::Place { .. })), "{report:?}");
+}
+
+#[test]
 fn links_that_are_in_the_way_are_not_followed() {
     let scratch = scratch();
     let top = scratch.path().join("top");
@@ -367,3 +397,51 @@ fn links_that_are_in_the_way_are_not_followed() {
     assert_eq!(fs::read(victim.join("file")).unwrap(), b"untouched");
     assert_equal(&top, &out.join("top"), Times::Whole);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is wrong with an image that can be opened, taking it out ends, and nothing lands outside.
+    #[test]
+    fn damage_does_no_harm(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = SMALL.clone();
+        let index = bytes.windows(8).position(|window| window == b"QUELLIDX").unwrap();
+        for (at, byte) in changes {
+            // The first block and the index have checksums: whoever forges them is tested above.
+            let at = 4096 + at.index(bytes.len() - 4096);
+            if at < index || at > index + 8192 {
+                bytes[at] = byte;
+            }
+        }
+        let Ok(image) = Image::open(bytes) else { return Ok(()) };
+        let all = || vec![Found { path: b"/".to_vec(), nid: image.root() }];
+        let _listed = erofs::not_held(&image);
+        let _found = find(&image, b"/top/link/x", LastLink::Follow);
+        let _rebuilt = erofs::rebuild(&image, Path::new("/none"));
+        if let Ok(selection) = select(&image, all(), Missing::Leave) {
+            tar::stream(&selection, &mut |_| Ok(())).unwrap();
+            let scratch = scratch();
+            let _extracted = directory::write(&selection, &scratch.path().join("a/out"), Existing::Refuse);
+            let _extracted = directory::write(&selection, &scratch.path().join("out"), Existing::Replace);
+            let names: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert!(names.iter().all(|name| name == "out"), "{names:?}");
+        }
+    }
+}
+
+/// A small image with directories, links and files outside its first block.
+static SMALL: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
+    let mut tree = Tree::new(plain_directory()).unwrap();
+    let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
+    for number in 0..60 {
+        let directory = tree.add(top, format!("directory-{number}").as_bytes(), plain_directory()).unwrap();
+        let file = tree.add(directory, b"file", plain(Kind::Regular, 3)).unwrap();
+        tree.hold(file, Source::Bytes(b"abc".to_vec())).unwrap();
+        tree.link(top, format!("link-{number}").as_bytes(), file).unwrap();
+        let link = format!("../directory-{number}");
+        tree.add_symlink(directory, b"symlink", plain(Kind::Symlink, link.len() as u64), link.as_bytes())
+            .unwrap();
+    }
+    tree.add_root(b"/top", "the test said so", "").unwrap();
+    written(&tree)
+});

@@ -286,6 +286,9 @@ impl<'t> Writer<'t> {
         let failed = |errno| self.failed("open", path, errno);
         let mut here = rustix::io::fcntl_dupfd_cloexec(&self.root, 0).map_err(failed)?;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
+            if name == b".." {
+                return Err(failed(Errno::LOOP));
+            }
             here = rustix::fs::openat(&here, name, DIRECTORY, Mode::empty()).map_err(failed)?;
         }
         Ok(here)

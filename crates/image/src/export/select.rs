@@ -13,7 +13,7 @@ use crate::export::walk::{Found, Walk, join};
 use crate::image::{Content, Image};
 use crate::model::{Attributes, Coverage, Kind, NamedValues};
 use crate::original::attributes_of;
-use crate::tree::{Source, is_within};
+use crate::tree::{Source, is_name, is_within};
 use crate::write::WriteError;
 use crate::write::source::copy;
 
@@ -161,7 +161,7 @@ pub fn select<'i, B: AsRef<[u8]>>(
         if last.as_ref().is_some_and(|last| is_within(&start.path, &last.path)) {
             continue;
         }
-        selector.pass(&start.path)?;
+        selector.pass(&start)?;
         for found in Walk::new(image, start.clone()) {
             selector.take(found?)?;
         }
@@ -181,14 +181,21 @@ struct Selector<'i, B> {
 }
 
 impl<'i, B: AsRef<[u8]>> Selector<'i, B> {
-    /// Takes the directories that lead to `path`.
-    fn pass(&mut self, path: &[u8]) -> Result<(), Corrupt> {
-        let names: Vec<_> = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).collect();
+    /// Takes the directories that lead to `start`.
+    fn pass(&mut self, start: &Found) -> Result<(), Corrupt> {
+        let names: Vec<_> = start.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).collect();
         let mut here = Found { path: b"/".to_vec(), nid: self.image.root() };
-        for name in names.iter().take(names.len().saturating_sub(1)) {
+        // A forged index may call a directory by a path that leads up, or to something else.
+        if !names.iter().all(|name| is_name(name)) {
+            return Err(Fault::Parent.at(start.nid));
+        }
+        for (number, name) in names.iter().enumerate() {
             let crate::image::Lookup::Found(nid) = self.image.lookup(here.nid, name)? else {
                 return Err(Fault::Parent.at(here.nid));
             };
+            if number + 1 == names.len() {
+                return if nid == start.nid { Ok(()) } else { Err(Fault::Parent.at(start.nid)) };
+            }
             here = Found { path: join(&here.path, name), nid };
             if self.passed.insert(here.path.clone()) {
                 // Its other entries are not meant.
