@@ -566,7 +566,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__report)
-            opts="-q -h --csv --fail-on --threshold --osts --thresholds --json --html --color --colour --quiet --config --help"
+            opts="-a -q -h --csv --all --fail-on --threshold --osts --thresholds --json --html --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

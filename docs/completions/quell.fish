@@ -108,6 +108,7 @@ complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand report" -s a -l all -d 'Show every table: paths, directories, names, data by file and commands too'
 complete -c quell -n "__fish_quell_using_subcommand report" -l thresholds -d 'List the limits of all findings instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors'

@@ -174,6 +174,9 @@ pub struct Report {
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required_unless_present = "thresholds")]
     pub traces: Vec<PathBuf>,
+    /// Show every table: paths, directories, names, data by file and commands too.
+    #[arg(short, long, env = "QUELL_ALL", value_parser = FalseyValueParser::new())]
+    pub all: bool,
     /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
     #[arg(long, value_name = "CODE", value_delimiter = ',', env = "QUELL_FAIL_ON", value_parser = limits::codes())]
     pub fail_on: Vec<String>,

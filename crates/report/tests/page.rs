@@ -2,6 +2,7 @@
 
 use quell_analyse::searches::{EntryCounts, EntryKey};
 use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
+use quell_report::terminal::Detail;
 use quell_report::{Colour, Style, json, terminal};
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
@@ -126,7 +127,7 @@ fn packed() -> Summary {
 }
 
 fn report(summary: &Summary, style: Style) -> String {
-    terminal::report(summary, &diagnose(summary, &Rules::default()), style)
+    terminal::report(summary, &diagnose(summary, &Rules::default()), Detail::Everything, style)
 }
 
 fn at(width: usize) -> Style {
@@ -136,6 +137,18 @@ fn at(width: usize) -> Style {
 #[test]
 fn a_report_at_80_columns() {
     insta::assert_snapshot!(report(&plain(), at(80)));
+}
+
+#[test]
+fn the_essential_report_leaves_tables_out_and_says_how_to_see_them() {
+    let (summary, style) = (plain(), at(80));
+    let diagnosis = diagnose(&summary, &Rules::default());
+    let essential = terminal::report(&summary, &diagnosis, Detail::Essential, style);
+    let everything = report(&summary, style);
+    assert!(essential.contains("\nmore     quell report --all plain.qtrace\nnext     "), "{essential}");
+    let left_out = |line: &&str| !line.starts_with("more ");
+    assert!(essential.lines().filter(left_out).all(|line| everything.contains(line)));
+    assert!(everything.contains("\nCommands\n") && !essential.contains("\nCommands\n"));
 }
 
 #[test]

@@ -3,29 +3,25 @@
 use super::model::{EntryCounts, EntryKey, SearchKind, Searches};
 use std::collections::BTreeMap;
 
-/// An entry that serves fewer of its searches than one in so many stands too far in front. Larger: only entries that
-/// serve hardly anything are named; smaller: entries would be named whose move makes others wait.
-const SELDOM: u64 = 10;
-
 /// What to do about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// It serves, or nobody put it there who could change it.
+    /// It serves, or nobody put it there who could change it. An entry that serves seldom stays where it is: behind
+    /// another one that holds the same name it would serve something else, and no trace knows what is behind a hit.
     Keep,
     /// Nothing was found in it.
     Remove,
-    /// Little was found in it: it should stand behind those that serve.
+    /// Nothing was found in it, but other commands may be: it should stand behind those that serve.
     MoveBehind,
 }
 
 impl Advice {
     /// About an entry, by what this run asked of it. Another run may find something there.
     pub fn of(key: &EntryKey, counts: &EntryCounts) -> Self {
-        match counts.hits {
-            _ if !is_chosen(key) || counts.probes == 0 => Self::Keep,
-            0 => Self::Remove,
-            hits if hits.saturating_mul(SELDOM) <= counts.searches => Self::MoveBehind,
-            _ => Self::Keep,
+        match key.kind {
+            _ if !is_chosen(key) || counts.probes == 0 || counts.hits > 0 => Self::Keep,
+            SearchKind::Command => Self::MoveBehind,
+            _ => Self::Remove,
         }
     }
 
@@ -93,17 +89,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_or_seldom_serves_is_named() {
-        let advice = |origin: &str, searches, hits| {
-            let key =
-                EntryKey { kind: SearchKind::Loader, origin: origin.into(), directory: (*b"/a").into() };
-            Advice::of(&key, &EntryCounts { position: 0, searches, probes: searches, missed: 0, hits })
+    fn what_never_serves_is_named() {
+        let advice = |kind, origin: &str, hits| {
+            let key = EntryKey { kind, origin: origin.into(), directory: (*b"/a").into() };
+            Advice::of(&key, &EntryCounts { position: 0, searches: 99, probes: 99, missed: 0, hits })
         };
-        assert_eq!(advice("LD_LIBRARY_PATH", 5, 0), Advice::Remove);
-        assert_eq!(advice("LD_LIBRARY_PATH", 10, 1), Advice::MoveBehind);
-        assert_eq!(advice("LD_LIBRARY_PATH", 9, 1), Advice::Keep);
-        assert_eq!(advice("RUNPATH of /a/b.so", 5, 0), Advice::Remove);
-        assert_eq!(advice("default directories", 5, 0), Advice::Keep);
-        assert_eq!(advice("ld.so.cache", 5, 0), Advice::Keep);
+        use SearchKind::{Command, Loader};
+        assert_eq!(advice(Loader, "LD_LIBRARY_PATH", 0), Advice::Remove);
+        assert_eq!(advice(Loader, "LD_LIBRARY_PATH", 1), Advice::Keep);
+        assert_eq!(advice(Loader, "RUNPATH of /a/b.so", 0), Advice::Remove);
+        assert_eq!(advice(Loader, "default directories", 0), Advice::Keep);
+        assert_eq!(advice(Loader, "ld.so.cache", 0), Advice::Keep);
+        assert_eq!(advice(Command, "PATH", 0), Advice::MoveBehind);
+        assert_eq!(advice(Command, "PATH", 1), Advice::Keep);
     }
 }

@@ -7,6 +7,7 @@ use crate::limits;
 use crate::printer::Printer;
 use quell_analyse::{Diagnosis, Summary};
 use quell_report::csv;
+use quell_report::terminal::Detail;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     only_one_on_stdout(&[
@@ -41,7 +42,10 @@ fn show(
         (Some(table), _) => csv::report(table, summary, findings),
         (None, _) if flags.json => json(&object)?,
         (None, Some(_)) => return Ok(()),
-        (None, None) => quell_report::terminal::report(summary, diagnosis, printer.style()),
+        (None, None) => {
+            let detail = if flags.all { Detail::Everything } else { Detail::Essential };
+            quell_report::terminal::report(summary, diagnosis, detail, printer.style())
+        }
     };
     printer.data(&text)?;
     Ok(())

@@ -13,7 +13,7 @@ pub use diff::diff;
 pub use findings::thresholds;
 pub use fix::fix;
 pub(crate) use report::next_command;
-pub use report::{first_command, report};
+pub use report::{Detail, first_command, report};
 
 use crate::Style;
 use crate::table::Table;

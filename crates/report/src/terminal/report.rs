@@ -17,8 +17,17 @@ const ROWS: usize = 10;
 /// Nodes of the multiplication in the headline: a common size of a large job, and easy to scale by eye.
 const NODES: u64 = 1000;
 
+/// How much of a report there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What is read in a minute: the storm, its causes, its phases, searches and file systems.
+    Essential,
+    /// Every table.
+    Everything,
+}
+
 /// The report of a summary.
-pub fn report(summary: &Summary, diagnosis: &Diagnosis, style: Style) -> String {
+pub fn report(summary: &Summary, diagnosis: &Diagnosis, detail: Detail, style: Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, summary, diagnosis);
     summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
@@ -28,10 +37,20 @@ pub fn report(summary: &Summary, diagnosis: &Diagnosis, style: Style) -> String 
     calls(&mut page, summary);
     file_systems(&mut page, summary);
     super::searches::searches(&mut page, summary);
-    rankings(&mut page, summary);
-    super::data::data(&mut page, summary);
-    commands(&mut page, summary);
+    match detail {
+        Detail::Essential => searched_in_vain(&mut page, summary),
+        Detail::Everything => {
+            rankings(&mut page, summary);
+            super::data::data(&mut page, summary);
+            commands(&mut page, summary);
+        }
+    }
     super::ranks::ranks(&mut page, summary);
+    page.text.push('\n');
+    if detail == Detail::Essential {
+        let all = format!("quell report --all {}", trace_names(summary));
+        page.entry("more", &all, Role::Command);
+    }
     next_step(&mut page, summary, diagnosis);
     page.finished()
 }
@@ -58,7 +77,6 @@ fn headline(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
 
 /// The command to begin with, on one line however long: it is copied.
 fn next_step(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
-    page.text.push('\n');
     page.long_command("next", &first_command(summary, diagnosis));
 }
 
@@ -229,12 +247,23 @@ fn file_systems(page: &mut Page, summary: &Summary) {
     page.section("File systems", &table);
 }
 
-fn rankings(page: &mut Page, summary: &Summary) {
-    let scope = summary.scope();
-    let of = match scope {
+/// Which file systems a ranking is of, in its title.
+fn of(scope: Scope) -> &'static str {
+    match scope {
         Scope::Network => " (network file systems)",
         Scope::All => "",
-    };
+    }
+}
+
+fn searched_in_vain(page: &mut Page, summary: &Summary) {
+    let scope = summary.scope();
+    let searched = directory_table(&summary.missed_directories(scope, ROWS));
+    page.section(&format!("Directories by misses{}", of(scope)), &searched);
+}
+
+fn rankings(page: &mut Page, summary: &Summary) {
+    let scope = summary.scope();
+    let of = of(scope);
     // On network file systems the answer is the same for each path.
     let mut paths = Table::default().number("operations").number("missed");
     paths = if scope == Scope::All { paths.text("served by").path("path") } else { paths.path("path") };
@@ -249,8 +278,7 @@ fn rankings(page: &mut Page, summary: &Summary) {
     page.section(&format!("Paths by operations{of}"), &paths);
     let directories = directory_table(&summary.top_directories(scope, ROWS));
     page.section(&format!("Directories by operations on their names{of}"), &directories);
-    let searched = directory_table(&summary.missed_directories(scope, ROWS));
-    page.section(&format!("Directories by misses{of}"), &searched);
+    searched_in_vain(page, summary);
     let mut names = Table::default().number("missed").number("directories").path("name");
     // A name that was missed once tells nothing about a search.
     for row in summary.missed_names(scope, ROWS).into_iter().filter(|row| row.missed > 1) {
