@@ -110,7 +110,8 @@ fn ranks(bytes: &[i64], name: impl Fn(usize) -> String) -> Vec<Recorded> {
 fn who_moves_the_data_is_judged_by_all_recorded_ranks() {
     let shared = |_| "/s/out".to_owned();
     let own = |rank| format!("/s/out.{rank:04}");
-    let rows: [(&[i64], fn(usize) -> String, Pattern); 8] = [
+    type Case<'a> = (&'a [i64], fn(usize) -> String, Pattern);
+    let rows: [Case<'_>; 8] = [
         (&[100, 0, 0, 0], shared, Pattern::Spokesperson),
         (&[95, 5, 0, 0], shared, Pattern::Spokesperson),
         (&[94, 6, 0, 0], shared, Pattern::Aggregated),

@@ -1,4 +1,5 @@
 //! The page for a browser, as far as it is read without one: its words, its numbers, and that no text becomes markup.
+#![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use quell_analyse::findings::{Cost, Finding, Remedy, Threshold};
 use quell_analyse::{Summary, Tally};
@@ -173,7 +174,7 @@ fn a_finding_is_a_card_with_its_remedy() {
     insta::assert_snapshot!(words(&page, "<section id=\"findings\"", "<div id=\"charts\""), @r#"
     <section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>
     <div class="cards">
-    <article class="card" id="finding-search-path-misses" data-cost="nothing">
+    <article class="card" data-code="search-path-misses" data-cost="nothing">
     <p class="tags"><code>search-path-misses</code><span class="cost">costs nothing</span></p>
     <h3><code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code> is looked for in vain.</h3>
     <ul class="evidence"><li>entry 0 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li><li>entry 1 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li><li>entry 2 of &lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</li></ul>

@@ -25,7 +25,7 @@ pub(super) fn findings(report: &Report) -> String {
 fn card(finding: &Finding, all: u64) -> String {
     let remedy = &finding.remedy;
     format!(
-        "<article class=\"card\" id=\"finding-{code}\" data-cost=\"{cost}\">\n\
+        "<article class=\"card\" data-code=\"{code}\" data-cost=\"{cost}\">\n\
          <p class=\"tags\"><code>{code}</code><span class=\"cost\">{price}</span></p>\n\
          <h3>{title}.</h3>\n{evidence}\
          <p class=\"remedy\">{text}.</p>\n{command}{bars}\

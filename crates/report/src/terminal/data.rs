@@ -72,8 +72,7 @@ fn requests(page: &mut Page, summary: &Summary, rows: &[Row<'_>]) {
         table.row(cells);
     }
     let streams = summary.data.streams;
-    if streams.calls > 0 {
-        let average = Bytes(streams.bytes.0 / streams.calls);
+    if let Some(average) = streams.bytes.0.checked_div(streams.calls).map(Bytes) {
         let mut cells =
             vec!["write".into(), grouped(streams.calls), bytes(streams.bytes), bytes(average), String::new()];
         cells.resize(if striped { 8 } else { 7 }, String::new());
