@@ -107,6 +107,19 @@ fn privileged_what_is_taken_out_equals_what_was_packed() {
     }
 }
 
+/// A program must not become that of whoever extracts it, and a directory that is closed is filled before.
+#[test]
+fn privileged_modes_and_owners_as_an_ordinary_user() {
+    let Some(test) = Test::of_nobody(&[Need::Ptrace]) else { return };
+    test.plant();
+    test.script("chmod 4755 env/bin/app; chmod 6711 env/lib/a.txt; chmod 555 env/lib").succeeds();
+    test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
+    test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+    let script = "$quell -q image extract --fill app.qimg -o out && stat -c '%a %u' out$PWD/env/bin/app out$PWD/env/lib/a.txt \
+                  out$PWD/env/lib; chmod 755 env/lib out$PWD/env/lib";
+    assert_eq!(test.script(script).succeeds(), "755 65534\n711 65534\n555 65534\n");
+}
+
 #[test]
 fn privileged_an_image_with_more_content_runs() {
     let needs = &[Need::Ptrace, Need::Fuse];

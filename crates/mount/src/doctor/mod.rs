@@ -357,7 +357,8 @@ fn join(alone: &SingleThreaded, mounted: &Mounted) -> Result<(), Unavailable> {
 /// A directory to mount over, which nobody in the namespace will look into and which the way to the working directory
 /// does not lead through.
 fn place() -> PathBuf {
-    const PLACES: [&str; 5] = ["/mnt", "/media", "/srv", "/opt", "/sys"];
+    // The first are never a network's, so that looking at them cannot hang.
+    const PLACES: [&str; 4] = ["/sys", "/dev/shm", "/mnt", "/opt"];
     let here = std::env::current_dir().unwrap_or_default();
     let fits = |place: &&&str| Path::new(place).is_dir() && !here.starts_with(place);
     PLACES.iter().find(fits).copied().unwrap_or("/sys").into()
