@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Style, script and policy are built from `web/` into `web/dist/` by `npm run build` and committed, so that building
-//! quell needs no npm. All text of a trace is hostile: it passes through [`escape`] on its way into the page.
+//! quell needs no npm. All text of a trace is hostile: it passes through `escape` on its way into the page.
 //! Nothing is computed here: it is a form of [`json::Report`].
 
 mod escape;
