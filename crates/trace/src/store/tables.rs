@@ -12,7 +12,7 @@ use crate::{
 };
 use std::path::Path;
 
-/// The files that [`write`] makes.
+/// The files that [`write()`] makes.
 pub(crate) const NAMES: [&str; 12] = [
     "paths.parquet",
     "processes.parquet",
