@@ -8,7 +8,7 @@ use crate::flags::ImageExport;
 use crate::names;
 use crate::printer::Printer;
 use quell_image::export::find::LastLink;
-use quell_image::export::{ExportError, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
+use quell_image::export::{ExportError, Found, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
 use quell_image::write::{Audience, WriteError};
 use quell_trace::path::escape;
 use std::io::Write;
@@ -106,9 +106,8 @@ fn to_erofs(
             (bytes, left_out)
         }
     };
-    let held = image.index().totals();
     if !flags.fill {
-        say(&flags.output, bytes, (held.held_files, held.content_bytes), printer);
+        say(&flags.output, bytes, held(image).map_err(explain)?, printer);
     }
     Ok(warn_of_left_out(&left_out, printer))
 }
@@ -122,10 +121,16 @@ fn filled(
 ) -> Result<(u64, Vec<LeftOut>), ExportError> {
     let rebuilt = erofs::rebuild(image, &flags.image)?;
     let written = quell_image::write::write(&rebuilt.tree, &flags.output, audience, &mut |_| {})?;
-    let held = image.index().totals();
-    let (files, bytes) = rebuilt.filled;
-    say(&flags.output, written.bytes, (held.held_files + files, held.content_bytes + bytes), printer);
+    let (held, held_bytes) = held(image)?;
+    let (filled, filled_bytes) = rebuilt.filled;
+    say(&flags.output, written.bytes, (held + filled, held_bytes + filled_bytes), printer);
     Ok((written.bytes, rebuilt.left_out))
+}
+
+/// Files that an image holds, with those that are empty, and their bytes.
+fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
+    let all = Found { path: b"/".to_vec(), nid: image.root() };
+    Ok(select(image, vec![all], Missing::Leave)?.files())
 }
 
 fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
