@@ -165,7 +165,9 @@ impl Summary {
             doubt(true, Doubt::CommandFailed { exit });
         }
         doubt(self.rings > 0, Doubt::Rings { rings: self.rings });
-        doubt(operations as f64 > of as f64 * UNPLACED_SHARE, Doubt::Unplaced { operations, of });
+        // Of a log without mounts its note says so.
+        let unplaced = !self.file_systems.is_empty() && operations as f64 > of as f64 * UNPLACED_SHARE;
+        doubt(unplaced, Doubt::Unplaced { operations, of });
         doubts
     }
 

@@ -67,6 +67,11 @@ impl RecordingFacts {
         }
     }
 
+    /// Whether its events have times. A log without any is whole, and yet nobody knows how long the command took.
+    pub fn has_times(&self) -> bool {
+        self.seconds.is_some() || self.completeness == Completeness::Partial
+    }
+
     pub(crate) fn with_variables(mut self, context: &Context) -> Self {
         // Sorted by execution: the first to have one counts.
         for variable in &context.variables {

@@ -2,6 +2,9 @@
 //!
 //! Kept in small numbers, because there is one of these for each distinct path of a recording.
 
+use quell_trace::flags::{
+    LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC, PROT_WRITE,
+};
 use quell_trace::{Call, Class, Event, Outcome, PathId, PathTable, ProcessId};
 use std::ops::AddAssign;
 
@@ -157,16 +160,3 @@ fn bump(count: &mut u32, applies: bool) {
 
 /// What `readlink(2)` says of a name that is there and no link.
 const EINVAL: quell_trace::Errno = quell_trace::Errno(22);
-
-/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source:
-/// `fcntl(2)`.
-const LOCK_COMMANDS: [u64; 8] = [5, 6, 7, 36, 37, 38, 1024, 1026];
-
-// Flags as a trace has them: those of x86-64.
-const O_ACCMODE: u64 = 0o3;
-const O_CREAT: u64 = 0o100;
-const O_TRUNC: u64 = 0o1000;
-const O_TMPFILE: u64 = 0o20_200_000;
-const PROT_WRITE: u64 = 0x2;
-const MAP_TYPE: u64 = 0x3;
-const MAP_PRIVATE: u64 = 0x2;

@@ -55,7 +55,7 @@ impl Span {
 }
 
 impl Summary {
-    /// The start-up phase; `None` without metadata operations. In a summary of several recordings each counts from
+    /// The start-up phase; `None` without metadata operations that have times. In a summary of several recordings each counts from
     /// its own begin, as if all had begun together.
     pub fn start_up(&self) -> Option<StartUp> {
         let span = self.span?;

@@ -11,7 +11,7 @@ use crate::habits::{HabitTally, Judge, changes, changes_second};
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
 use crate::summary::{FileSystem, Summary};
-use crate::{Durations, Part, RecordingFacts, scale::Span};
+use crate::{Activity, Durations, Part, RecordingFacts, scale::Span};
 use quell_trace::{
     Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathId, PathTable, ServedBy,
 };
@@ -147,6 +147,11 @@ impl<'a> Tally<'a> {
         summary.phases = self.phases.finish();
         summary.data = self.data.finish();
         summary.fingerprints = self.fingerprint.finish();
+        if !self.facts.has_times() {
+            // The order of events stands in for their times: no rate follows from it.
+            summary.activity = Activity::default();
+            summary.phases = summary.phases.without_times();
+        }
         summary.recordings = vec![self.facts];
         summary
     }

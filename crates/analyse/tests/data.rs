@@ -5,10 +5,9 @@ mod support;
 
 use proptest::prelude::*;
 use quell_analyse::data::{Direction, Pattern};
+use quell_trace::flags::O_CLOEXEC;
 use quell_trace::*;
 use support::{Recorded, merged};
-
-const O_CLOEXEC: u64 = 0o2_000_000;
 
 /// calls, bytes, sequential, gaps, gap bytes, stripe-sized
 fn reads(recorded: &Recorded, path: &str) -> [u64; 6] {

@@ -3,6 +3,7 @@
 use quell_analyse::findings::{Cost, Counted, LIMITS, codes};
 use quell_analyse::searches::{EntryCounts, EntryKey, WantedCounts, WantedKey};
 use quell_analyse::*;
+use quell_trace::flags::O_CREAT;
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 use std::fmt::Write as _;
@@ -12,7 +13,6 @@ const LOCAL: Option<MountId> = Some(MountId(1));
 const FOUND: Outcome = Outcome::Success(0);
 const ABSENT: Outcome = Outcome::Failure(Errno::ENOENT);
 const NO_LINK: Outcome = Outcome::Failure(Errno(22));
-const O_CREAT: u64 = 0o100;
 
 /// A recording being made up: of a command, on Lustre below `/lustre` and on a local disk.
 struct Made {

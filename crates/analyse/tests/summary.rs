@@ -273,6 +273,18 @@ fn a_start_up_is_the_time_of_nearly_all_operations() {
 }
 
 #[test]
+fn without_times_there_is_no_rate() {
+    let mut recorded = Recorded::new();
+    recorded.event(Call::Stat, "/a", FOUND);
+    recorded.header.seconds = None;
+    assert!(recorded.summary().start_up().is_none());
+    assert!(recorded.summary().phases.counts.values().all(|counts| counts.length == Nanos(0)));
+    // A recording that was ended early has times, though not that of its end.
+    recorded.header.completeness = Completeness::Partial;
+    assert!(recorded.summary().start_up().is_some());
+}
+
+#[test]
 fn many_starts_are_a_multiplication() {
     let mut recorded = Recorded::new();
     recorded.event(Call::Stat, "/a", FOUND).file_system = LOCAL;

@@ -12,6 +12,7 @@ use quell_image::pack::{Nothing, Options, PackError, Packed, pack};
 use quell_image::write::Audience;
 use quell_image::{Content, Coverage, Image, Lookup, Use};
 use quell_trace::context::NamespaceChange;
+use quell_trace::flags::{O_DIRECTORY, O_PATH};
 use quell_trace::resolve::{Answer, Links};
 use quell_trace::writer::{Ending, Finish};
 use quell_trace::{
@@ -175,9 +176,7 @@ impl Done {
     }
 }
 
-const O_DIRECTORY: u64 = 0o200_000;
 const O_CREATE_TO_WRITE: u64 = 0o1101;
-const O_PATH: u64 = 0o10_000_000;
 
 fn header() -> Header {
     Header {

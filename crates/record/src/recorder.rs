@@ -5,6 +5,7 @@ use crate::engine::{Birth, BirthKind, Loss, Observation, ObservedCall, Observer}
 use crate::facts;
 use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
+use quell_trace::flags::CLONE_NEWNS;
 use quell_trace::{
     Call, Class, Event, Execution, Exit, Mount, Nanos, Outcome, PathId, Pid, Process, ProcessId, Thread,
     ThreadId, TraceError, Writer,
@@ -59,8 +60,6 @@ pub(crate) struct Remains {
     pub(crate) striped: Vec<String>,
 }
 
-/// Source: `clone(2)`.
-const CLONE_NEWNS: u64 = 0x2_0000;
 /// A mount of a trace has a number of 16 bits.
 const MOST_MOUNTS: usize = u16::MAX as usize;
 

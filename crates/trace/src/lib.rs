@@ -17,6 +17,7 @@ pub mod call;
 pub mod context;
 pub mod errno;
 pub mod event;
+pub mod flags;
 pub mod header;
 pub mod import;
 pub mod launcher;

@@ -5,6 +5,10 @@ use super::peaks::PeakTally;
 use super::transfers::{Direction, Order, Place};
 use super::{Data, FileData, Streams};
 use crate::counts::{add_bytes, add_time};
+use quell_trace::flags::{
+    CLONE_FILES, F_DUPFD, F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECTORY,
+    O_EXCL, O_PATH,
+};
 use quell_trace::{Bytes, Call, Class, Context, Event, Fd, Header, Outcome, PathId, PathTable, RankId};
 use std::collections::HashMap;
 
@@ -335,17 +339,3 @@ const CLOCKS_DIFFER: i128 = 2_000_000_000;
 /// Source: `inode(7)`.
 const S_IFMT: u32 = 0o170_000;
 const S_IFREG: u32 = 0o100_000;
-/// Flags as the trace has them: those of Linux on x86-64.
-const O_CREAT: u64 = 0o100;
-const O_EXCL: u64 = 0o200;
-const O_APPEND: u64 = 0o2000;
-const O_DIRECTORY: u64 = 0o200_000;
-const O_CLOEXEC: u64 = 0o2_000_000;
-const O_PATH: u64 = 0o10_000_000;
-/// Source: `fcntl(2)`.
-const F_DUPFD: u64 = 0;
-const F_SETFD: u64 = 2;
-const F_DUPFD_CLOEXEC: u64 = 1030;
-const FD_CLOEXEC: u64 = 1;
-/// Source: `unshare(2)`.
-const CLONE_FILES: u64 = 0x400;

@@ -1,6 +1,7 @@
 //! Until when the dynamic loader works: it is done when all that program and libraries name as needed is mapped.
 
 use super::names::is_library;
+use quell_trace::flags::{O_ACCMODE, O_CREAT, O_DIRECTORY};
 use quell_trace::{Call, Class, Context, Event, PathId, PathTable};
 use std::collections::HashMap;
 
@@ -167,7 +168,3 @@ fn last(path: &[u8]) -> &[u8] {
 
 /// `ld.so.cache`, `ld.so.preload`, `ld.so.nohwcap`; musl's `ld-musl-x86_64.path`. Source: `ld.so(8)`.
 const LOADER_FILES: [&[u8]; 2] = [b"ld.so.", b"ld-musl-"];
-/// Source: `open(2)`.
-const O_ACCMODE: u64 = 3;
-const O_CREAT: u64 = 0o100;
-const O_DIRECTORY: u64 = 0o200_000;

@@ -72,7 +72,8 @@ pub struct PhaseCounts {
     pub metadata_operations: u64,
     /// Those that failed because the name is absent.
     pub missed: u64,
-    /// The time in which at least one program was in it; the longest of several recordings.
+    /// The time in which at least one program was in it; the longest of several recordings, zero when none has
+    /// times.
     pub length: Nanos,
 }
 
@@ -84,6 +85,12 @@ pub struct Phases {
 }
 
 impl Phases {
+    /// The same of a recording whose events have no times.
+    pub(crate) fn without_times(mut self) -> Self {
+        self.counts.values_mut().for_each(|counts| counts.length = Nanos(0));
+        self
+    }
+
     /// Adds the phases of other recordings. Exact, and in any order.
     pub fn merge(&mut self, other: Self) {
         for (phase, counts) in other.counts {

@@ -8,10 +8,8 @@ use super::images::{Image, Images};
 use super::listed::Rule;
 use super::model::SearchKind;
 use super::tree::{Node, Tree};
+use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event};
-
-/// `O_DIRECTORY`, with the value of x86-64 as the trace keeps it. Source: `open(2)`.
-const O_DIRECTORY: u64 = 0o200_000;
 
 /// Programs that evaluate modulefiles begin with one of these.
 pub(super) const PROGRAMS: &[&[u8]] = &[b"tclsh", b"lua", b"modulecmd"];

@@ -16,12 +16,11 @@ use super::book::{Book, EntryId, Search};
 use super::images::{Image, Images};
 use super::model::SearchKind;
 use super::tree::{Node, NodeMap, Tree};
+use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event, ThreadId};
 
 /// What stands for the name of an import that found nothing: no call shows it.
 const NOT_FOUND: &[u8] = b"(not found)";
-/// `O_DIRECTORY`, with the value of x86-64 as the trace keeps it. Source: `open(2)`.
-const O_DIRECTORY: u64 = 0o200_000;
 /// So often in a row a new finder asks for its directory before it lists it: the zip importer, the path hook, the finder.
 const TAKING_UP: u32 = 3;
 

@@ -9,6 +9,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use quell_trace::flags::{
+    LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE,
+    O_TRUNC, PROT_WRITE,
+};
 use quell_trace::{
     Call, Class, Errno, Event, Nanos, Outcome, PathId, Recording, ServedBy, ThreadId, Trace, TraceError,
 };
@@ -268,10 +272,6 @@ fn is_lock(event: &Event) -> bool {
     event.call == Call::Flock || (event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags))
 }
 
-/// `F_GETLK`, `F_SETLK`, `F_SETLKW`, `F_OFD_GETLK`, `F_OFD_SETLK`, `F_OFD_SETLKW`, `F_SETLEASE`, `F_NOTIFY`. Source:
-/// `fcntl(2)`.
-const LOCK_COMMANDS: [u64; 8] = [5, 6, 7, 36, 37, 38, 1024, 1026];
-
 /// Whether a call makes a name only if nobody else has made it, which is how programs lock without locks. Not
 /// `mkdir`: programs make sure that a directory exists with it.
 fn is_exclusive(event: &Event) -> bool {
@@ -288,15 +288,3 @@ const WAITING_TIME: Nanos = Nanos(1_000_000_000);
 
 /// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.
 const PATH_MAX: usize = 4096;
-
-// Flags as a trace has them: those of x86-64.
-const O_ACCMODE: u64 = 0o3;
-const O_CREAT: u64 = 0o100;
-const O_EXCL: u64 = 0o200;
-const O_TRUNC: u64 = 0o1000;
-const O_DIRECTORY: u64 = 0o200_000;
-const O_PATH: u64 = 0o10_000_000;
-const O_TMPFILE: u64 = 0o20_200_000;
-const PROT_WRITE: u64 = 0x2;
-const MAP_TYPE: u64 = 0x3;
-const MAP_PRIVATE: u64 = 0x2;

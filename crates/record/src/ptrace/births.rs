@@ -9,14 +9,10 @@ use crate::engine::{Birth, BirthKind};
 use crate::filter::CLONE_UNTRACED;
 use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
+use quell_trace::flags::{CLONE_FILES, CLONE_FS, CLONE_THREAD};
 use quell_trace::{Nanos, Pid};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// Source of these: `clone(2)`, `linux/sched.h`.
-const CLONE_FS: u64 = 0x200;
-const CLONE_FILES: u64 = 0x400;
-const CLONE_THREAD: u64 = 0x1_0000;
 
 /// The command's first thread.
 pub(super) fn first(thread: Pid) -> Birth {

@@ -57,10 +57,10 @@ impl From<&Summary> for Headline {
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {
     let (totals, served) = (summary.totals(), summary.served);
-    let Some(start) = summary.start_up() else {
+    if totals.metadata_operations == 0 {
         return vec!["nothing was asked of any file system".into()];
-    };
-    let mut clauses = vec![asked(totals.metadata_operations, &start)];
+    }
+    let mut clauses = vec![asked(totals.metadata_operations, summary.start_up())];
     if totals.missed > 0 {
         clauses.push(format!("{} missed", percent(totals.missed, totals.metadata_operations)));
     }
@@ -73,8 +73,9 @@ fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {
     clauses
 }
 
-fn asked(operations: u64, start: &StartUp) -> String {
+fn asked(operations: u64, start: Option<StartUp>) -> String {
     let plural = if operations == 1 { "" } else { "s" };
+    let Some(start) = start else { return format!("{} metadata operation{plural}", grouped(operations)) };
     let share = match operations - start.operations {
         0 => String::new(),
         _ => format!(", {:.0} % of them", START_UP_SHARE * 100.0),

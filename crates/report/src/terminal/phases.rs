@@ -18,7 +18,7 @@ pub(super) fn phases(page: &mut Page, summary: &Summary) {
             grouped(counts.metadata_operations),
             percent(counts.metadata_operations, all),
             grouped_or_blank(counts.missed),
-            duration(counts.length),
+            if counts.length.0 > 0 { duration(counts.length) } else { String::new() },
             per_second.unwrap_or_default(),
             describe(*phase).into(),
         ]);

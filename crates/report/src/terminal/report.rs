@@ -120,18 +120,17 @@ fn how_it_ended(summary: &Summary) -> String {
 }
 
 fn how_fast(summary: &Summary) -> String {
-    let Some(start) = summary.start_up() else { return "nothing was asked".into() };
+    if summary.totals().metadata_operations == 0 {
+        return "nothing was asked".into();
+    }
     let scaled = summary.scaled(NODES);
     let times = format!("{} nodes x {}", grouped(scaled.nodes), grouped(scaled.each));
     let (of, condition) = scaled.of.map_or(("", " if shared"), |of| (of.name(), ""));
     let times = format!("{times} {of}");
-    format!(
-        "{} a second for {}; {} = {}{condition}",
-        rate(start.rate.0),
-        duration(start.length),
-        times.trim_end(),
-        grouped(scaled.operations)
-    )
+    let pace = summary.start_up().map_or("unknown: no times".into(), |start| {
+        format!("{} a second for {}", rate(start.rate.0), duration(start.length))
+    });
+    format!("{pace}; {} = {}{condition}", times.trim_end(), grouped(scaled.operations))
 }
 
 /// What a reader of this report would do next: record anew what is empty, pack what the network served, or see what
@@ -210,17 +209,19 @@ fn failures(summary: &Summary) -> String {
 fn calls(page: &mut Page, summary: &Summary) {
     let mut table = Table::default().number("calls").number("errors").number("time").text("syscall");
     let mut time = quell_trace::Nanos(0);
+    // A log may have no durations.
+    let took = |time: quell_trace::Nanos| if time.0 > 0 { duration(time) } else { String::new() };
     for (call, counts) in summary.calls() {
         time.0 = time.0.saturating_add(counts.time.0);
         table.row(vec![
             grouped(counts.calls),
             grouped_or_blank(counts.errors),
-            duration(counts.time),
+            took(counts.time),
             call.name().into(),
         ]);
     }
     let totals = summary.totals();
-    table.total(vec![grouped(totals.calls), grouped_or_blank(totals.errors), duration(time), "total".into()]);
+    table.total(vec![grouped(totals.calls), grouped_or_blank(totals.errors), took(time), "total".into()]);
     page.section("System calls (time with the recorder's own work in it)", &table);
 }
 

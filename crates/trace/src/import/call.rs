@@ -3,6 +3,7 @@
 use super::scan::Scanned;
 use super::symbols;
 use super::value::{self, Returned, Text};
+use crate::flags::MAP_ANONYMOUS;
 use crate::shape::{FlagsKind, Shape, SizeKind};
 use crate::{Bytes, Call, Class, Fd, Nanos, Outcome};
 
@@ -46,8 +47,6 @@ pub(super) enum Return {
 
 /// `creat` is `open` with `O_CREAT|O_WRONLY|O_TRUNC`. Source: `open(2)`.
 const CREAT_FLAGS: u64 = 0o1101;
-/// Memory without a file: not an operation on a file system, and not recorded. Source: `mmap(2)`.
-const MAP_ANONYMOUS: u64 = 0x20;
 
 /// Reads a call.
 pub(super) fn read(scanned: &Scanned<'_>, back: Return) -> Reading {

@@ -11,6 +11,7 @@ use super::source::{ImportError, Source};
 use super::survey::{Birth, Survey};
 use super::value::{self, Text};
 use crate::context::SEARCH_VARIABLES;
+use crate::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
 use crate::path::escape;
 use crate::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
@@ -58,12 +59,6 @@ pub(super) struct Begin {
     pub(super) has_directory: bool,
     pub(super) has_mounts: bool,
 }
-
-/// Source: `clone(2)`.
-const CLONE_FS: u64 = 0x200;
-const CLONE_FILES: u64 = 0x400;
-const CLONE_THREAD: u64 = 0x1_0000;
-const AT_EMPTY_PATH: u64 = 0x1000;
 
 /// Reads the logs and tells the sink.
 pub(super) fn replay<S: Source>(

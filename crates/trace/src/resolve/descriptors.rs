@@ -1,5 +1,9 @@
 //! Descriptor tables and working directories of threads, shared or copied as `clone(2)` was told.
 
+use crate::flags::{
+    CLONE_FILES, CLONE_FS, CLONE_NEWNS, CLONE_NEWUSER, CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, F_DUPFD,
+    F_DUPFD_CLOEXEC, F_SETFD, FD_CLOEXEC,
+};
 use crate::{Event, Fd, Nanos, PathId, ThreadId};
 use std::collections::HashMap;
 
@@ -34,20 +38,6 @@ pub(super) struct Tables {
     files: Vec<HashMap<i32, Descriptor>>,
     directories: Vec<Directory>,
 }
-
-/// Source: `clone(2)`; `unshare(2)` takes the same bits.
-const CLONE_FS: u64 = 0x200;
-const CLONE_FILES: u64 = 0x400;
-pub(super) const CLONE_NEWNS: u64 = 0x2_0000;
-const CLONE_NEWUSER: u64 = 0x1000_0000;
-/// Source: `close_range(2)`.
-const CLOSE_RANGE_UNSHARE: u64 = 2;
-const CLOSE_RANGE_CLOEXEC: u64 = 4;
-/// Source: `fcntl(2)`.
-const F_DUPFD: u64 = 0;
-const F_SETFD: u64 = 2;
-const F_DUPFD_CLOEXEC: u64 = 1030;
-const FD_CLOEXEC: u64 = 1;
 
 impl Tables {
     /// The command's first thread.

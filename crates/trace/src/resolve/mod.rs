@@ -11,11 +11,15 @@ mod walk;
 
 pub use walk::{Answer, Links};
 
+use crate::flags::{
+    AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CLONE_NEWNS, IN_DONT_FOLLOW, O_CLOEXEC, O_CREAT,
+    O_EXCL, O_NOFOLLOW,
+};
 use crate::store::spool::Seen;
 use crate::{
     Call, Class, Context, Errno, Event, Fd, Outcome, PathId, PathTable, Process, SymbolicLink, Thread,
 };
-use descriptors::{CLONE_NEWNS, Descriptor, Tables};
+use descriptors::{Descriptor, Tables};
 use mounts::MountTable;
 use std::collections::HashMap;
 use walk::{Follow, Walker};
@@ -244,16 +248,6 @@ fn follows_last(event: &Event, place: Place) -> bool {
         _ => true,
     }
 }
-
-/// Flags as Linux has them on x86-64; the recorder translates other architectures' `open` flags to these.
-const O_CREAT: u64 = 0o100;
-const O_EXCL: u64 = 0o200;
-const O_NOFOLLOW: u64 = 0o400_000;
-const O_CLOEXEC: u64 = 0o2_000_000;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_SYMLINK_FOLLOW: u64 = 0x400;
-const AT_EMPTY_PATH: u64 = 0x1000;
-const IN_DONT_FOLLOW: u64 = 0x200_0000;
 
 #[cfg(test)]
 mod tests;
