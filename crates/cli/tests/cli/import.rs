@@ -112,9 +112,13 @@ fn a_log_becomes_a_trace_named_after_it() {
     quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
     ");
     let report = test.quell(&["report", "app.qtrace"]);
-    let lines = |word: &str| report.out.lines().filter(|line| line.contains(word)).count();
-    assert!(report.out.contains("rate     unknown: no times; 1 000 nodes x 2 = 2 000"), "{}", report.out);
-    assert_eq!((lines("0.00 ns"), lines("no known file system")), (0, 0), "{}", report.out);
+    let lines = |word: &str| report.stdout.lines().filter(|line| line.contains(word)).count();
+    assert!(
+        report.stdout.contains("rate     unknown: no times; 1 000 nodes x 2 = 2 000"),
+        "{}",
+        report.stdout
+    );
+    assert_eq!((lines("0.00 ns"), lines("no known file system")), (0, 0), "{}", report.stdout);
     snapshot!(test.quell(&["import", "strace", "app.log"]), @"
     status 2
     --- stderr
