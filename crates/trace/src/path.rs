@@ -64,7 +64,7 @@ pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            match character.is_control() {
+            match character.is_control() || is_invisible(character) {
                 true => text.extend(character.to_string().bytes().map(|byte| format!("\\x{byte:02x}"))),
                 false => text.push(character),
             }
@@ -74,9 +74,25 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
+/// Characters that show nothing themselves and change how their neighbours look, such as the order of a line.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_deceive_a_reader_is_escaped() {
+        let name = "a\nb\x1b[31m \u{202e}txt.\u{200b}sh \u{e9}";
+        assert_eq!(
+            escape(name.as_bytes()),
+            r"a\x0ab\x1b[31m \xe2\x80\xaetxt.\xe2\x80\x8bsh \u{e9}".replace(r"\u{e9}", "\u{e9}")
+        );
+        assert_eq!(escape(b"/\xff"), r"/\xff");
+    }
 
     #[test]
     fn a_path_is_stored_once() {
