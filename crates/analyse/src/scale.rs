@@ -22,6 +22,9 @@ pub struct StartUp {
 /// run with stretch the start-up over the whole run; lower, and late imports are cut off.
 pub const START_UP_SHARE: f64 = 0.95;
 
+/// Less than any system call takes, or its share when many threads call at once.
+const FASTEST: Nanos = Nanos(5);
+
 /// So many starts at once, by plain multiplication: an arithmetic statement, no prediction of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaled {
@@ -46,6 +49,12 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) fn of(event: &Event) -> Self {
         Self { first: event.start, last: event.end() }
+    }
+
+    /// Whether no processor is that fast: then a log had no times, or those of whole seconds, and the events are
+    /// only in their order.
+    pub(crate) fn is_too_short_for(self, operations: u64) -> bool {
+        self.last.since(self.first).0 < operations.saturating_sub(1).saturating_mul(FASTEST.0)
     }
 
     pub(crate) fn union(self, other: Option<Self>) -> Self {

@@ -147,7 +147,9 @@ impl<'a> Tally<'a> {
         summary.phases = self.phases.finish();
         summary.data = self.data.finish();
         summary.fingerprints = self.fingerprint.finish();
-        if !self.facts.has_times() {
+        let operations = self.totals.metadata_operations;
+        let is_too_fast = summary.span.is_some_and(|span| span.is_too_short_for(operations));
+        if !self.facts.has_times() || is_too_fast {
             // The order of events stands in for their times: no rate follows from it.
             summary.activity = Activity::default();
             summary.phases = summary.phases.without_times();

@@ -276,12 +276,20 @@ fn a_start_up_is_the_time_of_nearly_all_operations() {
 fn without_times_there_is_no_rate() {
     let mut recorded = Recorded::new();
     recorded.event(Call::Stat, "/a", FOUND);
+    let whole_seconds = recorded.clone();
     recorded.header.seconds = None;
     assert!(recorded.summary().start_up().is_none());
     assert!(recorded.summary().phases.counts.values().all(|counts| counts.length == Nanos(0)));
     // A recording that was ended early has times, though not that of its end.
     recorded.header.completeness = Completeness::Partial;
     assert!(recorded.summary().start_up().is_some());
+    // Times of whole seconds: all within one are a nanosecond apart.
+    let mut recorded = whole_seconds;
+    for order in 0..100 {
+        let event = recorded.event(Call::Stat, "/a", FOUND);
+        (event.start, event.duration) = (Nanos(order), Nanos(0));
+    }
+    assert!(recorded.summary().start_up().is_none());
 }
 
 #[test]

@@ -166,6 +166,10 @@ fn explain(error: ImportError) -> Failure {
         ImportError::SecondRun { .. } => Some(format!("cut the log before that line, and {ONE_RUN}")),
     };
     let failure = match error {
+        // No trace was looked for: one was to be written.
+        ImportError::Trace(error @ TraceError::Io { .. }) => {
+            return Failure::new(error).hint("`-o DIR` writes the trace elsewhere");
+        }
         ImportError::Trace(error) => return traces::explain(error),
         error => Failure::new(error),
     };

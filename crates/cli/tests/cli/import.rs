@@ -111,6 +111,12 @@ fn a_log_becomes_a_trace_named_after_it() {
     quell: imported 2 calls of 1 process in `app.qtrace`; next: quell report app.qtrace
     quell: `--here`, on the node where the command ran, adds its file systems and symbolic links
     ");
+    snapshot!(test.quell(&["import", "strace", "app.log", "-o", "none/app.qtrace"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot create `none/app.qtrace`: ENOENT (no such file or directory)
+    hint: `-o DIR` writes the trace elsewhere
+    ");
     let report = test.quell(&["report", "app.qtrace"]);
     let lines = |word: &str| report.stdout.lines().filter(|line| line.contains(word)).count();
     assert!(
