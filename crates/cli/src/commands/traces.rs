@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use quell_analyse::Summary;
 use quell_trace::{Trace, TraceError};
+use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +25,19 @@ fn is_part(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet")
 }
 
+/// Whether recordings lie in this directory. Looks at its first entries only: it may hold very many.
+fn holds_traces(directory: &Path) -> bool {
+    let is_trace = |entry: std::io::Result<DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "qtrace"))
+    };
+    directory.read_dir().is_ok_and(|entries| entries.take(1000).any(is_trace))
+}
+
 pub(crate) fn explain(error: TraceError) -> Failure {
     let hint = match &error {
+        TraceError::NotATrace { path, .. } if holds_traces(path) => {
+            Some("name the recordings in it, `DIR/*.qtrace`")
+        }
         TraceError::NotATrace { .. } => Some("`quell record -- CMD` makes a trace, named after the program"),
         TraceError::Newer { .. } => Some("read it with the quell that wrote it, or a later one"),
         TraceError::Damaged { .. } => Some(INCOMPLETE),

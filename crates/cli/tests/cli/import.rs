@@ -117,6 +117,12 @@ fn a_log_becomes_a_trace_named_after_it() {
     quell: error: cannot create `none/app.qtrace`: ENOENT (no such file or directory)
     hint: `-o DIR` writes the trace elsewhere
     ");
+    snapshot!(test.quell(&["report", "."]), @"
+    status 2
+    --- stderr
+    quell: error: `.` is not a trace: it holds no `header.json`
+    hint: name the recordings in it, `DIR/*.qtrace`
+    ");
     let report = test.quell(&["report", "app.qtrace"]);
     let lines = |word: &str| report.stdout.lines().filter(|line| line.contains(word)).count();
     assert!(
