@@ -1,6 +1,6 @@
 //! What a reader must know beside the numbers, as types, with advice.
 
-use crate::{Summary, facts::ending};
+use crate::{RecordingFacts, Summary, facts::ending};
 use quell_trace::{Completeness, Exit, RankId};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -58,6 +58,8 @@ pub enum Doubt {
         /// Ranks of the job.
         ranks: u32,
     },
+    /// A log without any variable of the environment: which list a miss belongs to is not known.
+    NoVariables,
     /// What the recorder had to say.
     Note {
         /// One sentence.
@@ -82,6 +84,7 @@ impl Doubt {
             Self::RanksMissing { .. } => "ranks-missing",
             Self::Rings { .. } => "asynchronous",
             Self::Unplaced { .. } => "unknown-file-system",
+            Self::NoVariables => "no-variables",
             Self::Note { .. } => "note",
         }
     }
@@ -99,6 +102,7 @@ impl Doubt {
             Self::RanksMissing { .. } => "read the totals as those of the ranks that recorded",
             Self::Rings { .. } => "read the counts as lower bounds",
             Self::Unplaced { .. } => "look for chroot, containers or descriptors passed over sockets",
+            Self::NoVariables => "log with `strace -v -s 4096`, or record",
             Self::Note { .. } => "",
         }
     }
@@ -135,6 +139,12 @@ impl fmt::Display for Doubt {
             }
             Self::Unplaced { operations, of } => {
                 write!(f, "{operations} of {of} metadata operations are on no known file system")
+            }
+            Self::NoVariables => {
+                write!(
+                    f,
+                    "the log has no environment: misses in PATH, LD_LIBRARY_PATH and the like stay unexplained"
+                )
             }
             Self::Note { text } => f.write_str(text),
         }
@@ -188,6 +198,10 @@ impl Summary {
         let ranks = self.recordings.iter().filter_map(|facts| facts.ranks).max();
         if let Some(ranks) = ranks.filter(|ranks| recorded.len() < *ranks as usize) {
             doubts.push(Doubt::RanksMissing { recorded: recorded.len(), ranks });
+        }
+        let is_bare = |facts: &RecordingFacts| facts.engine == "strace" && facts.variables.is_empty();
+        if self.totals().missed > 0 && self.recordings.iter().any(is_bare) {
+            doubts.push(Doubt::NoVariables);
         }
         doubts
     }

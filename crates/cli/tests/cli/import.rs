@@ -124,6 +124,11 @@ fn a_log_becomes_a_trace_named_after_it() {
     hint: name the recordings in it, `DIR/*.qtrace`
     ");
     let report = test.quell(&["report", "app.qtrace"]);
+    assert!(
+        report.stdout.contains("doubt    the log has no environment: misses in PATH"),
+        "{}",
+        report.stdout
+    );
     let lines = |word: &str| report.stdout.lines().filter(|line| line.contains(word)).count();
     assert!(
         report.stdout.contains("rate     unknown: no times; 1 000 nodes x 2 = 2 000"),
