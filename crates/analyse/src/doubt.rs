@@ -176,7 +176,8 @@ impl Summary {
         }
         doubt(self.rings > 0, Doubt::Rings { rings: self.rings });
         // Of a log without mounts its note says so.
-        let unplaced = !self.file_systems.is_empty() && operations as f64 > of as f64 * UNPLACED_SHARE;
+        let is_log = self.file_systems.is_empty() && self.engines() == ["strace"];
+        let unplaced = !is_log && operations as f64 > of as f64 * UNPLACED_SHARE;
         doubt(unplaced, Doubt::Unplaced { operations, of });
         doubts
     }
