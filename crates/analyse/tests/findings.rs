@@ -221,7 +221,7 @@ fn each_list_has_the_remedy_that_is_right_for_it() {
     let path = python().with("PATH", "/lustre/none/bin:/usr/bin");
     assert_eq!(
         remedy(path, SearchKind::Command, "PATH", "/lustre/none/bin"),
-        ("export PATH=/usr/bin:/lustre/none/bin".into(), Cost::Nothing, 0)
+        ("PATH=/usr/bin:/lustre/none/bin python3 app.py".into(), Cost::Nothing, 0)
     );
     let alone = python().with("PYTHONPATH", "/lustre/none");
     assert_eq!(
@@ -499,6 +499,10 @@ fn tiny_requests() {
     for bytes in [4096, 1 << 20] {
         assert_eq!(of("tiny-writes", &requests(&["./solver"], Call::Write, 2000, bytes).summary()), []);
     }
+    // What was open before, such as a redirected standard output, the program cannot open with a buffer.
+    let mut inherited = requests(&["./solver"], Call::Write, 2000, 80);
+    inherited.events.remove(0);
+    assert_eq!(of("tiny-writes", &inherited.summary()), []);
 }
 
 #[test]

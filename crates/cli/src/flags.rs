@@ -127,7 +127,7 @@ pub struct Record {
 /// the files of one `strace -ff`.
 ///
 /// A log tells no mounts and no symbolic links, and often no times: what it does not tell stays unknown, and the trace
-/// says so. The best log is that of `strace -f -ttt -T -y`. Exit status: 0, or 2 for an error.
+/// says so. The best log is that of `strace -f -v -s 4096 -ttt -T -y`. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell import strace [OPTIONS] LOG...")]
 pub struct Import {

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::draft::Found;
 use super::effect::Together;
-use super::{Cost, Finding};
+use super::{Cost, Counted, Finding};
 use std::cmp::Reverse;
 
 /// What to do, in this order.
@@ -36,12 +36,27 @@ pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> Plan {
     let (mut together, mut steps) = (Together::default(), Vec::new());
     while let Some(next) = best(&left, &together, case.total, &operations) {
         let (found, codes) = left.remove(next);
-        together.apply(&found.effect, &operations);
+        let mut applied = together.clone();
+        applied.apply(&found.effect, &operations);
+        let gain = together.after(case.total).saturating_sub(applied.after(case.total));
         let saves = case.total.saturating_sub(found.finding.remedy.metadata_operations_after);
+        if is_done(&found.finding, gain, saves) {
+            continue;
+        }
+        together = applied;
         steps.push(Step { finding: found.finding, codes, saves, together: together.after(case.total) });
     }
     Plan { metadata_operations: case.total, steps }
 }
+
+/// Whether the steps before did nearly all that this one would do alone: what it is about would not be a finding any more.
+fn is_done(finding: &Finding, gain: u64, saves: u64) -> bool {
+    finding.counted == Counted::MetadataOperations && gain.saturating_mul(DONE) <= saves
+}
+
+/// A step that still does one part in so many of what it would do alone is done. Smaller, and steps are shown that hardly
+/// do anything; larger, and some are left out that would.
+const DONE: u64 = 10;
 
 /// Findings that one command removes are one remedy: that of the finding for which it does most.
 fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {

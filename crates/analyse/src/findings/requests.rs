@@ -36,7 +36,8 @@ struct Row<'a> {
 fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) -> Option<Found> {
     let small = Bytes(case.limit(&SMALL_REQUEST).value as u64);
     let most = case.limit(limit).value;
-    let files = case.summary.data.files.iter().filter(|(path, _)| case.counts(path));
+    // What the program did not open, such as its standard output, it cannot open with a buffer.
+    let files = case.summary.data.files.iter().filter(|(path, file)| case.counts(path) && file.opens > 0);
     let mut rows: Vec<Row<'_>> = files
         .filter_map(|(path, file)| row(path, file, direction, small))
         .filter(|row| row.each > most)

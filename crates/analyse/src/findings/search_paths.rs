@@ -144,7 +144,8 @@ fn change(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>
         .unwrap_or_else(|| image(case, entries))
 }
 
-/// The variable without the entries; of PATH, with them at its end, because there other programs are found in them.
+/// The variable without the entries; of PATH, with them at its end and for this command alone, because other programs
+/// are found in them.
 fn variable(
     case: &Case<'_>,
     kind: SearchKind,
@@ -164,13 +165,22 @@ fn variable(
     }
     let moved = kind == SearchKind::Command;
     let value: Vec<&str> = if moved { kept.iter().chain(&idle).copied().collect() } else { kept };
+    let mut value = value;
+    let mut known = std::collections::BTreeSet::new();
+    value.retain(|part| known.insert(*part));
+    let list = quoted(value.join(separator).as_bytes());
     let command = match value.is_empty() {
         true => format!("unset {name}"),
-        false => format!("export {name}={}", quoted(value.join(separator).as_bytes())),
+        false if moved => format!("{name}={list} {}", case.command()),
+        false => format!("export {name}={list}"),
     };
     let text = match (moved, idle.len()) {
-        (true, 1) => format!("move this entry to the end of {name}"),
-        (true, _) => format!("move these entries to the end of {name}"),
+        (true, 1) => {
+            format!("move this entry to the end of {name} for this command, which finds nothing in it")
+        }
+        (true, _) => {
+            format!("move these entries to the end of {name} for this command, which finds nothing in them")
+        }
         (false, 1) => format!("take this entry out of {name} for this program"),
         (false, _) => format!("take these entries out of {name} for this program"),
     };

@@ -155,10 +155,10 @@ fn explain(error: ImportError) -> Failure {
         ImportError::Read { .. } => None,
         ImportError::NotAFile { .. } => Some("write the log to a file: it is read twice".to_owned()),
         ImportError::Empty { .. } | ImportError::NotALog { .. } => {
-            Some("`strace -f -ttt -T -y -o LOG CMD` writes a log".to_owned())
+            Some("`strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log".to_owned())
         }
         ImportError::Summary { .. } => {
-            Some("run strace without `-c`: `strace -f -ttt -T -y -o LOG CMD`".to_owned())
+            Some("run strace without `-c`: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD`".to_owned())
         }
         ImportError::LongLine { .. } => Some("`strace -s 4096` keeps lines short".to_owned()),
         ImportError::NotOfSeveral { .. } => Some("import each log by itself".to_owned()),

@@ -106,8 +106,14 @@ fn privileged_a_path_with_its_idle_entries_at_the_end() {
     let Some(test) = Test::privileged(ALL) else { return };
     let setting = format!("export PATH={}:$PATH", idle(&test, 40));
     test.write("run.sh", "ls\ncat run.sh\nid\nuname\ndate\nhostname\nsleep 0\nnowhere-to-be-found || true\n");
-    let (before, _) = cured_exactly(&test, "search-path-misses", &setting, "/bin/sh run.sh >/dev/null 2>&1");
-    assert!(before.command("search-path-misses", &test).starts_with("export PATH=/usr/bin:"));
+    let (code, command) = ("search-path-misses", "/bin/sh run.sh >/dev/null 2>&1");
+    let before = Report::of(&test, "before", &format!("{setting}\n$record {command}"));
+    let remedy = before.command(code, &test);
+    let path = remedy.strip_suffix(" /bin/sh run.sh").expect("the same command with another PATH");
+    assert!(path.starts_with("PATH=/usr/bin:"), "{path}");
+    let after = Report::of(&test, "after", &format!("{setting}\n{path} $record {command}"));
+    assert_eq!(after.operations(), before.predicted(code), "{remedy}: from {}", before.operations());
+    assert!(!after.codes().contains(&code), "{:?}", after.codes());
 }
 
 const IMPORTS: &str =

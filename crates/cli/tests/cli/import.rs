@@ -168,19 +168,19 @@ fn what_is_no_log_is_refused() {
     status 2
     --- stderr
     quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
-    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
     ");
     snapshot!(test.quell(&["import", "strace", "empty"]), @"
     status 2
     --- stderr
     quell: error: `empty` is empty
-    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
     ");
     snapshot!(test.quell(&["import", "strace", "counts"]), @"
     status 2
     --- stderr
     quell: error: `counts` is a table of `strace -c`, which counts calls but does not log them
-    hint: run strace without `-c`: `strace -f -ttt -T -y -o LOG CMD`
+    hint: run strace without `-c`: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD`
     ");
     snapshot!(test.quell(&["import", "strace", "/"]), @"
     status 2
@@ -203,7 +203,7 @@ fn what_is_no_log_is_refused() {
     status 2
     --- stderr
     quell: error: `garbage` is not a log of strace: line 1 is `\x00\x01\xff garbage`
-    hint: `strace -f -ttt -T -y -o LOG CMD` writes a log
+    hint: `strace -f -v -s 4096 -ttt -T -y -o LOG CMD` writes a log
     ");
     snapshot!(test.quell(&["import", "strace", "app.log.7", "--mounts", "empty"]), @"
     status 2

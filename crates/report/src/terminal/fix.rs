@@ -26,6 +26,7 @@ pub fn fix(summary: &Summary, plan: &Plan, style: Style) -> String {
         Some(_) => asked,
     };
     page.entry("asked", &outcome, Role::Plain);
+    summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
     for (index, step) in plan.steps.iter().enumerate() {
         page.step(index + 1, &title(step, index, all));
         page.shell(&step.finding.remedy.command);
