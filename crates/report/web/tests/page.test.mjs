@@ -217,7 +217,7 @@ withPages("a report in a browser", () => {
             assert.equal(await page.evaluate(() => window.harmed), undefined);
             assert.deepEqual(await page.evaluate(() => [document.scripts.length, document.images.length]), [2, 0]);
             const text = await page.locator("body").innerText();
-            for (const seen of [HOSTILE[0], HOSTILE[1], "\\u{2028}line\\u{2029}", "evil\\u{202e}gpj.exe"]) {
+            for (const seen of [HOSTILE[0], HOSTILE[1], "\\xe2\\x80\\xa8line\\xe2\\x80\\xa9", "evil\\xe2\\x80\\xaegpj.exe"]) {
                 assert.ok(text.includes(seen), seen);
             }
         });
