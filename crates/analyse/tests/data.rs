@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quell_analyse::data::{Direction, Pattern};
 use quell_trace::flags::O_CLOEXEC;
 use quell_trace::*;
-use support::{Recorded, merged};
+use support::{Recorded, merged, mount};
 
 /// calls, bytes, sequential, gaps, gap bytes, stripe-sized
 fn reads(recorded: &Recorded, path: &str) -> [u64; 6] {
@@ -73,15 +73,7 @@ fn a_file_is_open_until_its_last_descriptor_is_gone() {
 fn what_holds_no_data_is_left_out() {
     let mut run = Recorded::new(None);
     for (point, kind) in [("/", "ext4"), ("/proc", "proc")] {
-        run.context.mounts.push(Mount {
-            namespace: 0,
-            mount_point: point.into(),
-            root: "/".into(),
-            kind: kind.into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        });
+        run.context.mounts.push(mount(point, kind));
     }
     run.named(0, Call::Openat, "/proc/self/maps", 3).file_system = Some(MountId(1));
     run.named(0, Call::Openat, "/dev/null", 4);

@@ -1,12 +1,14 @@
 //! Every rule: silent at its limit, a finding one above it, and the words of that finding.
 
+mod support;
+
 use quell_analyse::findings::{Cost, Counted, LIMITS, codes};
 use quell_analyse::searches::{EntryCounts, EntryKey, WantedCounts, WantedKey};
 use quell_analyse::*;
 use quell_trace::flags::O_CREAT;
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 use std::fmt::Write as _;
+use support::{header, mount};
 
 const LUSTRE: Option<MountId> = Some(MountId(0));
 const LOCAL: Option<MountId> = Some(MountId(1));
@@ -25,40 +27,7 @@ struct Made {
 impl Made {
     fn of(command: &[&str]) -> Self {
         let words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        let header = Header {
-            format: FORMAT.into(),
-            version: VERSION,
-            completeness: Completeness::Complete,
-            command: words.clone(),
-            working_directory: "/lustre/home".into(),
-            exit: Some(Exit::Status(0)),
-            began: 0.0,
-            seconds: Some(1.0),
-            recorder: RecorderFacts {
-                engine: "ptrace".into(),
-                version: "0".into(),
-                events: 0,
-                lost: 0,
-                notes: vec![],
-            },
-            host: "node".into(),
-            kernel: "6".into(),
-            architecture: "x86_64".into(),
-            user: 0,
-            rank: None,
-            ranks: None,
-            node: None,
-            job: None,
-        };
-        let mount = |point: &str, kind: &str| Mount {
-            namespace: 0,
-            mount_point: point.into(),
-            root: "/".into(),
-            kind: kind.into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        };
+        let header = Header { working_directory: "/lustre/home".into(), ..header(command) };
         let context = Context {
             mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4")],
             processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],

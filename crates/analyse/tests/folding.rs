@@ -4,7 +4,7 @@
 mod support;
 
 use quell_trace::*;
-use support::{Recorded, merged};
+use support::{Recorded, merged, mount};
 
 /// A rank that looks for a few names, one of them with its own number.
 fn rank(rank: u32) -> Recorded {
@@ -59,15 +59,7 @@ fn neither_order_nor_races_nor_the_memory_of_a_node_matter() {
     runs[0].named(0, Call::Mkdir, "/s/out", 0);
     runs[1].named(0, Call::Mkdir, "/s/out", -17);
     for run in &mut runs {
-        run.context.mounts.push(Mount {
-            namespace: 0,
-            mount_point: "/dev/shm".into(),
-            root: "/".into(),
-            kind: "tmpfs".into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        });
+        run.context.mounts.push(mount("/dev/shm", "tmpfs"));
     }
     runs[1].named(0, Call::Openat, "/dev/shm/segment", 4).file_system = Some(MountId(0));
     let summary = merged(&runs);

@@ -1,10 +1,12 @@
 //! Constructed recordings, counted: each definition by a case, the sums and the merging by property.
 
+mod support;
+
 use proptest::prelude::*;
 use quell_analyse::*;
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 use std::collections::HashSet;
+use support::{header, mount};
 
 const NETWORK: Option<MountId> = Some(MountId(0));
 const LOCAL: Option<MountId> = Some(MountId(1));
@@ -25,40 +27,7 @@ struct Recorded {
 
 impl Recorded {
     fn new() -> Self {
-        let header = Header {
-            format: FORMAT.into(),
-            version: VERSION,
-            completeness: Completeness::Complete,
-            command: vec!["python3".into(), "app.py".into()],
-            working_directory: "/".into(),
-            exit: Some(Exit::Status(0)),
-            began: 0.0,
-            seconds: Some(1.0),
-            recorder: RecorderFacts {
-                engine: "ptrace".into(),
-                version: "0".into(),
-                events: 0,
-                lost: 0,
-                notes: vec![],
-            },
-            host: "node".into(),
-            kernel: "6".into(),
-            architecture: "x86_64".into(),
-            user: 0,
-            rank: None,
-            ranks: None,
-            node: None,
-            job: None,
-        };
-        let mount = |point: &str, kind: &str| Mount {
-            namespace: 0,
-            mount_point: point.into(),
-            root: "/".into(),
-            kind: kind.into(),
-            source: String::new(),
-            device: 0,
-            options: String::new(),
-        };
+        let header = header(&["python3", "app.py"]);
         let context = Context {
             mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4"), mount("/env", "fuse.quell")],
             processes: vec![

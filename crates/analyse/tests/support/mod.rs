@@ -5,6 +5,44 @@ use quell_analyse::{Summary, Tally};
 use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 
+/// The header of a whole recording of a command, on one node without a launcher.
+pub(crate) fn header(command: &[&str]) -> Header {
+    let recorder =
+        RecorderFacts { engine: "ptrace".into(), version: "0".into(), events: 0, lost: 0, notes: vec![] };
+    Header {
+        format: FORMAT.into(),
+        version: VERSION,
+        completeness: Completeness::Complete,
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        working_directory: "/".into(),
+        exit: Some(Exit::Status(0)),
+        began: 0.0,
+        seconds: Some(1.0),
+        recorder,
+        host: "node".into(),
+        kernel: "6".into(),
+        architecture: "x86_64".into(),
+        user: 0,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    }
+}
+
+/// A mount of the only namespace.
+pub(crate) fn mount(point: &str, kind: &str) -> Mount {
+    Mount {
+        namespace: 0,
+        mount_point: point.into(),
+        root: "/".into(),
+        kind: kind.into(),
+        source: String::new(),
+        device: 0,
+        options: String::new(),
+    }
+}
+
 /// A recording being made up: one process with one thread, and what is added.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
@@ -25,27 +63,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// A recording of the command `app`.
     pub(crate) fn new(rank: Option<u32>) -> Self {
-        let recorder =
-            RecorderFacts { engine: "ptrace".into(), version: "0".into(), events: 0, lost: 0, notes: vec![] };
-        let header = Header {
-            format: FORMAT.into(),
-            version: VERSION,
-            completeness: Completeness::Complete,
-            command: vec!["app".into()],
-            working_directory: "/".into(),
-            exit: Some(Exit::Status(0)),
-            began: 0.0,
-            seconds: Some(1.0),
-            recorder,
-            host: "node".into(),
-            kernel: "6".into(),
-            architecture: "x86_64".into(),
-            user: 0,
-            rank: rank.map(RankId),
-            ranks: None,
-            node: None,
-            job: None,
-        };
+        let header = Header { rank: rank.map(RankId), ..header(&["app"]) };
         let name = format!("app.{}.qtrace", rank.unwrap_or(0));
         let (paths, context) = (PathTable::default(), Context::default());
         let mut recorded = Self { name, header, paths, context, events: Vec::new(), now: 0 };
