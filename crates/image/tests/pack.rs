@@ -307,7 +307,37 @@ fn a_name_that_is_waited_for_makes_its_directory_live() {
     assert_eq!(wait(second / 2, None, 4), live("env/run", "`go` is waited for"));
     assert_eq!(wait(second, None, 2), [], "twice is a retry");
     assert_eq!(wait(second / 10, None, 5), [], "half a second is no wait");
-    assert_eq!(wait(second, Some("env/bin/tool"), 9), [], "a search asks for other names too");
+    assert_eq!(wait(second, Some("env/bin/tool"), 9), [], "a search asks in other directories too");
+    assert_eq!(wait(second / 2, Some("env/run/here"), 4), live("env/run", "`here` is waited for"));
+}
+
+#[test]
+fn a_directory_that_is_listed_again_and_again_is_live() {
+    let wait = |pause: u64, times: u32| {
+        live_after(move |session| {
+            for _ in 0..times {
+                session.list("env/run");
+                session.clock += pause;
+            }
+        })
+    };
+    let second = 1_000_000_000;
+    assert_eq!(wait(second / 2, 4), live("env/run", "the program lists it again and again"));
+    assert_eq!(wait(second, 2), [], "twice is no wait");
+    assert_eq!(wait(0, 100), [], "a program that never pauses does not wait");
+}
+
+#[test]
+fn a_file_that_is_looked_at_again_and_again_is_live() {
+    let live_file = live_after(|session| {
+        for _ in 0..4 {
+            session.read("env/run/here");
+            session.clock += 500_000_000;
+        }
+    });
+    assert_eq!(live_file, live("env/run", "`here` is waited for"));
+    let often = live_after(|session| (0..5000).for_each(|_| session.stat("env/run/here")));
+    assert_eq!(often, [], "thousands of operations on one file are a start, not a wait");
 }
 
 #[test]

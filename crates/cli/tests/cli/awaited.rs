@@ -51,6 +51,40 @@ fn privileged_where_the_recording_saw_the_waiting() {
     }
 }
 
+/// Ways to look whether `env/results/awaited` is there, as shells and scripts do.
+const LOOKS: [&str; 4] = [
+    "test -e env/results/awaited",
+    "stat env/results/awaited >/dev/null 2>&1",
+    "test -e env/results/failed || test -e env/results/awaited",
+    "ls env/results | grep -q awaited",
+];
+
+/// The recording waited as long as it did, and nothing happened.
+#[test]
+fn privileged_where_the_recording_waited_in_vain() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.plant();
+        test.write("env/results/old", "");
+        for look in LOOKS {
+            let script = |tries: u32| {
+                format!(
+                    "cat env/lib/a.txt > /dev/null; {look} || echo waiting; tries=0; \
+                     while [ $tries -lt {tries} ] && ! {{ {look}; }}; do sleep 0.3; tries=$((tries+1)); done; \
+                     cat env/results/awaited"
+                )
+            };
+            let recorded = started(&test, &["-q", "record", "--force", "-o", "app.qtrace"], &script(6));
+            assert_eq!(test.wait(recorded).code(), 1, "{look}");
+            let packed = test.quell(&["-q", "pack", "--force", "app.qtrace", "--root", "env"]).succeeds();
+            assert!(packed.contains("stays the original:\n  [DIR]/env/results  ("), "{look}: {packed}");
+            let seen = meanwhile(&test, &script(1000), || test.write("env/results/awaited", "there\n"));
+            assert_eq!(seen, "there\n", "{look}");
+            std::fs::remove_file(test.path("env/results/awaited")).unwrap();
+        }
+    }
+}
+
 #[test]
 fn privileged_where_the_recording_never_looked() {
     let Some(tests) = of_both() else { return };

@@ -14,6 +14,7 @@ mod observe;
 mod outside;
 mod roots;
 mod secrets;
+mod waiting;
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
 //! lies, which the kernel opens itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -13,11 +13,10 @@ use quell_trace::flags::{
     LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE,
     O_TRUNC, PROT_WRITE,
 };
-use quell_trace::{
-    Call, Class, Errno, Event, Nanos, Outcome, PathId, Recording, ServedBy, ThreadId, Trace, TraceError,
-};
+use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
 use crate::pack::forest::{Forest, split};
+use crate::pack::waiting::{Awaited, Waiting};
 
 /// Folds the events of all recordings, in their order, into a forest of paths.
 pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
@@ -42,8 +41,7 @@ struct Observer<'a> {
     clock: &'a mut u64,
     /// Paths that this recording missed and has not met since.
     missed: HashSet<PathId>,
-    /// What each thread asked for in vain last, again and again.
-    waiting: HashMap<ThreadId, Wait>,
+    waiting: Waiting<'a>,
     /// Links, which a call may have missed only because they lead nowhere.
     links: HashSet<PathId>,
     /// The program may read in ways that are not seen.
@@ -52,17 +50,11 @@ struct Observer<'a> {
     opened: Vec<(u64, PathId)>,
 }
 
-/// A name that a thread asked for in vain, and asked for nothing else since.
-struct Wait {
-    path: PathId,
-    since: Nanos,
-    times: u32,
-}
-
 impl<'a> Observer<'a> {
     fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Self {
         let links = recording.context.links.iter().map(|link| link.path).collect();
-        let (missed, waiting, opened) = (HashSet::new(), HashMap::new(), Vec::new());
+        let (missed, opened) = (HashSet::new(), Vec::new());
+        let waiting = Waiting::new(recording);
         Self { recording, forest, clock, missed, waiting, links, reads_unseen: false, opened }
     }
 
@@ -85,21 +77,14 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// A thread that asks for one name alone, in vain and for long, waits for what another node does to it: the
-    /// directory is live although nothing happened in this recording. A search asks for other names in between.
+    /// What is waited for is live, although nothing happened to it in this recording.
     fn wait(&mut self, event: &Event, target: PathId) {
-        if !matches!(event.outcome, Outcome::Failure(Errno::ENOENT | Errno::EEXIST)) {
-            self.waiting.remove(&event.thread);
-            return;
-        }
-        let new = Wait { path: target, since: event.start, times: 0 };
-        let wait = self.waiting.entry(event.thread).or_insert(new);
-        if wait.path != target {
-            *wait = Wait { path: target, since: event.start, times: 0 };
-        }
-        wait.times += 1;
-        if wait.times >= WAITING_TIMES && event.start.since(wait.since) >= WAITING_TIME {
-            self.forest.live_parent(self.path(target), "is waited for");
+        match self.waiting.event(event, target) {
+            Some(Awaited::Name(name)) => self.forest.live_parent(self.path(name), "is waited for"),
+            Some(Awaited::Names(directory)) => {
+                self.forest.live_itself(self.path(directory), "the program lists it again and again");
+            }
+            None => {}
         }
     }
 
@@ -280,11 +265,6 @@ fn is_exclusive(event: &Event) -> bool {
         call => call.class() == Class::Open && event.flags & O_EXCL != 0,
     }
 }
-
-/// A thread waits for a name when it asked for it so often, and so long. A retry after an error is rarer, a search
-/// that happens to end with the same name again is quicker.
-const WAITING_TIMES: u32 = 3;
-const WAITING_TIME: Nanos = Nanos(1_000_000_000);
 
 /// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.
 const PATH_MAX: usize = 4096;
