@@ -136,6 +136,7 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say 
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Say what N nodes will read of the image, and on Lustre how to stripe it for them' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

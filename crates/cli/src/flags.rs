@@ -264,6 +264,9 @@ pub struct Pack {
     /// Make an image that every user may use, of world-readable sources only.
     #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
     pub public: bool,
+    /// Say what N nodes will read of the image, and on Lustre how to stripe it for them.
+    #[arg(long, value_name = "N", env = "QUELL_NODES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nodes: Option<u32>,
     /// Replace an earlier image of the same name.
     #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
     pub force: bool,

@@ -1,6 +1,7 @@
 //! What only the binary may ask: the node, the user, the wall clock, the launcher.
 
 use quell_trace::Launcher;
+use std::path::Path;
 
 /// The node's name; empty when it has none.
 pub(crate) fn name() -> String {
@@ -21,4 +22,14 @@ pub(crate) fn now() -> f64 {
 /// The launcher that started us, if one did.
 pub(crate) fn launcher() -> Option<Launcher> {
     Launcher::detect(|name| std::env::var(name).ok())
+}
+
+/// The type of the file system that holds `path`, as the table of mounts names it; empty if it cannot be told.
+pub(crate) fn file_system(path: &Path) -> String {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let Ok(path) = path.canonicalize() else { return String::new() };
+    let mounts = quell_record::node::mounts(&table).into_iter();
+    let holding = mounts.filter(|mount| path.starts_with(&mount.mount_point));
+    // Of mounts at one place, the last is on top.
+    holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| mount.kind).unwrap_or_default()
 }

@@ -14,3 +14,4 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod traces;
+mod transport;

@@ -1,8 +1,9 @@
 //! `quell pack`.
 
-use super::traces;
+use super::{traces, transport};
 use crate::failure::Failure;
 use crate::flags::Pack;
+use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,6 +34,10 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let packed = packed.map_err(explain)?;
     printer.data(&describe(&packed, &target))?;
+    if let Some(nodes) = flags.nodes {
+        let kind = host::file_system(&target);
+        printer.data(&transport::describe(&target, packed.written.bytes, &kind, nodes))?;
+    }
     let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
     printer.talk(&format!(
         "next: quell run {} -- {}",

@@ -121,6 +121,16 @@ fn privileged_results_are_equal() {
 }
 
 /// The time of the last access is not kept in an image.
+#[test]
+fn privileged_packing_says_what_many_nodes_read() {
+    let Some([test, _]) = packed() else { return };
+    let said = test.quell(&["-q", "pack", "app.qtrace", "-o", "many.qimg", "--root", "env", "--nodes", "1000"]);
+    let said = said.succeeds();
+    assert!(said.contains("\n1000 nodes read "), "{said}");
+    let none = test.quell(&["pack", "app.qtrace", "-o", "none.qimg", "--root", "env", "--nodes", "0"]);
+    assert_eq!(none.code(), 2);
+}
+
 fn without_access_time(line: &str) -> String {
     let fields: Vec<&str> = line.split('|').collect();
     fields
