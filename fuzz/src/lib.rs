@@ -52,8 +52,8 @@ pub mod sound {
     use quell_trace::resolve::{Answer, Links};
     use quell_trace::writer::{Ending, Finish, OpenedFile};
     use quell_trace::{
-        Call, Completeness, ElfFile, Event, Execution, Exit, Fd, Header, Mount, Nanos, Outcome, PathId, Pid, Process,
-        ProcessId, RecorderFacts, Stripe, Thread, ThreadId, TraceError, Writer,
+        Call, Completeness, ElfFile, Event, Execution, Exit, Extent, Fd, Header, Mount, Nanos, Outcome, PathId, Pid,
+        Process, ProcessId, RecorderFacts, Stripe, Thread, ThreadId, TraceError, Writer,
     };
     use std::path::Path;
 
@@ -97,6 +97,10 @@ pub mod sound {
                 writer.identity(&OpenedFile { device: 1, inode: 2, mode: 0o100_644, size: 3, modified: 4 })?;
             }
         }
+        let library = writer.path(b"/lib/l.so")?;
+        writer.touched(process, library, &[Extent { offset: 8192, size: 4096 }, Extent { offset: 0, size: 4096 }])?;
+        writer.touched(process, work, &[Extent { offset: 4096, size: 4096 }])?;
+        writer.looked(process)?;
         writer.ended(process, Nanos(200), Some(Exit::Status(0)))?;
         if completeness == Completeness::Complete {
             let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), lost: 0, notes: vec!["n".into()] };

@@ -21,5 +21,8 @@ fuzz_target!(|input: &[u8]| {
         let mut events = 0;
         recording.for_each_event(|_| events += 1).unwrap();
         assert_eq!(events, recording.header.recorder.events);
+        for part in recording.touched().unwrap().unwrap_or_default() {
+            assert!(part.size > 0 && part.end() <= i64::MAX as u64);
+        }
     }
 });

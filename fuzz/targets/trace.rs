@@ -36,6 +36,9 @@ fuzz_target!(|input: &[u8]| {
     let (path, whole) = &STAGE.files[usize::from(which) % STAGE.files.len()];
     std::fs::write(path, content(whole, rest)).unwrap();
     if let Ok(recording) = Recording::open(&STAGE.directory) {
+        for part in recording.touched().ok().flatten().unwrap_or_default() {
+            assert!(part.size > 0 && part.end() <= i64::MAX as u64);
+        }
         let mut paths = 0;
         let _refused = recording.for_each_event(|event| {
             paths += event.target.map_or(0, |target| recording.paths.display(target).len());

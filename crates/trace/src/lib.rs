@@ -27,6 +27,7 @@ pub mod recording;
 pub mod resolve;
 pub mod shape;
 mod store;
+pub mod touched;
 pub mod units;
 pub mod writer;
 
@@ -40,5 +41,6 @@ pub use path::{PathId, PathTable};
 pub use process::{Execution, Exit, Process, Thread};
 pub use recording::{Recording, Trace};
 pub use store::TraceError;
+pub use touched::{Extent, Touched};
 pub use units::{Bytes, Fd, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
 pub use writer::Writer;

@@ -2,11 +2,12 @@
 
 use crate::header::{FORMAT, VERSION};
 use crate::resolve::{Answer, Links, Resolver};
-use crate::store::spool::Record;
+use crate::store::spool::{Note, Record};
 use crate::store::sums::Sums;
 use crate::store::{events, tables};
+use crate::touched::Collected;
 use crate::writer::Damage;
-use crate::{Completeness, Context, Event, Header, PathTable, TraceError, writer};
+use crate::{Completeness, Context, Event, Header, PathTable, Touched, TraceError, writer};
 use std::path::{Path, PathBuf};
 
 /// One recording: its header, paths and context in memory, its events on disk.
@@ -28,8 +29,9 @@ pub struct Recording {
 enum Store {
     /// The recorder finished.
     Parquet(Sums),
-    /// The recorder was killed: the events of the spool, resolved as far as it goes without asking anybody.
-    Spool(Vec<Event>),
+    /// The recorder was killed: the events of the spool, resolved as far as it goes without asking anybody, and the
+    /// parts of files that processes touched which had ended.
+    Spool(Vec<Event>, Option<Vec<Touched>>),
 }
 
 impl Recording {
@@ -43,9 +45,9 @@ impl Recording {
         let directory = directory.to_owned();
         let spool = directory.join("spool");
         if header.completeness == Completeness::Partial {
-            let (paths, context, events) = recover(&spool)?;
+            let Recovered { paths, context, events, touched } = recover(&spool)?;
             header.recorder.events = events.len() as u64;
-            return Ok(Self { directory, header, paths, context, store: Store::Spool(events) });
+            return Ok(Self { directory, header, paths, context, store: Store::Spool(events, touched) });
         }
         let (paths, context) = tables::read(&directory, &files)?;
         Ok(Self { directory, header, paths, context, store: Store::Parquet(files) })
@@ -58,10 +60,29 @@ impl Recording {
                 files.verify(&self.directory, events::NAME)?;
                 events::for_each(&self.directory.join(events::NAME), each)
             }
-            Store::Spool(events) => {
+            Store::Spool(events, _) => {
                 events.iter().for_each(&mut each);
                 Ok(())
             }
+        }
+    }
+
+    /// The parts of mapped files that each process touched. Shape: sorted, those of one process and file apart from
+    /// each other. `None` when nobody looked, as in an imported log or a trace of an earlier quell.
+    ///
+    /// A process that mapped or executed a file and has no row for it may have touched all of it: it unmapped the file
+    /// before its end, or it could not be looked at. Of a file with rows it may have touched more, where it had mapped
+    /// the file twice and unmapped one of the two, or where the kernel took memory back. What the kernel itself read
+    /// of a file when it executed it (its first page, and its program headers) need not be among the rows.
+    ///
+    /// Read when asked for, as most readers of a trace never do.
+    ///
+    /// # Errors
+    /// [`TraceError::Damaged`] for a table that is not as it was written, or whose rows name nothing that there is.
+    pub fn touched(&self) -> Result<Option<Vec<Touched>>, TraceError> {
+        match &self.store {
+            Store::Parquet(files) => tables::read_touched(&self.directory, files, &self.paths, &self.context),
+            Store::Spool(_, touched) => Ok(touched.clone()),
         }
     }
 }
@@ -119,11 +140,21 @@ fn read_header(directory: &Path) -> Result<Stored, TraceError> {
     }
 }
 
-/// What a killed recorder left, resolved without asking the file system: links are then not followed.
-fn recover(spool: &Path) -> Result<(PathTable, Context, Vec<Event>), TraceError> {
+/// What a killed recorder left.
+struct Recovered {
+    paths: PathTable,
+    context: Context,
+    events: Vec<Event>,
+    touched: Option<Vec<Touched>>,
+}
+
+/// Reads a spool and resolves it without asking the file system: links are then not followed.
+fn recover(spool: &Path) -> Result<Recovered, TraceError> {
     let writer::Loaded { mut paths, context, .. } = writer::load_context(spool, Damage::Ends)?;
+    let known = (context.processes.len(), paths.len());
     let mut resolver = Resolver::new(&context);
     let mut events = Vec::new();
+    let mut touched = Collected::default();
     writer::for_each(spool, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
             Record::Event(mut event) => {
@@ -131,11 +162,17 @@ fn recover(spool: &Path) -> Result<(PathTable, Context, Vec<Event>), TraceError>
                 events.push(event);
             }
             Record::Seen(seen) => resolver.see(seen),
+            Record::Touched(process, path, extents) => {
+                if (process.0 as usize) < known.0 && (path.0 as usize) < known.1 {
+                    touched.add(process, path, &extents);
+                }
+            }
+            Record::Note(Note::Looked(process)) => touched.looked(process),
             Record::Note(_) => {}
         }
         Ok(())
     })?;
-    Ok((paths, context, events))
+    Ok(Recovered { paths, context, events, touched: touched.into_rows() })
 }
 
 struct NobodyToAsk;

@@ -6,6 +6,7 @@ use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
 use crate::store::sums::Sums;
 use crate::store::tables;
+use crate::touched::{Collected, Extent};
 use crate::{
     Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
     PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
@@ -157,6 +158,22 @@ impl Writer {
         self.spool.seen(Seen { thread, place, path })
     }
 
+    /// Appends parts of a mapped file that a process touched; parts that were said before may come again. They count
+    /// only once [`Writer::looked`] says that they are all.
+    pub fn touched(
+        &mut self,
+        process: ProcessId,
+        path: PathId,
+        extents: &[Extent],
+    ) -> Result<(), TraceError> {
+        self.spool.touched(process, path, extents)
+    }
+
+    /// Says that everything that a process touched through mappings that it had at its end has been appended.
+    pub fn looked(&mut self, process: ProcessId) -> Result<(), TraceError> {
+        self.spool.note(&Note::Looked(process))
+    }
+
     /// The number of events appended so far.
     pub fn events(&self) -> u64 {
         self.events
@@ -171,6 +188,7 @@ impl Writer {
         let mut resolver = Resolver::new(&loaded.context);
         let mut events = EventWriter::create(&self.directory.join(events::NAME))?;
         let mut files = Files::default();
+        let mut touched = Collected::default();
         for_each(&spool, Damage::Fails, &mut PathTable::default(), |record| {
             match record {
                 Record::Event(mut event) => {
@@ -178,7 +196,9 @@ impl Writer {
                     files.seen(&event);
                     events.write(&event)?;
                 }
+                Record::Note(Note::Looked(process)) => touched.looked(process),
                 Record::Note(note) => files.note(&note),
+                Record::Touched(process, path, extents) => touched.add(process, path, &extents),
                 Record::Seen(seen) => resolver.see(seen),
             }
             Ok(())
@@ -200,7 +220,12 @@ impl Writer {
         self.header.recorder.events = self.events;
         self.header.recorder.lost = ending.lost;
         self.header.recorder.notes = ending.notes;
-        let names: Vec<&str> = tables::NAMES.into_iter().chain([events::NAME]).collect();
+        let touched = touched.into_rows();
+        if let Some(touched) = &touched {
+            tables::write_touched(&self.directory, touched)?;
+        }
+        let known = touched.map(|_| tables::TOUCHED);
+        let names: Vec<&str> = tables::NAMES.into_iter().chain([events::NAME]).chain(known).collect();
         write_header(&self.directory, &self.header, &Sums::of(&self.directory, &names)?)?;
         std::fs::remove_file(&spool).map_err(TraceError::io("remove", &spool))?;
         Ok(self.header)
@@ -325,7 +350,7 @@ fn apply(note: Note, context: &mut Context) {
         Note::Namespace(change) => context.namespaces.push(change),
         Note::WorkingDirectory(path) => context.working_directory = Some(path),
         Note::Inherited(fd) => context.inherited.push(fd),
-        Note::Identity { .. } => {}
+        Note::Identity { .. } | Note::Looked(_) => {}
     }
 }
 

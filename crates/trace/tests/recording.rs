@@ -107,6 +107,40 @@ fn events(recording: &Recording) -> Vec<Event> {
     events
 }
 
+const PAGE: u64 = 4096;
+
+fn pages(first: u64, count: u64) -> Extent {
+    Extent { offset: first * PAGE, size: count * PAGE }
+}
+
+/// Two looks at one process, with what they have in common, and a look at another that was not the last.
+fn touch(writer: &mut Writer) {
+    let child = Process { pid: Pid(11), parent: Some(ProcessId(0)), start: Nanos(2), end: None, exit: None };
+    writer.process(child).unwrap();
+    let library = writer.path(b"/lib/libm.so").unwrap();
+    let program = writer.path(b"/bin/\xff\n").unwrap();
+    writer.touched(ProcessId(0), library, &[pages(4, 2), pages(0, 1)]).unwrap();
+    writer.touched(ProcessId(0), program, &[pages(0, 3)]).unwrap();
+    writer.touched(ProcessId(1), library, &[pages(9, 1)]).unwrap();
+    writer.touched(ProcessId(0), library, &[pages(5, 2), pages(1, 1)]).unwrap();
+    writer.looked(ProcessId(0)).unwrap();
+}
+
+/// Process, path, offset and size of a part.
+type Named<'a> = (u32, &'a [u8], u64, u64);
+
+/// What [`touch`] amounts to.
+fn touched() -> Vec<Named<'static>> {
+    let (library, program): (&[u8], &[u8]) = (b"/lib/libm.so", b"/bin/\xff\n");
+    vec![(0, library, 0, 2 * PAGE), (0, library, 4 * PAGE, 3 * PAGE), (0, program, 0, 3 * PAGE)]
+}
+
+fn touched_of(recording: &Recording) -> Option<Vec<Named<'_>>> {
+    let rows = recording.touched().unwrap()?;
+    let named = |row: Touched| (row.process.0, recording.paths.bytes(row.path), row.offset, row.size);
+    Some(rows.into_iter().map(named).collect())
+}
+
 fn open_link(writer: &mut Writer) {
     let path = Some(writer.path(b"link/\xff\n").unwrap());
     let event =
@@ -160,6 +194,77 @@ fn a_recording_that_was_killed_is_read_from_its_spool_and_says_so() {
 }
 
 #[test]
+fn parts_of_files_are_merged_and_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    let mut writer = begin(&directory);
+    touch(&mut writer);
+    writer.finish(ENDING, &mut World).unwrap();
+    assert_eq!(touched_of(&Recording::open(&directory).unwrap()), Some(touched()));
+}
+
+#[test]
+fn a_recording_in_which_nobody_looked_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    begin(&directory).finish(ENDING, &mut World).unwrap();
+    assert!(!directory.join("touched.parquet").exists());
+    assert_eq!(Recording::open(&directory).unwrap().touched().unwrap(), None);
+    let partial = folder.path().join("partial.qtrace");
+    drop(begin(&partial));
+    assert_eq!(Recording::open(&partial).unwrap().touched().unwrap(), None);
+}
+
+#[test]
+fn a_killed_recorder_leaves_the_parts_of_processes_that_it_saw_to_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("app.qtrace");
+    let mut writer = begin(&directory);
+    touch(&mut writer);
+    drop(writer);
+    assert_eq!(touched_of(&Recording::open(&directory).unwrap()), Some(touched()));
+    // Cut anywhere: all of it, or nothing, and never a part.
+    let spool = directory.join("spool");
+    let whole = std::fs::read(&spool).unwrap();
+    for length in 8..whole.len() {
+        std::fs::write(&spool, &whole[..length]).unwrap();
+        assert_eq!(touched_of(&Recording::open(&directory).unwrap()), None, "cut at {length}");
+    }
+}
+
+#[test]
+fn parts_that_the_table_lost_or_made_up_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, touch: &dyn Fn(&mut Writer)| {
+        let directory = folder.path().join(name);
+        let mut writer = begin(&directory);
+        touch(&mut writer);
+        writer.looked(ProcessId(0)).unwrap();
+        writer.finish(ENDING, &mut World).unwrap();
+        directory
+    };
+    let refuse = |directory: &Path| {
+        Recording::open(directory).unwrap().touched().expect_err("a table that is wrong").to_string()
+    };
+    let made_up = write("path.qtrace", &|writer| {
+        writer.touched(ProcessId(0), PathId(1 << 30), &[pages(0, 1)]).unwrap();
+    });
+    assert!(refuse(&made_up).ends_with("touched.parquet` is damaged: a row cannot be where it is"));
+    let impossible = write("extent.qtrace", &|writer| {
+        let path = writer.path(b"/lib").unwrap();
+        let ends_nowhere = Extent { offset: u64::MAX - 1, size: PAGE };
+        writer.touched(ProcessId(0), path, &[ends_nowhere, pages(1, 0), pages(3, 1)]).unwrap();
+    });
+    assert_eq!(
+        touched_of(&Recording::open(&impossible).unwrap()),
+        Some(vec![(0, &b"/lib"[..], 3 * PAGE, PAGE)])
+    );
+    let lost = write("lost.qtrace", &|writer| touch(writer));
+    std::fs::remove_file(lost.join("touched.parquet")).unwrap();
+    assert!(refuse(&lost).starts_with("cannot open"));
+}
+
+#[test]
 fn what_stands_before_damage_in_a_spool_is_recovered() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("app.qtrace");
@@ -206,8 +311,13 @@ fn a_changed_byte_of_any_table_is_refused() {
     let directory = folder.path().join("t.qtrace");
     let mut writer = begin(&directory);
     open_link(&mut writer);
+    touch(&mut writer);
     writer.finish(ENDING, &mut World).unwrap();
-    let read = || Recording::open(&directory)?.for_each_event(|_| {});
+    let read = || {
+        let recording = Recording::open(&directory)?;
+        recording.touched()?;
+        recording.for_each_event(|_| {})
+    };
     read().unwrap();
     for entry in std::fs::read_dir(&directory).unwrap() {
         let file = entry.unwrap().path();
@@ -233,23 +343,27 @@ fn a_damaged_table_is_refused_and_never_a_panic() {
     let directory = folder.path().join("t.qtrace");
     let mut writer = begin(&directory);
     open_link(&mut writer);
+    touch(&mut writer);
     writer.finish(ENDING, &mut World).unwrap();
     forget_checksums(&directory);
-    let file = directory.join("stripes.parquet");
-    let whole = std::fs::read(&file).unwrap();
-    let mut refused = 0;
-    for (at, byte) in whole.iter().enumerate() {
-        for value in [0xff, byte ^ 0x80] {
-            let mut bytes = whole.clone();
-            bytes[at] = value;
-            std::fs::write(&file, &bytes).unwrap();
-            if let Err(error) = Recording::open(&directory) {
-                assert!(error.to_string().contains("stripes.parquet` is damaged: "), "at {at}: {error}");
-                refused += 1;
+    for name in ["stripes.parquet", "touched.parquet"] {
+        let file = directory.join(name);
+        let whole = std::fs::read(&file).unwrap();
+        let mut refused = 0;
+        for (at, byte) in whole.iter().enumerate() {
+            for value in [0xff, byte ^ 0x80] {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                std::fs::write(&file, &bytes).unwrap();
+                if let Err(error) = Recording::open(&directory).and_then(|recording| recording.touched()) {
+                    assert!(error.to_string().contains(&format!("{name}` is damaged: ")), "at {at}: {error}");
+                    refused += 1;
+                }
             }
         }
+        assert!(refused > 0);
+        std::fs::write(&file, &whole).unwrap();
     }
-    assert!(refused > 0);
 }
 
 /// Makes a trace one of those that were written before there were checksums.

@@ -6,6 +6,7 @@
 //!   2 | event, EVENT_LENGTH bytes        little endian, fields in the order of `encode`
 //!   3 | length u32 | JSON of a Note
 //!   4 | thread u32 | descriptor i32 | path u32    what the next event's call saw: see `Seen`
+//!   5 | length u32 | process u32, path u32, (offset u64, size u64)*    parts of a file that a process touched
 //! ```
 //! A record that is cut off by the recorder's end is ignored, and so is damage with all behind it once the recorder is
 //! gone. The spool lives only until the recorder finishes; it is no format for other programs.
@@ -13,8 +14,8 @@
 use super::TraceError;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
-    Bytes, Call, Errno, Event, Execution, Exit, Fd, Mount, Nanos, Outcome, PathId, PathTable, Process,
-    ProcessId, Thread, ThreadId,
+    Bytes, Call, Errno, Event, Execution, Exit, Extent, Fd, Mount, Nanos, Outcome, PathId, PathTable,
+    Process, ProcessId, Thread, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -27,8 +28,13 @@ const PATH: u8 = 1;
 const EVENT: u8 = 2;
 const NOTE: u8 = 3;
 const SEEN: u8 = 4;
+const TOUCHED: u8 = 5;
 /// Bytes of what was seen.
 const SEEN_LENGTH: usize = 12;
+/// Bytes of an encoded extent.
+const EXTENT_LENGTH: usize = 16;
+/// Extents in one record: far below [`LONGEST`].
+const MOST_EXTENTS: usize = 1 << 16;
 /// Bytes of an encoded event.
 const EVENT_LENGTH: usize = 76;
 /// No path is longer (`PATH_MAX` is 4096, `readlink` content too) and no note: stops a damaged length.
@@ -62,6 +68,8 @@ pub(crate) enum Note {
         size: u64,
         modified: i64,
     },
+    /// Everything that the process touched has been said.
+    Looked(ProcessId),
 }
 
 /// What an observer saw behind a descriptor when the call of the event that follows was made. It overrides what
@@ -81,6 +89,7 @@ pub(crate) enum Record {
     Event(Event),
     Note(Note),
     Seen(Seen),
+    Touched(ProcessId, PathId, Vec<Extent>),
 }
 
 #[derive(Debug)]
@@ -130,6 +139,25 @@ impl SpoolWriter {
         record[5..9].copy_from_slice(&seen.place.0.to_le_bytes());
         record[9..].copy_from_slice(&seen.path.map_or(ABSENT, |path| path.0).to_le_bytes());
         self.put(&record)
+    }
+
+    pub(crate) fn touched(
+        &mut self,
+        process: ProcessId,
+        path: PathId,
+        extents: &[Extent],
+    ) -> Result<(), TraceError> {
+        for extents in extents.chunks(MOST_EXTENTS) {
+            let mut record = Vec::with_capacity(8 + extents.len() * EXTENT_LENGTH);
+            record.extend(process.0.to_le_bytes());
+            record.extend(path.0.to_le_bytes());
+            for extent in extents {
+                record.extend(extent.offset.to_le_bytes());
+                record.extend(extent.size.to_le_bytes());
+            }
+            self.put_long(TOUCHED, &record)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn note(&mut self, note: &Note) -> Result<(), TraceError> {
@@ -196,6 +224,14 @@ impl SpoolReader {
                     let note = serde_json::from_slice(&bytes)
                         .map_err(|error| TraceError::damaged(&self.path, error))?;
                     return Ok(Some(Record::Note(note)));
+                }
+                TOUCHED => {
+                    let Some(bytes) = self.long()? else { return Ok(None) };
+                    let touched = decode_touched(&bytes);
+                    return match touched {
+                        Some((process, path, extents)) => Ok(Some(Record::Touched(process, path, extents))),
+                        None => Err(TraceError::damaged(&self.path, "a part of a file is cut")),
+                    };
                 }
                 SEEN => {
                     let mut bytes = [0; SEEN_LENGTH];
@@ -276,6 +312,19 @@ fn decode_seen(bytes: &[u8; SEEN_LENGTH]) -> Seen {
         place: Fd(word(4) as i32),
         path: (path != ABSENT).then_some(PathId(path)),
     }
+}
+
+fn decode_touched(bytes: &[u8]) -> Option<(ProcessId, PathId, Vec<Extent>)> {
+    let (process, rest) = bytes.split_first_chunk::<4>()?;
+    let (path, rest) = rest.split_first_chunk::<4>()?;
+    let (extents, cut) = rest.as_chunks::<EXTENT_LENGTH>();
+    let extent = |bytes: &[u8; EXTENT_LENGTH]| {
+        let (offset, rest) = bytes.split_first_chunk::<8>()?;
+        let (size, _) = rest.split_first_chunk::<8>()?;
+        Some(Extent { offset: u64::from_le_bytes(*offset), size: u64::from_le_bytes(*size) })
+    };
+    let extents = cut.is_empty().then(|| extents.iter().map(extent).collect::<Option<_>>())??;
+    Some((ProcessId(u32::from_le_bytes(*process)), PathId(u32::from_le_bytes(*path)), extents))
 }
 
 fn decode(bytes: &[u8; EVENT_LENGTH]) -> Option<Event> {

@@ -37,6 +37,11 @@ impl Sums {
         names.iter().map(of).collect::<Result<_, TraceError>>().map(Self)
     }
 
+    /// Whether a file is among those that were written.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// Compares one file with what is known of it.
     ///
     /// # Errors

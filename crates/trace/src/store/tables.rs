@@ -7,9 +7,10 @@ use super::reader::{Group, TableReader};
 use super::sums::Sums;
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
-    Context, ElfFile, Execution, Exit, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
-    ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Variable,
+    Context, ElfFile, Execution, Exit, Extent, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
+    ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Touched, Variable,
 };
+use std::cmp::Ordering;
 use std::path::Path;
 
 /// The files that [`write()`] makes.
@@ -28,7 +29,13 @@ pub(crate) const NAMES: [&str; 12] = [
     "stripes.parquet",
 ];
 
-/// Writes every table but the events.
+/// The parts of mapped files: there only when somebody looked, and read only when somebody asks.
+pub(crate) const TOUCHED: &str = "touched.parquet";
+
+/// Rows of [`TOUCHED`] in a group. Not part of the format.
+const TOUCHED_GROUP: usize = 1 << 18;
+
+/// Writes every table but the events and [`TOUCHED`].
 pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
     let put = |name: &str, columns: Vec<Column>| {
         let mut table = TableWriter::create(&directory.join(name), &columns, &[])?;
@@ -49,7 +56,7 @@ pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> R
     put("stripes.parquet", stripe_columns(&context.stripes))
 }
 
-/// Reads every table but the events, each after a look at its checksum.
+/// Reads every table but the events and [`TOUCHED`], each after a look at its checksum.
 pub(crate) fn read(directory: &Path, sums: &Sums) -> Result<(PathTable, Context), TraceError> {
     let mut paths = PathTable::default();
     let mut context = Context::default();
@@ -391,4 +398,68 @@ fn read_stripes(group: &Group<'_>, rows: &mut Vec<Stripe>) -> Result<(), TraceEr
         size: size as u64,
     }));
     Ok(())
+}
+
+/// Writes [`TOUCHED`].
+pub(crate) fn write_touched(directory: &Path, rows: &[Touched]) -> Result<(), TraceError> {
+    let like = touched_columns(&rows[..rows.len().min(TOUCHED_GROUP)]);
+    let mut table = TableWriter::create(&directory.join(TOUCHED), &like, &[])?;
+    for rows in rows.chunks(TOUCHED_GROUP) {
+        table.write(&touched_columns(rows))?;
+    }
+    table.finish()
+}
+
+fn touched_columns(rows: &[Touched]) -> Vec<Column> {
+    vec![
+        column("process", words(rows, |row| row.process.0 as i32)),
+        column("path", words(rows, |row| row.path.0 as i32)),
+        column("offset", longs(rows, |row| row.offset as i64)),
+        column("size", longs(rows, |row| row.size as i64)),
+    ]
+}
+
+/// Reads [`TOUCHED`], after a look at its checksum; `None` when there is none, as in a trace of before it was known.
+/// Refuses rows that name nothing or are out of order: who cuts files by them need not look again.
+pub(crate) fn read_touched(
+    directory: &Path,
+    sums: &Sums,
+    paths: &PathTable,
+    context: &Context,
+) -> Result<Option<Vec<Touched>>, TraceError> {
+    let path = directory.join(TOUCHED);
+    if !sums.names(TOUCHED) && !path.exists() {
+        return Ok(None);
+    }
+    sums.verify(directory, TOUCHED)?;
+    let (processes, paths) = (context.processes.len(), paths.len());
+    let mut rows: Vec<Touched> = Vec::new();
+    TableReader::open(&path)?.for_each_group(|group| {
+        let (process, file) = (group.word("process")?, group.word("path")?);
+        let (offset, size) = (group.long("offset")?, group.long("size")?);
+        for (row, process) in process.into_iter().enumerate() {
+            let (process, path) = (ProcessId(process as u32), PathId(file[row] as u32));
+            let touched = Touched { process, path, offset: offset[row] as u64, size: size[row] as u64 };
+            let is_known = (process.0 as usize) < processes && (path.0 as usize) < paths;
+            let extent = Extent { offset: touched.offset, size: touched.size };
+            if !is_known
+                || extent.checked_end().is_none()
+                || rows.last().is_some_and(|last| !follows(&touched, last))
+            {
+                return Err(TraceError::damaged(&directory.join(TOUCHED), "a row cannot be where it is"));
+            }
+            rows.push(touched);
+        }
+        Ok(())
+    })?;
+    Ok(Some(rows))
+}
+
+/// Whether a row may stand behind another.
+fn follows(row: &Touched, last: &Touched) -> bool {
+    match (row.process, row.path).cmp(&(last.process, last.path)) {
+        Ordering::Less => false,
+        Ordering::Equal => row.offset > last.end(),
+        Ordering::Greater => true,
+    }
 }
