@@ -15,6 +15,7 @@ use crate::image::{Content, Image, Lookup, address};
 use crate::index::read::{Place, Totals};
 use crate::index::{CHECKSUM_AT, IDENTITY_AT, Identity};
 use crate::model::{Coverage, Kind, Nid};
+use crate::part::Part;
 use crate::tree::{is_name, is_within};
 
 /// What a check found.
@@ -115,8 +116,9 @@ pub enum Finding {
         /// Number of the absence.
         number: usize,
     },
-    /// A file that is not held is mapped to something in the image, or to a hole.
-    #[error("node {nid}: not held, but mapped")]
+    /// A chunk of a file lies elsewhere than the index says: a file that is not held is mapped to something in the
+    /// image or to a hole, or the chunks of one that is held in part are not its data, one after the other.
+    #[error("node {nid}: wrong map of chunks")]
     Mapped {
         /// The file.
         nid: Nid,
@@ -167,6 +169,23 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> Report {
     check.places();
     check.totals();
     check.report
+}
+
+/// Whether the chunks are the data, one after the other, each once and to the last block.
+fn is_in_order(part: &Part<'_>) -> bool {
+    let mut next = 0;
+    for (number, entry) in (0..).zip(entries(part.map)).filter(|&(_, entry)| entry != chunk::UNHELD) {
+        if u64::from(entry) != u64::from(part.first) + next {
+            return false;
+        }
+        next += blocks_for(part.chunk.min(part.size.saturating_sub(part.chunk.saturating_mul(number))));
+    }
+    next * BLOCK_BYTES == part.data.len() as u64
+}
+
+/// The entries of a map of chunks.
+fn entries(map: &[u8]) -> impl Iterator<Item = u32> {
+    map.chunks_exact(chunk::ENTRY as usize).map(|entry| u32_at(entry, 0).unwrap_or(chunk::UNHELD))
 }
 
 /// A stretch of the image that a node claims: offset, length, node.
@@ -298,13 +317,16 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
                 self.totals.content_bytes += data.len() as u64;
             }
             Content::Held(_) => {}
+            Content::Part(part) => {
+                self.extents.push((u64::from(part.first) * BLOCK_BYTES, part.data.len() as u64, nid));
+                self.totals.content_bytes += part.held_bytes();
+                self.report.expect(is_in_order(&part), Finding::Mapped { nid });
+            }
             Content::Original => {
                 let map = address(nid) + INODE as u64 + u64::from(inode.xattr_bytes);
                 let chunks = chunk::count(inode.size, inode.start & 31);
                 let raw = span(self.image.tree().bytes, map, chunks.saturating_mul(chunk::ENTRY));
-                let unheld = raw.is_some_and(|raw| {
-                    raw.chunks_exact(4).all(|entry| u32_at(entry, 0) == Some(chunk::UNHELD))
-                });
+                let unheld = raw.is_some_and(|raw| entries(raw).all(|entry| entry == chunk::UNHELD));
                 self.report.expect(unheld && inode.start <= 31, Finding::Mapped { nid });
             }
         }

@@ -8,11 +8,12 @@ use crate::erofs::dirent::{DirBlock, Dirent};
 use crate::erofs::inode::{DataLayout, INODE, Inode, decode_device};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE, Superblock};
 use crate::erofs::xattr::Xattrs;
-use crate::erofs::{BLOCK, BLOCK_BYTES, SLOT, blocks_for};
+use crate::erofs::{BLOCK, BLOCK_BYTES, SLOT, blocks_for, chunk};
 use crate::error::{Corrupt, Fault, OpenError};
 use crate::index::read::{Absences, Index, Sections};
 use crate::index::row::{ContentState, ROW, Row, SLOTS_PER_BLOCK};
 use crate::model::{Attributes, Coverage, Device, Kind, Nid, Use};
+use crate::part::Part;
 
 /// An image, opened.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub enum Lookup {
 pub enum Content<'a> {
     /// All of it, as one slice that starts on a page.
     Held(&'a [u8]),
+    /// A part of it: read the rest from the original.
+    Part(Part<'a>),
     /// The image does not hold it: read the original.
     Original,
 }
@@ -166,7 +169,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         let tree = self.tree();
         let inode = tree.inode(nid)?;
         match (inode.kind, inode.layout) {
-            (Kind::Regular, DataLayout::Chunks) => Ok(Content::Original),
+            (Kind::Regular, DataLayout::Chunks) => self.mapped_content(nid, &inode),
             (Kind::Regular, DataLayout::Plain) => {
                 let data = span(tree.bytes, u64::from(inode.start) * BLOCK_BYTES, inode.size);
                 data.map(Content::Held).ok_or(Fault::Data.at(nid))
@@ -174,6 +177,27 @@ impl<B: AsRef<[u8]>> Image<B> {
             (Kind::Regular, DataLayout::Inline) => Err(Fault::Data.at(nid)),
             _ => Err(Fault::NotRegular.at(nid)),
         }
+    }
+
+    /// The data of a file with a map of chunks.
+    fn mapped_content(&self, nid: Nid, inode: &Inode) -> Result<Content<'_>, Corrupt> {
+        let row = self.row(nid, inode)?;
+        if row.content != ContentState::Part {
+            return Ok(Content::Original);
+        }
+        let bytes = self.tree().bytes;
+        let part = || {
+            let bits = (inode.start <= chunk::BITS_MAX && inode.size <= SIZE_MAX).then_some(inode.start)?;
+            let map = chunk::ENTRY * chunk::count(inode.size, bits);
+            Some(Part {
+                map: span(bytes, address(nid) + INODE as u64 + u64::from(inode.xattr_bytes), map)?,
+                data: span(bytes, u64::from(row.first) * BLOCK_BYTES, u64::from(row.count) * BLOCK_BYTES)?,
+                first: row.first,
+                chunk: BLOCK_BYTES << bits,
+                size: inode.size,
+            })
+        };
+        part().map(Content::Part).ok_or(Fault::Data.at(nid))
     }
 
     /// The extended attributes.
@@ -241,6 +265,11 @@ impl<B: AsRef<[u8]>> Image<B> {
         (0..count).filter_map(|number| self.index().row(number)).map(|row| row.nid)
     }
 
+    /// Where `part`, a slice of this image, lies in it.
+    pub fn offset_of(&self, part: &[u8]) -> u64 {
+        part.as_ptr().addr().wrapping_sub(self.tree().bytes.as_ptr().addr()) as u64
+    }
+
     /// The image's bytes.
     pub(crate) fn tree(&self) -> Tree<'_> {
         Tree { bytes: self.bytes.as_ref() }
@@ -286,6 +315,10 @@ fn locate_index(image: &[u8], superblock: &Superblock) -> Result<(u64, u64), Ope
 /// Names of the longest path that Linux takes (`PATH_MAX` of 4096 bytes, each name at least one and a slash). Deeper
 /// nodes have no path; no part of the format.
 const DEPTH_MAX: usize = 2048;
+
+/// Bytes of the largest file that is held in part: offsets in it can be added without overflow. Linux has none that
+/// are larger.
+const SIZE_MAX: u64 = 1 << 62;
 
 /// Where the index lies in the tree. Part of the format.
 pub(crate) const INDEX_PATH: [&[u8]; 2] = [b".quell", b"index"];

@@ -14,6 +14,7 @@
 //! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod bytes;
 pub mod check;
 pub mod erofs;
@@ -24,13 +25,16 @@ pub mod index;
 mod model;
 pub mod original;
 pub mod pack;
+mod part;
 mod tree;
 pub mod write;
 
+pub use blocks::BlockSet;
 pub use erofs::xattr::{Xattr, Xattrs, is_expressible};
 pub use error::{Corrupt, Fault, OpenError};
 pub use image::{Content, Entries, Entry, Image, Lookup};
 pub use index::Identity;
 pub use index::read::{Absences, Index, Place, Totals};
 pub use model::{Attributes, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};
+pub use part::{Part, Run, Runs};
 pub use tree::{NodeId, Source, Tree, TreeError};

@@ -4,11 +4,13 @@
 //! access, and read when the image is written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::erofs::{BLOCK, NAME_MAX, xattr};
+use crate::blocks::BlockSet;
+use crate::erofs::{BLOCK, BLOCK_BYTES, NAME_MAX, blocks_for, chunk, xattr};
 use crate::image::INDEX_PATH;
 use crate::model::{Attributes, Coverage, Device, Kind, NamedValues, Timestamp, Use};
 
@@ -19,11 +21,11 @@ pub struct NodeId(pub(crate) u32);
 /// Where the content of a held file comes from when the image is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// These bytes, as many as the file's size says.
+    /// These bytes, as many as the file's size says, also if only a part is held.
     Bytes(Vec<u8>),
     /// The file at this path, which must still be what the node's attributes say.
     File(PathBuf),
-    /// As many bytes as the file's size says, from `offset` of the file at this path.
+    /// What is held, one stretch after the other, from `offset` of the file at this path: usually another image.
     Part {
         /// The file.
         path: PathBuf,
@@ -55,11 +57,36 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) enum Body {
     Directory(Directory),
-    /// A regular file; without a source the image does not hold it.
-    File(Option<Source>),
+    /// A regular file, and what the image holds of it.
+    File(Option<Held>),
     Symlink(Vec<u8>),
     /// A device, pipe or socket.
     Special,
+}
+
+/// What is promised of a file's content.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) source: Source,
+    /// The blocks that are held; `None` for all of them. Shape: neither empty nor all.
+    pub(crate) part: Option<BlockSet>,
+}
+
+impl Held {
+    /// Bytes that are held of a file of `size` bytes.
+    pub(crate) fn bytes(&self, size: u64) -> u64 {
+        self.part.as_ref().map_or(size, |part| part.bytes_of(size))
+    }
+
+    /// The stretches that are held of a file of `size` bytes, in its order.
+    pub(crate) fn ranges(&self, size: u64) -> Vec<Range<u64>> {
+        match &self.part {
+            None => vec![0..size],
+            Some(part) => {
+                part.runs().map(|run| run.start * BLOCK_BYTES..(run.end * BLOCK_BYTES).min(size)).collect()
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -261,16 +288,33 @@ impl Tree {
     /// Promises the content of a regular file. Data is laid out in the order of these calls; a file that is held
     /// already keeps its place and source.
     pub fn hold(&mut self, file: NodeId, source: Source) -> Result<(), TreeError> {
+        self.promise(file, Held { source, part: None })
+    }
+
+    /// Promises a part of the content: the blocks of `part`, in groups of some for files of more than 4 GiB. Nothing
+    /// is promised if there is none within the file; all of it if there is no other.
+    pub fn hold_part(&mut self, file: NodeId, source: Source, part: &BlockSet) -> Result<(), TreeError> {
+        let size = self.node(file).attributes.size;
+        let limit = blocks_for(size);
+        let part = part.grouped(1 << chunk::bits_for_part(size), limit);
+        match part.len() {
+            0 => Ok(()),
+            blocks if blocks == limit => self.hold(file, source),
+            _ => self.promise(file, Held { source, part: Some(part) }),
+        }
+    }
+
+    fn promise(&mut self, file: NodeId, content: Held) -> Result<(), TreeError> {
         let node = self.node_mut(file);
         let kind = node.attributes.kind;
         let Body::File(held) = &mut node.body else { return Err(TreeError::Kind { kind }) };
-        if let Source::Bytes(bytes) = &source
+        if let Source::Bytes(bytes) = &content.source
             && bytes.len() as u64 != node.attributes.size
         {
             return Err(TreeError::Size { expected: node.attributes.size, found: bytes.len() as u64 });
         }
         if held.is_none() {
-            *held = Some(source);
+            *held = Some(content);
             self.held.push(file);
         }
         Ok(())
@@ -321,6 +365,15 @@ impl Tree {
 
     /// Bytes of content that are promised.
     pub fn held_bytes(&self) -> u64 {
+        let bytes = |file: &NodeId| match &self.node(*file).body {
+            Body::File(Some(held)) => held.bytes(self.attributes(*file).size),
+            _ => 0,
+        };
+        self.held.iter().map(bytes).sum()
+    }
+
+    /// Bytes of the files of which content is promised, held or not.
+    pub fn held_files_bytes(&self) -> u64 {
         self.held.iter().map(|&file| self.attributes(file).size).sum()
     }
 

@@ -264,7 +264,7 @@ fn an_environment_is_packed() {
     // Data lies in the order of first access.
     let address = |path: &str| match image.content(at(&image, &rest.path(path))).unwrap() {
         Content::Held(bytes) => bytes.as_ptr() as usize,
-        Content::Original => panic!("{path} is not held"),
+        _ => panic!("{path} is not held whole"),
     };
     let order = ["env/lib/b.py", "env/bin/tool", "env/target/lib.so", "env/lib/a.py"].map(address);
     assert!(order.is_sorted(), "{order:?}");

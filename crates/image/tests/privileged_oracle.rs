@@ -7,10 +7,11 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use quell_image::original::Original;
 use quell_image::write::{Audience, WriteError, write};
-use quell_image::{Attributes, Content, Image, Kind, Nid, Source, Timestamp, Tree};
+use quell_image::{Attributes, BlockSet, Content, Image, Kind, Nid, Source, Timestamp, Tree};
 use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use support::{Mounted, at, child, directory, fsck, no_mounts, opened, plain, scratch, tree_of};
 
@@ -208,6 +209,81 @@ fn privileged_what_is_not_held_is_an_error_to_the_kernel() {
         }
     }
     assert_eq!(fs::read(mounted.path.join("held")).unwrap(), b"bytes");
+}
+
+/// A file of 40 blocks of which these are held: the first, some within, and the last, which is not full.
+const HELD: [std::ops::Range<u64>; 4] = [0..1, 3..5, 20..21, 39..40];
+
+/// Writes an image of such a file, and of its neighbour, which is held whole.
+fn write_part(file: &Path) -> Vec<u8> {
+    let content = pattern(39 * 4096 + 77);
+    let mut tree = Tree::new(directory()).unwrap();
+    let part = tree.add(tree.root(), b"part", plain(Kind::Regular, content.len() as u64)).unwrap();
+    let mut blocks = BlockSet::default();
+    HELD.into_iter().for_each(|run| blocks.insert(run));
+    tree.hold_part(part, Source::Bytes(content.clone()), &blocks).unwrap();
+    let whole = tree.add(tree.root(), b"whole", plain(Kind::Regular, 5)).unwrap();
+    tree.hold(whole, Source::Bytes(b"bytes".to_vec())).unwrap();
+    write(&tree, file, Audience::Owner, &mut |_| {}).unwrap();
+    content
+}
+
+/// Held blocks are read right below `mount`, all others are errors: in order, backwards, and across the bounds. Without
+/// read-ahead: with it, the kernel may read several blocks as one folio, which fails as a whole.
+fn reads_what_is_held(mount: &Path, content: &[u8]) {
+    let file = File::open(mount.join("part")).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap();
+    assert_eq!(file.metadata().unwrap().size(), content.len() as u64);
+    let blocks: Vec<u64> = (0..40).collect();
+    for &block in blocks.iter().chain(blocks.iter().rev()) {
+        let (start, end) = (block as usize * 4096, (block as usize * 4096 + 4096).min(content.len()));
+        let mut found = vec![0; end - start];
+        let outcome = file.read_exact_at(&mut found, start as u64);
+        match HELD.iter().any(|run| run.contains(&block)) {
+            true => assert!(outcome.is_ok() && found == content[start..end], "block {block}: {outcome:?}"),
+            false => assert_eq!(outcome.unwrap_err().raw_os_error(), Some(5), "block {block}"),
+        }
+    }
+    let mut found = [0; 8192];
+    file.read_exact_at(&mut found, 3 * 4096).unwrap();
+    assert!(found == content[3 * 4096..5 * 4096]);
+    assert_eq!(fs::read(mount.join("whole")).unwrap(), b"bytes");
+    let ahead = File::open(mount.join("part")).unwrap();
+    for block in 0..40 {
+        let start = block as usize * 4096;
+        let mut found = vec![0; 4096.min(content.len() - start)];
+        let outcome = ahead.read_exact_at(&mut found, start as u64);
+        let held = HELD.iter().any(|run| run.contains(&block));
+        assert!(outcome.is_err() || held && found == content[start..start + found.len()], "block {block}");
+    }
+}
+
+#[test]
+fn privileged_a_part_of_a_file_is_read_by_others() {
+    if let Some(reason) = no_mounts() {
+        println!("skipped, because {reason}");
+        return;
+    }
+    let scratch = scratch();
+    let file = scratch.path().join("image");
+    let content = write_part(&file);
+    fsck(&file);
+    let image = opened(fs::read(&file).unwrap());
+    let Content::Part(part) = image.content(at(&image, b"/part")).unwrap() else { panic!("not in part") };
+    assert_eq!((part.held_bytes(), part.data().len()), (4 * 4096 + 77, 5 * 4096));
+    match Mounted::new(&file, scratch.path().join("mount")) {
+        Ok(mounted) => reads_what_is_held(&mounted.path, &content),
+        Err(error) => println!("skipped, because the kernel does not mount image files: {error}"),
+    }
+    let path = scratch.path().join("loop");
+    fs::create_dir(&path).unwrap();
+    match Command::new("mount").args(["-t", "erofs", "-o", "loop,ro"]).arg(&file).arg(&path).output() {
+        Ok(output) if output.status.success() => {
+            let mounted = Mounted { path };
+            reads_what_is_held(&mounted.path, &content);
+        }
+        outcome => println!("skipped, because a loop device cannot be mounted: {outcome:?}"),
+    }
 }
 
 #[test]

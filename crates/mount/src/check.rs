@@ -134,10 +134,15 @@ fn subjects(image: &Image<Shared>) -> Result<Vec<Subject>, ImageError> {
 /// every empty file counts as held, also those.
 fn matters(image: &Image<Shared>, nid: Nid, packed: &Attributes) -> bool {
     match packed.kind {
-        Kind::Regular if packed.size > 0 && matches!(image.content(nid), Ok(Content::Held(_))) => true,
+        Kind::Regular if packed.size > 0 && has_content(image, nid) => true,
         Kind::Directory => image.coverage(nid).is_ok_and(|coverage| coverage != Coverage::Uncovered),
         _ => image.usage(nid).is_ok_and(|usage| usage == Use::Touched),
     }
+}
+
+/// Whether the image holds some of a file's content. A damaged node has to be compared too.
+fn has_content(image: &Image<Shared>, nid: Nid) -> bool {
+    image.content(nid) != Ok(Content::Original)
 }
 
 /// How much of a node must be as it was.

@@ -1,4 +1,4 @@
-//! Chunk maps: how a file without content in the image is expressed.
+//! Chunk maps: how a file is expressed of which the image holds nothing, or a part.
 //!
 //! ```text
 //! inode.i_u   format u16: bits 0..5 = log2(chunk size / 4096), bit 5 = 8-byte entries; reserved u16
@@ -18,7 +18,7 @@ pub(crate) const UNHELD: u32 = 0xFFFF_FFFE;
 pub(crate) const ENTRY: u64 = 4;
 
 /// Largest value of the five bits of the chunk size: chunks of 8 TiB.
-const BITS_MAX: u32 = 31;
+pub(crate) const BITS_MAX: u32 = 31;
 
 /// Number of bits by which a chunk exceeds a block: the fewest that express `size` bytes in one chunk.
 /// **Range** 0 to 31.
@@ -26,6 +26,16 @@ pub(crate) fn bits_for(size: u64) -> u32 {
     let blocks = size.div_ceil(BLOCK_BYTES).max(1);
     blocks.next_power_of_two().trailing_zeros().min(BITS_MAX)
 }
+
+/// The same for a file that is held in part: chunks of one block, so that nothing is held that is not needed, unless
+/// the map would have more than [`PART_ENTRIES_MAX`] entries.
+pub(crate) fn bits_for_part(size: u64) -> u32 {
+    bits_for(size.div_ceil(PART_ENTRIES_MAX))
+}
+
+/// Most entries of the map of a file that is held in part: 4 MiB, for a file of 4 GiB. A larger one has larger chunks,
+/// so that a sparse file of terabytes does not take gigabytes of map. No part of the format.
+const PART_ENTRIES_MAX: u64 = 1 << 20;
 
 /// Number of chunks of `bits` that `size` bytes take.
 pub(crate) fn count(size: u64, bits: u32) -> u64 {
@@ -44,6 +54,14 @@ mod tests {
         for (size, bits, chunks) in cases {
             assert_eq!(bits_for(size), bits, "{size}");
             assert_eq!(count(size, bits), chunks, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_map_of_a_part_is_exact_or_small() {
+        for (size, bits) in [(1, 0), (4 << 30, 0), ((4 << 30) + 1, 1), (1 << 40, 8)] {
+            assert_eq!(bits_for_part(size), bits, "{size}");
+            assert!(count(size, bits) <= PART_ENTRIES_MAX);
         }
     }
 }

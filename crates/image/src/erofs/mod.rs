@@ -3,7 +3,7 @@
 //! ```text
 //! block 0   | 1024 bytes of zeros | superblock, 128 bytes | inodes ...
 //! inodes    | one after the other, each on a multiple of 32 bytes: header (64), xattrs,
-//!           | then a directory's or link's inline tail, or an absent file's chunk map
+//!           | then a directory's or link's inline tail, or a file's chunk map
 //! blocks    | directory blocks and links too long for the inode, in inode order
 //! index     | the data of `/.quell/index`
 //! data      | regular files, each from a block of its own, in order of first access
@@ -13,7 +13,8 @@
 //! at block 0. Inodes are laid out breadth first, the root first: the superblock has 16 bits for its nid,
 //! the entries of a directory lie side by side, and a parent always comes before its children.
 //!
-//! Regular data is never inlined: a file is one contiguous slice that starts on a page. Everything else
+//! Regular data is never inlined: a file is one contiguous slice that starts on a page. A file that is held in part
+//! has its held blocks there, one after the other, and a map that says where each lies. Everything else
 //! is inlined when its tail is at most half a block and fits the block of its inode.
 //!
 //! Source: `fs/erofs/erofs_fs.h` of the kernel; `Documentation/filesystems/erofs.rst`.

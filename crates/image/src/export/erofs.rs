@@ -32,7 +32,7 @@ pub struct Rebuilt {
     pub tree: Tree,
     /// Files whose content it still does not hold.
     pub left_out: Vec<LeftOut>,
-    /// Files that the image did not hold and the tree does, and their bytes.
+    /// Files that the image did not hold whole and the tree does, and their bytes.
     pub filled: (u64, u64),
 }
 
@@ -64,7 +64,7 @@ struct Rebuilder<'i, B> {
     nodes: HashMap<Nid, NodeId>,
     /// Held files with the offset of their data.
     held: Vec<(u64, NodeId)>,
-    /// Files that are not held, by path.
+    /// Files that are not held, or in part, by path.
     fillable: Vec<(Vec<u8>, Nid, NodeId)>,
 }
 
@@ -121,10 +121,11 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     fn note(&mut self, found: &Found, node: NodeId) -> Result<(), Corrupt> {
         match self.image.content(found.nid)? {
             Content::Held(data) => {
-                let image = self.image.tree().bytes;
-                self.held.push((data.as_ptr().addr().wrapping_sub(image.as_ptr().addr()) as u64, node));
+                self.held.push((self.image.offset_of(data), node));
             }
-            Content::Original => self.fillable.push((found.path.clone(), found.nid, node)),
+            Content::Part(_) | Content::Original => {
+                self.fillable.push((found.path.clone(), found.nid, node));
+            }
         }
         Ok(())
     }
@@ -143,8 +144,21 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
                     self.rebuilt.filled.0 += 1;
                     self.rebuilt.filled.1 += attributes.size;
                 }
-                Err(reason) => self.rebuilt.left_out.push(LeftOut { path, reason }),
+                Err(reason) => {
+                    self.hold_part(nid, node)?;
+                    self.rebuilt.left_out.push(LeftOut { path, reason });
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Promises what the image holds of a file whose original is of no use.
+    fn hold_part(&mut self, nid: Nid, node: NodeId) -> Result<(), ExportError> {
+        if let Content::Part(part) = self.image.content(nid)? {
+            let source =
+                Source::Part { path: self.file.to_path_buf(), offset: self.image.offset_of(part.data) };
+            self.rebuilt.tree.hold_part(node, source, &part.blocks())?;
         }
         Ok(())
     }
@@ -162,14 +176,19 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     }
 }
 
-/// Files whose content `image` does not hold.
+/// Files whose content `image` does not hold, or not whole.
 pub fn not_held<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<LeftOut>, Corrupt> {
     let mut left_out = Vec::new();
     for found in Walk::new(image, Found { path: b"/".to_vec(), nid: image.root() }) {
         let Found { path, nid } = found?;
         let regular = image.attributes(nid)?.kind == Kind::Regular;
-        if regular && image.content(nid)? == Content::Original {
-            left_out.push(LeftOut { path, reason: Reason::NotHeld });
+        if !regular {
+            continue;
+        }
+        match image.content(nid)? {
+            Content::Held(_) => {}
+            Content::Part(_) => left_out.push(LeftOut { path, reason: Reason::PartlyHeld }),
+            Content::Original => left_out.push(LeftOut { path, reason: Reason::NotHeld }),
         }
     }
     Ok(left_out)

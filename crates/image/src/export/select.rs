@@ -13,7 +13,7 @@ use crate::export::walk::{Found, Walk, join};
 use crate::image::{Content, Image};
 use crate::model::{Attributes, Coverage, Kind, NamedValues};
 use crate::original::attributes_of;
-use crate::tree::{Source, is_name, is_within};
+use crate::tree::{Held, Source, is_name, is_within};
 use crate::write::WriteError;
 use crate::write::source::copy;
 
@@ -70,6 +70,8 @@ pub struct LeftOut {
 pub enum Reason {
     /// The image does not hold its content.
     NotHeld,
+    /// The image holds only a part of its content.
+    PartlyHeld,
     /// Nor is there an original.
     Gone,
     /// Nor may the original be read.
@@ -84,9 +86,10 @@ impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotHeld => "the image does not hold its content",
-            Self::Gone => "not held, and the original is gone",
-            Self::Unreadable => "not held, and the original cannot be read",
-            Self::Changed => "not held, and the original has changed since",
+            Self::PartlyHeld => "the image holds only a part of its content",
+            Self::Gone => "not held whole, and the original is gone",
+            Self::Unreadable => "not held whole, and the original cannot be read",
+            Self::Changed => "not held whole, and the original has changed since",
             Self::Socket => "a socket",
         })
     }
@@ -128,7 +131,10 @@ impl Member<'_> {
     pub(crate) fn copy(&self, buffer: &mut [u8], sink: &mut super::Sink<'_>) -> Result<(), WriteError> {
         match &self.body {
             Body::Held(content) => content.chunks(buffer.len().max(1)).try_for_each(sink),
-            Body::Original(path) => copy(&Source::File(path.clone()), &self.attributes, buffer, sink),
+            Body::Original(path) => {
+                let whole = Held { source: Source::File(path.clone()), part: None };
+                copy(&whole, &self.attributes, buffer, sink)
+            }
             _ => Ok(()),
         }
     }
@@ -245,7 +251,11 @@ impl<'i, B: AsRef<[u8]>> Selector<'i, B> {
             Kind::Regular => match (self.image.content(found.nid)?, self.missing) {
                 (Content::Held(content), _) => Ok(Body::Held(content)),
                 (Content::Original, Missing::Leave) => Err(Reason::NotHeld),
-                (Content::Original, Missing::Fill) => original(&found.path, attributes).map(Body::Original),
+                (Content::Part(_), Missing::Leave) => Err(Reason::PartlyHeld),
+                // Whole from the original: what it is made of then is of one time.
+                (Content::Original | Content::Part(_), Missing::Fill) => {
+                    original(&found.path, attributes).map(Body::Original)
+                }
             },
             _ => Ok(Body::Special),
         })

@@ -30,8 +30,8 @@ use std::fmt;
 /// First bytes of an index.
 pub(crate) const MAGIC: &[u8; 8] = b"QUELLIDX";
 
-/// Version of the index. Readers refuse newer ones and read all older ones.
-pub(crate) const VERSION: u32 = 1;
+/// Version of the index. Readers refuse newer ones and read all older ones. 2 has files that are held in part.
+pub(crate) const VERSION: u32 = 2;
 
 /// Size of the header in bytes: a multiple of the rows' size keeps them aligned in memory.
 pub(crate) const HEADER: usize = 192;

@@ -170,8 +170,8 @@ impl<'a> Index<'a> {
 
     /// The absences of a directory; `None` if they are not within the section.
     pub(crate) fn absences(&self, row: &Row) -> Option<Absences<'a>> {
-        let first = usize::try_from(row.first_absence).ok()?;
-        let count = usize::try_from(row.absences).ok()?;
+        let first = usize::try_from(row.first).ok()?;
+        let count = usize::try_from(row.count).ok()?;
         let within = first.checked_add(count)? <= self.sections.absences.count;
         within.then_some(Absences { index: *self, first, count })
     }

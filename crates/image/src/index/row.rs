@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `slot` is the place of the node's entry in its parent: number of the block times 512, plus number of the
-//! entry. `first` and `count` are a directory's absences; for other kinds they are zero, kept for the
-//! presence map of partly held files. Of a node with several names, parent and slot are those of the first.
+//! entry. `first` and `count` are a directory's absences; of a file that is held in part the first block of
+//! its data and their number; else zero. Of a node with several names, parent and slot are those of the first.
 
 use crate::bytes::{i64_at, put, u32_at, u64_at};
 use crate::model::{Coverage, Nid, Timestamp, Use};
@@ -26,6 +26,8 @@ pub(crate) enum ContentState {
     Held,
     /// None of it: it has to come from the original.
     Original,
+    /// Some of its chunks.
+    Part,
 }
 
 /// A row, parsed.
@@ -43,8 +45,10 @@ pub(crate) struct Row {
     /// `None` but for directories.
     pub(crate) coverage: Option<Coverage>,
     pub(crate) usage: Use,
-    pub(crate) first_absence: u32,
-    pub(crate) absences: u32,
+    /// Of a directory its first absence, of a file held in part the first block of its data; else 0.
+    pub(crate) first: u32,
+    /// How many absences or blocks.
+    pub(crate) count: u32,
 }
 
 impl Row {
@@ -63,8 +67,8 @@ impl Row {
             content: content_of(*raw.get(52)?)?,
             coverage: coverage_of(*raw.get(53)?)?,
             usage: use_of(*raw.get(54)?)?,
-            first_absence: u32_at(raw, 56)?,
-            absences: u32_at(raw, 60)?,
+            first: u32_at(raw, 56)?,
+            count: u32_at(raw, 60)?,
         })
     }
 
@@ -82,8 +86,8 @@ impl Row {
         raw[52] = content_code(self.content);
         raw[53] = coverage_code(self.coverage);
         raw[54] = use_code(self.usage);
-        put(&mut raw, 56, &self.first_absence.to_le_bytes());
-        put(&mut raw, 60, &self.absences.to_le_bytes());
+        put(&mut raw, 56, &self.first.to_le_bytes());
+        put(&mut raw, 60, &self.count.to_le_bytes());
         raw
     }
 }
@@ -92,6 +96,7 @@ fn content_code(content: ContentState) -> u8 {
     match content {
         ContentState::Held => 0,
         ContentState::Original => 1,
+        ContentState::Part => 2,
     }
 }
 
@@ -99,6 +104,7 @@ fn content_of(code: u8) -> Option<ContentState> {
     match code {
         0 => Some(ContentState::Held),
         1 => Some(ContentState::Original),
+        2 => Some(ContentState::Part),
         _ => None,
     }
 }
@@ -155,8 +161,8 @@ mod tests {
                 content: ContentState::Original,
                 coverage,
                 usage: Use::Touched,
-                first_absence: 8,
-                absences: 9,
+                first: 8,
+                count: 9,
             };
             assert_eq!(Row::parse(&row.encode()), Some(row));
         }

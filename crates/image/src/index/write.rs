@@ -87,7 +87,17 @@ impl Builder {
             }
             absences = directory.absences.len() as u32;
         }
-        let held = placed.layout != DataLayout::Chunks;
+        let content = match (placed.layout, placed.part.1) {
+            (DataLayout::Plain | DataLayout::Inline, _) => ContentState::Held,
+            (DataLayout::Chunks, 0) => ContentState::Original,
+            (DataLayout::Chunks, _) => ContentState::Part,
+        };
+        let (first, count) = match (absences, content) {
+            // An image has fewer than 2^32 blocks.
+            (_, ContentState::Part) => (placed.part.0, placed.part.1 as u32),
+            (0, _) => (0, 0),
+            _ => (first_absence, absences),
+        };
         Row {
             nid: Nid::new(placed.nid),
             parent: placed.parent,
@@ -96,14 +106,14 @@ impl Builder {
             device: node.attributes.device,
             size,
             ctime: node.attributes.ctime,
-            content: if held { ContentState::Held } else { ContentState::Original },
+            content,
             coverage: match &node.body {
                 Body::Directory(directory) => Some(directory.coverage),
                 _ => None,
             },
             usage: node.usage,
-            first_absence: if absences == 0 { 0 } else { first_absence },
-            absences,
+            first,
+            count,
         }
     }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::blocks::BlockSet;
 use crate::erofs::dirent::{self, Dirent};
 use crate::erofs::inode::{DataLayout, Inode};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE, Superblock};
@@ -184,15 +185,33 @@ impl Writer<'_, '_> {
                     self.stream.append(&last)?;
                 }
                 (DataLayout::Inline, Body::Symlink(target)) => self.stream.append(target)?,
-                (DataLayout::Chunks, _) => {
-                    for _ in 0..chunk::count(placed.size, placed.start) {
-                        self.stream.append(&chunk::UNHELD.to_le_bytes())?;
-                    }
+                (DataLayout::Chunks, Body::File(held)) => {
+                    let part = held.as_ref().and_then(|held| held.part.as_ref());
+                    self.chunks(placed, part)?;
                 }
                 _ => {}
             }
         }
         self.stream.pad_to_block()
+    }
+
+    /// The map of a file that is not held, or in part.
+    fn chunks(&mut self, placed: &Placed, part: Option<&BlockSet>) -> Result<(), WriteError> {
+        let group = 1 << placed.start;
+        let (mut block, mut next) = (placed.part.0, 0);
+        let entry = |block: u32| block.to_le_bytes();
+        for run in part.iter().flat_map(|part| part.runs()) {
+            let (start, end) = (run.start / group, run.end.div_ceil(group));
+            (next..start).try_for_each(|_| self.stream.append(&entry(chunk::UNHELD)))?;
+            for _ in start..end {
+                self.stream.append(&entry(block))?;
+                // Only the last chunk of a file is shorter; what is counted too much behind it is not used.
+                block = block.saturating_add(group as u32);
+            }
+            next = end;
+        }
+        (next..chunk::count(placed.size, placed.start))
+            .try_for_each(|_| self.stream.append(&entry(chunk::UNHELD)))
     }
 
     /// The blocks of directories and links outside their inodes.
@@ -241,8 +260,8 @@ impl Writer<'_, '_> {
 
     fn stream_file(&mut self, file: NodeId, buffer: &mut [u8]) -> Result<(), WriteError> {
         let node = self.tree.node(file);
-        if let Body::File(Some(source)) = &node.body {
-            source::copy(source, &node.attributes, buffer, &mut |bytes| self.stream.append(bytes))?;
+        if let Body::File(Some(held)) = &node.body {
+            source::copy(held, &node.attributes, buffer, &mut |bytes| self.stream.append(bytes))?;
         }
         self.stream.pad_to_block()
     }

@@ -7,7 +7,7 @@ use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE};
 use crate::erofs::{BLOCK_BYTES, SLOT, blocks_for, chunk, dirent, xattr};
 use crate::index::row::SLOTS_PER_BLOCK;
 use crate::index::write::index_length;
-use crate::tree::{Body, Directory, INDEX_NODE, NodeId, Tree};
+use crate::tree::{Body, Directory, Held, INDEX_NODE, NodeId, Tree};
 use crate::write::WriteError;
 
 /// Largest tail of a directory or link that is kept beside its inode: larger ones would waste more of the
@@ -37,6 +37,8 @@ pub(crate) struct Placed {
     pub(crate) layout: DataLayout,
     /// First block, device number, or chunk format.
     pub(crate) start: u32,
+    /// Of a file held in part: the first block of its data, and their number.
+    pub(crate) part: (u32, u64),
     /// Bytes of data as EROFS counts them.
     pub(crate) size: u64,
     pub(crate) xattr_bytes: u32,
@@ -66,7 +68,7 @@ impl Placed {
         match self.layout {
             DataLayout::Plain => blocks_for(self.size),
             DataLayout::Inline => blocks_for(self.size) - 1,
-            DataLayout::Chunks => 0,
+            DataLayout::Chunks => self.part.1,
         }
     }
 }
@@ -137,6 +139,7 @@ impl Plan {
             nid: 0,
             layout: DataLayout::Plain,
             start: 0,
+            part: (0, 0),
             size: 0,
             xattr_bytes: xattrs,
             parent,
@@ -146,11 +149,19 @@ impl Plan {
             Body::Directory(directory) => placed.size = directory_size(directory),
             Body::Symlink(target) => placed.size = target.len() as u64,
             Body::File(_) if id == INDEX_NODE => placed.size = self.index_length,
-            Body::File(source) => {
+            Body::File(held) => {
                 placed.size = node.attributes.size;
-                if source.is_none() && placed.size > 0 {
-                    placed.layout = DataLayout::Chunks;
-                    placed.start = chunk::bits_for(placed.size);
+                match held {
+                    None if placed.size > 0 => {
+                        placed.layout = DataLayout::Chunks;
+                        placed.start = chunk::bits_for(placed.size);
+                    }
+                    Some(Held { part: Some(part), .. }) => {
+                        placed.layout = DataLayout::Chunks;
+                        placed.start = chunk::bits_for_part(placed.size);
+                        placed.part.1 = part.len();
+                    }
+                    _ => {}
                 }
             }
             // The tree takes no device number that cannot be encoded.
@@ -202,7 +213,11 @@ impl Plan {
         let mut take = |placed: &mut Placed| {
             let blocks = placed.data_blocks();
             if blocks > 0 {
-                placed.start = u32::try_from(next).unwrap_or(u32::MAX);
+                let first = u32::try_from(next).unwrap_or(u32::MAX);
+                match placed.layout {
+                    DataLayout::Chunks => placed.part.0 = first,
+                    DataLayout::Plain | DataLayout::Inline => placed.start = first,
+                }
                 next = next.saturating_add(blocks);
             }
         };

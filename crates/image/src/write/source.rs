@@ -1,14 +1,15 @@
 //! Copying the content of a held file, and noticing when it is no longer what was promised.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::model::{Attributes, Timestamp};
-use crate::tree::{Body, NodeId, Source, Tree};
+use crate::tree::{Body, Held, NodeId, Source, Tree};
 use crate::write::WriteError;
 
 /// Largest file that is read ahead: larger ones are bound by bandwidth, not by round trips.
@@ -24,11 +25,19 @@ const LANES: usize = 8;
 pub(crate) fn ahead(tree: &Tree, files: &[NodeId]) -> usize {
     let mut bytes = 0;
     let fits = |file: &&NodeId| {
-        let size = tree.attributes(**file).size;
+        let size = held_bytes(tree, **file);
         bytes += size;
         size <= SMALL && bytes <= AHEAD
     };
     files.iter().take_while(fits).count()
+}
+
+/// Bytes that are to be held of a file.
+fn held_bytes(tree: &Tree, file: NodeId) -> u64 {
+    match &tree.node(file).body {
+        Body::File(Some(held)) => held.bytes(tree.attributes(file).size),
+        _ => 0,
+    }
 }
 
 /// The content of each of `files`, in their order, some read at a time.
@@ -45,9 +54,10 @@ pub(crate) fn load(tree: &Tree, files: &[NodeId]) -> Vec<Result<Vec<u8>, WriteEr
 fn load_one(tree: &Tree, file: NodeId) -> Result<Vec<u8>, WriteError> {
     let node = tree.node(file);
     let mut content = Vec::new();
-    if let Body::File(Some(source)) = &node.body {
-        let mut buffer = vec![0; usize::try_from(node.attributes.size.min(SMALL)).unwrap_or(0)];
-        copy(source, &node.attributes, &mut buffer, &mut |bytes| {
+    if let Body::File(Some(held)) = &node.body {
+        let size = held.bytes(node.attributes.size);
+        let mut buffer = vec![0; usize::try_from(size.min(SMALL)).unwrap_or(0)];
+        copy(held, &node.attributes, &mut buffer, &mut |bytes| {
             content.extend_from_slice(bytes);
             Ok(())
         })?;
@@ -55,38 +65,44 @@ fn load_one(tree: &Tree, file: NodeId) -> Result<Vec<u8>, WriteError> {
     Ok(content)
 }
 
-/// Hands the content of `source` to `sink`, piece by piece: exactly as many bytes as `expected` says.
+/// Hands what is held of a file to `sink`, piece by piece: exactly as many bytes as `held` and `expected` say.
 ///
 /// **Errors** [`WriteError::Changed`] if the file at a path has another kind, mode, size or time than `expected`,
 /// before or after it is read.
 pub(crate) fn copy(
-    source: &Source,
+    held: &Held,
     expected: &Attributes,
     buffer: &mut [u8],
     sink: &mut dyn FnMut(&[u8]) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
-    match source {
-        // The tree takes no bytes of another length than the node's size.
-        Source::Bytes(bytes) => sink(bytes),
-        Source::File(path) => copy_file(path, expected, buffer, sink),
-        Source::Part { path, offset } => copy_part(path, *offset, expected.size, buffer, sink),
+    let ranges = held.ranges(expected.size);
+    match &held.source {
+        // The tree takes no bytes of another length than the node's size, and no blocks beyond it.
+        Source::Bytes(bytes) => {
+            ranges.into_iter().try_for_each(|range| sink(&bytes[range.start as usize..range.end as usize]))
+        }
+        Source::File(path) => copy_file(path, expected, ranges, buffer, sink),
+        Source::Part { path, offset } => {
+            let failed = |source| WriteError::Source { path: path.clone(), source };
+            let file = File::open(path).map_err(failed)?;
+            let end = offset.saturating_add(held.bytes(expected.size));
+            copy_range(&file, *offset..end, buffer, sink, failed)
+        }
     }
 }
 
-/// Hands on `size` bytes from `offset`, as far as the file goes.
-fn copy_part(
-    path: &Path,
-    offset: u64,
-    size: u64,
+/// Hands on `range` of a file.
+fn copy_range(
+    file: &File,
+    range: Range<u64>,
     buffer: &mut [u8],
     sink: &mut dyn FnMut(&[u8]) -> Result<(), WriteError>,
+    failed: impl Fn(io::Error) -> WriteError,
 ) -> Result<(), WriteError> {
-    let failed = |source| WriteError::Source { path: path.to_path_buf(), source };
-    let file = File::open(path).map_err(failed)?;
-    let (mut at, end) = (offset, offset.saturating_add(size));
-    while at < end {
-        let want = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
-        file.read_exact_at(&mut buffer[..want], at).map_err(failed)?;
+    let mut at = range.start;
+    while at < range.end {
+        let want = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(buffer.len());
+        file.read_exact_at(&mut buffer[..want], at).map_err(&failed)?;
         sink(&buffer[..want])?;
         at += want as u64;
     }
@@ -96,6 +112,7 @@ fn copy_part(
 fn copy_file(
     path: &Path,
     expected: &Attributes,
+    ranges: Vec<Range<u64>>,
     buffer: &mut [u8],
     sink: &mut dyn FnMut(&[u8]) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
@@ -103,7 +120,7 @@ fn copy_file(
     let changed = || WriteError::Changed { path: path.to_path_buf() };
     // Neither a link nor a pipe that took the file's place may be followed or waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut file: File = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+    let file: File = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(file) => file.into(),
         Err(rustix::io::Errno::LOOP | rustix::io::Errno::NOENT) => return Err(changed()),
         Err(errno) => return Err(failed(errno.into())),
@@ -111,18 +128,11 @@ fn copy_file(
     if !is_unchanged(&file, expected).map_err(failed)? {
         return Err(changed());
     }
-    let mut left = expected.size;
-    while left > 0 {
-        let want = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        match file.read(&mut buffer[..want]) {
-            Ok(0) => return Err(changed()),
-            Ok(read) => {
-                sink(&buffer[..read])?;
-                left -= read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(failed(error)),
-        }
+    for range in ranges {
+        copy_range(&file, range, buffer, sink, |error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(),
+            _ => failed(error),
+        })?;
     }
     if is_unchanged(&file, expected).map_err(failed)? { Ok(()) } else { Err(changed()) }
 }

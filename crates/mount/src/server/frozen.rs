@@ -48,7 +48,7 @@ impl Server {
     pub(crate) fn frozen_attr(&self, nid: Nid) -> Result<Attr, Errno> {
         let attributes = self.image.attributes(nid).map_err(damaged)?;
         let held =
-            attributes.kind == Kind::Regular && matches!(self.image.content(nid), Ok(Content::Held(_)));
+            attributes.kind == Kind::Regular && !matches!(self.image.content(nid), Ok(Content::Original));
         let mut attr = attr_of(&attributes);
         attr.inode = self.inode_numbers.of_device(attributes.device, attr.inode);
         self.viewer.present(&mut attr, if held { Evidence::Readable } else { Evidence::BitsOnly });

@@ -357,9 +357,9 @@ impl Server {
         Some(node)
     }
 
-    /// Whether a frozen node is a regular file whose content must come from the original.
+    /// Whether a frozen node is a regular file whose content must come from the original, or some of it.
     fn is_original_file(&self, nid: Nid) -> bool {
-        self.is_rewritten(nid) || matches!(self.image.content(nid), Ok(quell_image::Content::Original))
+        self.is_rewritten(nid) || !matches!(self.image.content(nid), Ok(quell_image::Content::Held(_)))
     }
 
     /// A node has lost its name.

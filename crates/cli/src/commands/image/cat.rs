@@ -26,6 +26,15 @@ fn content<'i>(image: &'i Opened, path: &Path) -> Result<&'i [u8], Failure> {
     }
     match image.content(found.nid).map_err(damaged)? {
         Content::Held(content) => Ok(content),
+        Content::Part(part) => {
+            let failure = Failure::message(format!(
+                "`{}`: the image holds {} of its {} bytes",
+                shown(path),
+                part.held_bytes(),
+                part.size()
+            ));
+            Err(failure.hint("the recording used no more of it; the original may still have it"))
+        }
         Content::Original => {
             let failure = Failure::message(format!(
                 "`{}`: the image knows its attributes but does not hold its content",

@@ -58,10 +58,16 @@ pub struct Chosen {
 /// Regular files.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Files {
-    /// Whose content is held.
+    /// Whose content is held whole.
     pub held: u64,
     /// Bytes of that content.
     pub held_bytes: u64,
+    /// Of whose content a part is held: the blocks that the recorded run touched.
+    pub part: u64,
+    /// Bytes of those parts.
+    pub part_held_bytes: u64,
+    /// Bytes that those files have.
+    pub part_bytes: u64,
     /// Whose content is read from the original.
     pub original: u64,
     /// Bytes that those had.
@@ -141,6 +147,10 @@ fn add(info: &mut Info, image: &Opened, nid: quell_image::Nid) -> Result<(), Cor
             let files = &mut info.files;
             let (number, bytes) = match image.content(nid)? {
                 Content::Held(_) => (&mut files.held, &mut files.held_bytes),
+                Content::Part(part) => {
+                    files.part_held_bytes = files.part_held_bytes.saturating_add(part.held_bytes());
+                    (&mut files.part, &mut files.part_bytes)
+                }
                 Content::Original => (&mut files.original, &mut files.original_bytes),
             };
             *number += 1;
@@ -168,6 +178,15 @@ fn describe(info: &Info) -> String {
         ("checksum", info.identity.clone()),
         ("command", if command.is_empty() { "-".to_owned() } else { command.join(" ") }),
         ("held", format!("{} of {}", count(files.held, "file"), size(files.held_bytes))),
+        (
+            "part",
+            format!(
+                "{} of {}, of which {} are held",
+                count(files.part, "file"),
+                size(files.part_bytes),
+                size(files.part_held_bytes)
+            ),
+        ),
         (
             "original",
             format!(

@@ -112,6 +112,7 @@ fn state(image: &Opened, found: &Found, attributes: &Attributes) -> Result<Optio
     Ok(match attributes.kind {
         Kind::Regular => Some(match image.content(found.nid)? {
             Content::Held(_) => "held",
+            Content::Part(_) => "part",
             Content::Original => "original",
         }),
         Kind::Directory => Some(match image.coverage(found.nid)? {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
 use quell_image::export::find::{FindError, LastLink, find};
-use quell_image::export::{ExportError, Found, LeftOut, Selection};
+use quell_image::export::{ExportError, Found, LeftOut, Reason, Selection};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
@@ -142,7 +142,7 @@ fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
     if let Some(more) = left_out.len().checked_sub(NAMED).filter(|more| *more > 0) {
         printer.detail(&format!("and {more} more"));
     }
-    let fillable = left_out.iter().any(|left| left.reason == quell_image::export::Reason::NotHeld);
+    let fillable = left_out.iter().any(|left| matches!(left.reason, Reason::NotHeld | Reason::PartlyHeld));
     if fillable {
         printer.hint("`--fill` reads what is not held from the originals");
     }

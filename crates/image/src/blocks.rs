@@ -1,0 +1,127 @@
+//! Sets of a file's blocks, as runs: what a recording needs of a file, what an image holds of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::erofs::BLOCK_BYTES;
+
+/// A set of blocks of 4 KiB, by their numbers in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockSet {
+    /// First block and end of each run; no two runs meet.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl BlockSet {
+    /// Adds every block that has one of `bytes`.
+    pub fn insert_bytes(&mut self, bytes: Range<u64>) {
+        if bytes.start < bytes.end {
+            self.insert(bytes.start / BLOCK_BYTES..bytes.end.div_ceil(BLOCK_BYTES));
+        }
+    }
+
+    /// Adds the blocks of `run`.
+    pub fn insert(&mut self, run: Range<u64>) {
+        if run.start >= run.end {
+            return;
+        }
+        let (mut start, mut end) = (run.start, run.end);
+        while let Some((&first, &last)) =
+            self.runs.range(..=end).next_back().filter(|(_, last)| **last >= start)
+        {
+            self.runs.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.runs.insert(start, end);
+    }
+
+    /// Adds the blocks of `other`.
+    pub fn union(&mut self, other: &Self) {
+        other.runs().for_each(|run| self.insert(run));
+    }
+
+    /// The runs in order; no two meet.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.runs.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// How many blocks.
+    pub fn len(&self) -> u64 {
+        self.runs().map(|run| run.end - run.start).sum()
+    }
+
+    /// Whether there is no block.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The same in groups of `blocks` blocks, each taken whole, of a file that has `limit` blocks.
+    #[must_use]
+    pub(crate) fn grouped(&self, blocks: u64, limit: u64) -> Self {
+        let mut grouped = Self::default();
+        for run in self.runs() {
+            let end = run.end.div_ceil(blocks).saturating_mul(blocks).min(limit);
+            grouped.insert(run.start / blocks * blocks..end);
+        }
+        grouped
+    }
+
+    /// Bytes that the blocks have in a file of `size` bytes.
+    pub(crate) fn bytes_of(&self, size: u64) -> u64 {
+        let clipped = |block: u64| block.saturating_mul(BLOCK_BYTES).min(size);
+        self.runs().map(|run| clipped(run.end) - clipped(run.start)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(runs: &[(u64, u64)]) -> BlockSet {
+        let mut set = BlockSet::default();
+        runs.iter().for_each(|&(start, end)| set.insert(start..end));
+        set
+    }
+
+    #[test]
+    fn runs_that_meet_are_one() {
+        let runs = |set: &BlockSet| set.runs().collect::<Vec<_>>();
+        assert_eq!(runs(&set(&[(4, 6), (0, 2), (2, 4)])), [0..6]);
+        assert_eq!(runs(&set(&[(0, 2), (8, 9), (3, 4), (1, 8)])), [0..9]);
+        assert_eq!(runs(&set(&[(0, 2), (3, 4)])), [0..2, 3..4]);
+        assert!(set(&[(3, 3)]).is_empty());
+    }
+
+    #[test]
+    fn bytes_take_the_blocks_they_lie_in() {
+        let mut set = BlockSet::default();
+        set.insert_bytes(4095..4097);
+        set.insert_bytes(9000..9000);
+        assert_eq!(set.runs().collect::<Vec<_>>(), [0..2]);
+        assert_eq!((set.bytes_of(1 << 20), set.bytes_of(5000), set.bytes_of(7)), (8192, 5000, 7));
+    }
+
+    #[test]
+    fn groups_are_taken_whole_and_end_with_the_file() {
+        let grouped = set(&[(1, 2), (9, 10)]).grouped(4, 11);
+        assert_eq!(grouped.runs().collect::<Vec<_>>(), [0..4, 8..11]);
+        assert!(set(&[(20, 21)]).grouped(4, 11).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_holds_what_was_put_in(runs in prop::collection::vec((0_u64..60, 0_u64..9), 0..20)) {
+            let mut expected = std::collections::BTreeSet::new();
+            let mut set = BlockSet::default();
+            for (start, length) in runs {
+                expected.extend(start..start + length);
+                set.insert(start..start + length);
+            }
+            prop_assert_eq!(set.runs().flatten().collect::<Vec<_>>(), expected.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(set.len(), expected.len() as u64);
+            let runs: Vec<_> = set.runs().collect();
+            prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
+}
