@@ -81,7 +81,7 @@ impl Held {
     /// The stretches that are held of a file of `size` bytes, in its order.
     pub(crate) fn ranges(&self, size: u64) -> Vec<Range<u64>> {
         match &self.part {
-            None => vec![0..size],
+            None => std::iter::once(0..size).collect(),
             Some(part) => {
                 part.runs().map(|run| run.start * BLOCK_BYTES..(run.end * BLOCK_BYTES).min(size)).collect()
             }

@@ -35,7 +35,8 @@ pub enum ImageCommand {
 
 /// List the names in an image with mode, owner, size and time (UTC), as `tar tv` does, and what the image has of each.
 ///
-/// held: the content. original: attributes only, the content is read from the original. complete: a directory of which
+/// held: the content. part: those blocks of it that the recorded run touched; the others are read from the
+/// original. original: attributes only, the content is read from the original. complete: a directory of which
 /// every name is known, so that any other is absent. partial: some names and absences. uncovered:
 /// nothing but what leads to other entries. live: stays the original.
 ///

@@ -328,7 +328,7 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["report", "newer"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 1
+    quell: error: `newer` has trace version 99, and this quell reads up to 2
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["report", "short"]), @"
@@ -352,13 +352,13 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["diff", "app.qtrace", "newer"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 1
+    quell: error: `newer` has trace version 99, and this quell reads up to 2
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["pack", "newer", "-o", "new.qimg", "--root", "env"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 1
+    quell: error: `newer` has trace version 99, and this quell reads up to 2
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["pack", "short", "-o", "new.qimg", "--root", "env"]), @"
@@ -460,7 +460,7 @@ fn privileged_images_that_are_none() {
     snapshot!(test.read_text("said/newer"), @"
     status 125
     --- stderr
-    quell: error: image `newer`: the image has index version 99, this quell reads up to 1
+    quell: error: image `newer`: the image has index version 99, this quell reads up to 2
     hint: run it with the quell that packed it, or a later one
     ");
     snapshot!(test.read_text("said/damaged"), @"

@@ -43,7 +43,7 @@ fn privileged_what_is_in_an_image() {
         status 0
         --- stdout
         image        app.qimg, [SIZE]
-        format       EROFS, with quell's index, version 1
+        format       EROFS, with quell's index, version 2
         checksum     [HASH]
         command      env/bin/app
         held         3 files of [SIZE]

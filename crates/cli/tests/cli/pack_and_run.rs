@@ -124,7 +124,8 @@ fn privileged_results_are_equal() {
 #[test]
 fn privileged_packing_says_what_many_nodes_read() {
     let Some([test, _]) = packed() else { return };
-    let said = test.quell(&["-q", "pack", "app.qtrace", "-o", "many.qimg", "--root", "env", "--nodes", "1000"]);
+    let said =
+        test.quell(&["-q", "pack", "app.qtrace", "-o", "many.qimg", "--root", "env", "--nodes", "1000"]);
     let said = said.succeeds();
     assert!(said.contains("\n1000 nodes read "), "{said}");
     let none = test.quell(&["pack", "app.qtrace", "-o", "none.qimg", "--root", "env", "--nodes", "0"]);

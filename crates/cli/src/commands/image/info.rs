@@ -172,21 +172,21 @@ fn chosen(place: Place<'_>) -> Chosen {
 fn describe(info: &Info) -> String {
     let command: Vec<_> = info.command.iter().map(|word| names::quoted(word)).collect();
     let (files, directories) = (&info.files, &info.directories);
+    let part = match files.part {
+        0 => String::new(),
+        number => format!(
+            ", and {} of the {} of {}",
+            size(files.part_held_bytes),
+            size(files.part_bytes),
+            count(number, "other")
+        ),
+    };
     let rows = [
         ("image", format!("{}, {}", info.image, size(info.bytes))),
         ("format", format!("EROFS, with quell's index, version {}", info.index_version)),
         ("checksum", info.identity.clone()),
         ("command", if command.is_empty() { "-".to_owned() } else { command.join(" ") }),
-        ("held", format!("{} of {}", count(files.held, "file"), size(files.held_bytes))),
-        (
-            "part",
-            format!(
-                "{} of {}, of which {} are held",
-                count(files.part, "file"),
-                size(files.part_bytes),
-                size(files.part_held_bytes)
-            ),
-        ),
+        ("held", format!("{} of {}{part}", count(files.held, "file"), size(files.held_bytes))),
         (
             "original",
             format!(

@@ -29,7 +29,7 @@ pub struct Entry {
     pub path: String,
     /// `file`, `directory`, `link`, `fifo`, `socket`, `character-device` or `block-device`.
     pub kind: &'static str,
-    /// What the image has of it: `held` or `original` for a file; `complete`, `partial`, `uncovered` or `live` for a
+    /// What the image has of it: `held`, `part` or `original` for a file; `complete`, `partial`, `uncovered` or `live` for a
     /// directory; null for the rest, which is known whole.
     pub state: Option<&'static str>,
     /// Permissions in octal, with type.
