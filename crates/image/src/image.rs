@@ -227,8 +227,12 @@ impl<B: AsRef<[u8]>> Image<B> {
 
     /// The directory that has the node's first name; the root's is the root.
     pub fn parent(&self, nid: Nid) -> Result<Nid, Corrupt> {
-        let row = self.row(nid, &self.tree().inode(nid)?)?;
-        self.index().row(row.parent).map(|parent| parent.nid).ok_or(Fault::Parent.at(nid))
+        let inode = self.tree().inode(nid)?;
+        let row = self.row(nid, &inode)?;
+        // Parents come first, so hostile rows cannot lead in circles.
+        let parent = Some(row.parent).filter(|&parent| parent < inode.number - 1 || inode.number == 1);
+        let parent = parent.and_then(|parent| self.index().row(parent));
+        parent.map(|parent| parent.nid).ok_or(Fault::Parent.at(nid))
     }
 
     /// The node's original absolute path, by its first name. The root's is `/`.

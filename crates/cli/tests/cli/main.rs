@@ -39,6 +39,7 @@ mod diff;
 mod doctor;
 mod findings;
 mod fix;
+mod hostile;
 mod html;
 mod image;
 mod import;
