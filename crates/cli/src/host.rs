@@ -1,6 +1,6 @@
 //! What only the binary may ask: the node, the user, the wall clock, the launcher.
 
-use quell_trace::Launcher;
+use quell_trace::{Launcher, batch_job};
 use std::path::Path;
 
 /// The node's name; empty when it has none.
@@ -32,4 +32,24 @@ pub(crate) fn file_system(path: &Path) -> String {
     let holding = mounts.filter(|mount| path.starts_with(&mount.mount_point));
     // Of mounts at one place, the last is on top.
     holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| mount.kind).unwrap_or_default()
+}
+
+/// What processes that share a namespace have in common: job and step as the launcher names them, else the batch
+/// system's job.
+///
+/// A process without a launcher also has its control group in it, and HTCondor's directory for the task: with these a
+/// batch system or a session ends everything in it, and the server of one must not serve another. Not the ranks of a
+/// launcher: they may each have a control group of their own, and must share a namespace.
+pub(crate) fn job(launcher: Option<&Launcher>) -> String {
+    let variable = |name: &str| std::env::var(name).ok();
+    if let Some(job) = launcher.and_then(|launcher| launcher.job.clone()) {
+        return job;
+    }
+    let batch = batch_job(variable).unwrap_or_default();
+    if launcher.is_some() {
+        return batch;
+    }
+    let task = variable("_CONDOR_SCRATCH_DIR").unwrap_or_default();
+    let group = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    [batch, task, group].join("\n")
 }

@@ -22,6 +22,7 @@ mod fuse;
 mod memory;
 mod message;
 mod namespace;
+pub mod pmi;
 mod rendezvous;
 mod run;
 mod server;

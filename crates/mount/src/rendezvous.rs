@@ -23,7 +23,7 @@ pub(crate) struct MeetingPlace(String);
 pub(crate) struct Common<'a> {
     /// `stat` of the image.
     pub(crate) image: &'a Stat,
-    /// Job and step, as the launcher names them; empty without a launcher.
+    /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
 }
 

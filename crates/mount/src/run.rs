@@ -43,7 +43,7 @@ pub struct RunRequest {
     pub image: PathBuf,
     /// The command, the program's name first.
     pub command: Vec<OsString>,
-    /// Job and step as the launcher names them; ranks with the same share a namespace. Empty without a launcher.
+    /// Job and step: ranks with the same share a namespace and end together.
     pub job: String,
     /// Whether this rank checks for staleness. One of a job should.
     pub check: Check,

@@ -112,7 +112,7 @@ impl Launcher {
     fn from_variables(names: &Variables, variable: &impl Fn(&str) -> Option<String>) -> Option<Self> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         let rank = RankId(number(names.rank)?);
-        if names.name == "Slurm" && variable("SLURM_STEP_ID").is_none_or(|step| step.contains("batch")) {
+        if names.name == "Slurm" && !is_rank_of_slurm(variable) {
             return None;
         }
         let job: Vec<String> = names.job.iter().filter_map(|name| variable(name)).collect();
@@ -147,6 +147,34 @@ impl Launcher {
         }
     }
 }
+
+/// Whether Slurm's variables are this process' own. A batch script's shell is rank 0 of nothing; and the ranks of Hydra,
+/// the launcher of MPICH and Intel MPI, which tells each its number on the node, have those of a proxy that srun started.
+fn is_rank_of_slurm(variable: &impl Fn(&str) -> Option<String>) -> bool {
+    let step = variable("SLURM_STEP_ID");
+    step.is_some_and(|step| !step.contains("batch")) && variable("MPI_LOCALRANKID").is_none()
+}
+
+/// The job of a batch system that this process is part of, with or without a launcher; different jobs differ on a node,
+/// and so do the tasks of an array. `None` outside of a job.
+pub fn batch_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    BATCH_SYSTEMS.iter().find_map(|names| {
+        let values: Option<Vec<String>> = names.iter().map(|name| variable(name)).collect();
+        Some(values?.join("."))
+    })
+}
+
+/// The variables that name a job: of Slurm, PBS, LSF, Grid Engine, Flux, OAR. Slurm ends a job step by step. The tasks of
+/// an array have the same number in LSF and Grid Engine, and an index.
+const BATCH_SYSTEMS: &[&[&str]] = &[
+    &["SLURM_JOB_ID", "SLURM_STEP_ID"],
+    &["SLURM_JOB_ID"],
+    &["PBS_JOBID"],
+    &["LSB_JOBID", "LSB_JOBINDEX"],
+    &["JOB_ID", "SGE_TASK_ID"],
+    &["FLUX_JOB_ID"],
+    &["OAR_JOB_ID"],
+];
 
 #[cfg(test)]
 mod tests {
@@ -183,6 +211,39 @@ mod tests {
         assert!(slurm("4", "0", "1").records_by_default());
         assert!(!slurm("7", "3", "1").records_by_default());
         assert_eq!(slurm("0", "0", "0").job.as_deref(), Some("7.3"));
+    }
+
+    #[test]
+    fn a_rank_of_hydra_is_not_its_proxy() {
+        let launcher = detect(&[
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "4"),
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_STEP_ID", "3"),
+            ("PMI_RANK", "1"),
+            ("PMI_SIZE", "4"),
+            ("MPI_LOCALRANKID", "1"),
+            ("MPI_LOCALNRANKS", "2"),
+        ])
+        .expect("a rank");
+        assert_eq!((launcher.name, launcher.rank, launcher.ranks), ("PMI", RankId(1), Some(4)));
+        let by_srun = detect(&[("SLURM_PROCID", "1"), ("SLURM_STEP_ID", "3"), ("PMI_RANK", "1")]);
+        assert_eq!(by_srun.expect("a rank").name, "Slurm");
+    }
+
+    #[test]
+    fn tasks_of_an_array_are_different_jobs() {
+        let job = |variables: &[(&str, &str)]| {
+            batch_job(|name| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(job(&[("SLURM_JOB_ID", "7")]).as_deref(), Some("7"));
+        assert_eq!(job(&[("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")]).as_deref(), Some("7.3"));
+        assert_eq!(job(&[("LSB_JOBID", "7"), ("LSB_JOBINDEX", "2")]).as_deref(), Some("7.2"));
+        assert_eq!(job(&[("JOB_ID", "7"), ("SGE_TASK_ID", "undefined")]).as_deref(), Some("7.undefined"));
+        assert_eq!(job(&[("JOB_ID", "7")]), None, "anybody's variable");
+        assert_eq!(job(&[]), None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use context::{Context, ElfFile, FileIdentity, Mount, MountId, ServedBy, Stri
 pub use errno::Errno;
 pub use event::{Event, Outcome};
 pub use header::{Completeness, Header, RecorderFacts};
-pub use launcher::Launcher;
+pub use launcher::{Launcher, batch_job};
 pub use path::{PathId, PathTable};
 pub use process::{Execution, Exit, Process, Thread};
 pub use recording::{Recording, Trace};

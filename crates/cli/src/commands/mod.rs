@@ -13,5 +13,6 @@ pub(crate) mod plain;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod step;
 pub(crate) mod traces;
 mod transport;

@@ -1,6 +1,6 @@
 //! `quell run`.
 
-use super::plain;
+use super::{plain, step};
 use crate::failure::{self, Failure, OURS};
 use crate::flags::{Check, Run};
 use crate::host;
@@ -30,7 +30,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     let request = RunRequest {
         image: flags.image.clone(),
         command: flags.command.clone(),
-        job: launcher.as_ref().and_then(|launcher| launcher.job.clone()).unwrap_or_default(),
+        job: host::job(launcher.as_ref()),
         check: check(flags.check, launcher.as_ref()),
         stats: flags.stats.clone(),
         trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
@@ -48,8 +48,23 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
             }
             Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
         }
-        _ => Err(explain(error)),
+        _ => refuse(error, launcher.as_ref(), printer),
     }
+}
+
+/// The program does not start. Where a launcher started others, they must not wait for it.
+fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Result<u8, Failure> {
+    let speaks = match &error {
+        RunError::Stale { .. } => true,
+        // Not this rank's program alone, but all of its node: one of them is enough.
+        RunError::Unavailable(_) => launcher.is_some_and(|launcher| launcher.local_rank == Some(0)),
+        _ => false,
+    };
+    let failure = explain(error);
+    let Some(launcher) = launcher.filter(|_| speaks) else { return Err(failure) };
+    _ = printer.fail(&failure);
+    step::end(launcher, failure.status, printer);
+    Ok(failure.status)
 }
 
 /// Whether this is the rank that speaks and checks for the job.

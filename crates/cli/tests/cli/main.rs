@@ -6,6 +6,8 @@
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! launchers      which ranks record; two real MPI ranks in one namespace
+//! slurm          steps and jobs of a real Slurm: as without quell, checked once, nothing left behind
+//! cluster        that Slurm
 //! diff           what went away and what came between recordings, and when that fails
 //! csv            tables with every row, quoted
 //! findings       remedies applied for real, compared with what was predicted; healthy programs have none
@@ -31,6 +33,7 @@ mod harness;
 
 mod awaited;
 mod bad_input;
+mod cluster;
 mod config;
 mod csv;
 mod data;
@@ -48,4 +51,5 @@ mod launchers;
 mod pack_and_run;
 mod packaging;
 mod searches;
+mod slurm;
 mod transparent;

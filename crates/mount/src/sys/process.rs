@@ -1,7 +1,7 @@
 //! Fork, exec, namespaces and signals of the calling process.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::null;
 
 use rustix::io::Errno;
@@ -92,6 +92,18 @@ fn close_range(first: RawFd, last: RawFd) {
             let _closed = unsafe { libc::close(descriptor) };
         }
     }
+}
+
+/// A descriptor that this process was started with, by the number that somebody told.
+///
+/// **Errors** `EBADF` if it is not open.
+pub(crate) fn inherited(number: RawFd) -> Result<BorrowedFd<'static>, Errno> {
+    // SAFETY: F_GETFD only looks the number up.
+    if number < 0 || unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: it is open and not -1; nothing of ours owns, and so closes, what the launcher handed down.
+    Ok(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// The numbers of the open descriptors, from /proc/self/fd.

@@ -1,0 +1,74 @@
+//! Ends the job step when a rank refuses to start its program.
+//!
+//! The other ranks have started, and those of an MPI program would wait for this one until the time limit. Most launchers
+//! end a job whose rank fails; two have to be told. `srun` ends it with `--kill-on-bad-exit` only, so the rank has
+//! its own step cancelled: what the user started by one `srun`, and nothing else of the job. Hydra overlooks ranks that
+//! fail before MPI is initialised, so the rank asks it to abort as `MPI_Abort` does.
+
+use crate::printer::Printer;
+use quell_trace::Launcher;
+use std::os::fd::RawFd;
+use std::process::{Command, Stdio};
+
+/// How a step is ended that would go on without this rank.
+#[derive(Debug, PartialEq, Eq)]
+enum Means {
+    /// `scancel` with this number.
+    Cancel(String),
+    /// PMI's abort on this descriptor.
+    Abort(RawFd),
+}
+
+/// Ends the step of `launcher`, if it would go on without this rank, which ends with `status`.
+pub(crate) fn end(launcher: &Launcher, status: u8, printer: &Printer) {
+    match means(launcher, |name| std::env::var(name).ok()) {
+        Some(Means::Cancel(step)) => cancel(&step, printer),
+        // Where nobody listens this rank's own end is all that can be said.
+        Some(Means::Abort(descriptor)) => _ = quell_mount::pmi::abort(descriptor, status),
+        None => {}
+    }
+}
+
+fn means(launcher: &Launcher, variable: impl Fn(&str) -> Option<String>) -> Option<Means> {
+    if launcher.ranks == Some(1) {
+        return None;
+    }
+    match launcher.name {
+        "Slurm" => launcher.job.clone().map(Means::Cancel),
+        "PMI" => variable("PMI_FD")?.parse().ok().map(Means::Abort),
+        _ => None,
+    }
+}
+
+fn cancel(step: &str, printer: &Printer) {
+    let mut cancel = Command::new("scancel");
+    cancel.arg(step).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Said before: afterwards this process may be gone, too.
+    printer.talk(&format!("step {step} is cancelled: srun would let its other ranks run on"));
+    if !cancel.status().is_ok_and(|status| status.success()) {
+        printer.warn(&format!("`scancel {step}` failed, so the other ranks run on"));
+        printer.hint("srun --kill-on-bad-exit=1 ends them");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_slurm_and_hydra_are_ended() {
+        let of = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            means(&Launcher::detect(variable).unwrap(), variable)
+        };
+        let slurm = [("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")];
+        assert_eq!(of(&slurm), Some(Means::Cancel("7.3".to_owned())));
+        assert_eq!(of(&[&slurm[..], &[("SLURM_NTASKS", "1")]].concat()), None, "nobody waits");
+        assert_eq!(of(&[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")]), Some(Means::Abort(6)));
+        assert_eq!(of(&[("PMI_RANK", "0"), ("PMI_FD", "six")]), None);
+        assert_eq!(of(&[("PMI_RANK", "0")]), None);
+        assert_eq!(of(&[("OMPI_COMM_WORLD_RANK", "0"), ("PMIX_NAMESPACE", "7")]), None);
+    }
+}

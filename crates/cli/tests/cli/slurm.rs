@@ -1,0 +1,257 @@
+//! `srun quell run IMG -- CMD` under a real Slurm of four nodes: as without quell, checked once, nothing left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::{NODES, Slurm};
+use crate::harness::{Outcome, User, kill, wait_until};
+
+/// Words of a step, `options` of srun apart from each other by spaces.
+fn step<'a>(options: &'a str, command: &[&'a str]) -> Vec<&'a str> {
+    ["srun", "--quiet", "--overcommit"]
+        .into_iter()
+        .chain(options.split(' '))
+        .chain(command.iter().copied())
+        .collect()
+}
+
+/// The same behind `quell run`.
+fn from_image<'a>(options: &'a str, command: &[&'a str]) -> Vec<&'a str> {
+    let run = [crate::harness::QUELL, "run", "app.qimg", "--"];
+    step(options, &[&run[..], command].concat())
+}
+
+/// Lines of all ranks, which come in any order.
+fn lines(outcome: Outcome) -> Vec<String> {
+    let mut lines: Vec<String> = outcome.succeeds().lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn privileged_a_step_prints_what_it_prints_without_quell() {
+    for user in [User::Nobody, User::Ourselves] {
+        let Some(slurm) = Slurm::new(user) else { return };
+        for options in ["-N2 -n4 -l --mpi=none", "-N3 -n6 -l --mpi=pmi2", "-N4 -n16 -l --mpi=pmi2"] {
+            let plain = lines(slurm.run(&step(options, &["env/bin/app"])));
+            let outcome = slurm.run(&from_image(options, &["env/bin/app"]));
+            assert_eq!(outcome.stderr, "", "{options}");
+            assert_eq!(lines(outcome), plain, "{options}");
+        }
+        slurm.assert_clean(&[]);
+    }
+}
+
+#[test]
+fn privileged_the_ranks_of_a_node_share_a_namespace_and_a_server() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let place = "echo $(hostname) $(readlink /proc/self/ns/mnt)";
+    let plain = lines(slurm.run(&step("-N4 -n16", &["sh", "-c", place])));
+    let shared = lines(slurm.run(&from_image("-N4 -n16", &["sh", "-c", place])));
+    assert_eq!(shared.len(), 16);
+    let namespaces = |lines: &[String]| -> BTreeMap<String, BTreeSet<String>> {
+        let mut nodes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in lines {
+            let (node, namespace) = line.split_once(' ').unwrap();
+            nodes.entry(node.to_owned()).or_default().insert(namespace.to_owned());
+        }
+        nodes
+    };
+    let (plain, shared) = (namespaces(&plain), namespaces(&shared));
+    assert_eq!(shared.len(), NODES as usize);
+    for (node, namespaces) in &shared {
+        assert_eq!(namespaces.len(), 1, "{shared:?}");
+        assert!(plain[node].is_disjoint(namespaces), "{shared:?}");
+    }
+    slurm.assert_clean(&[]);
+}
+
+/// Rank 0 comes late, and the others do not wait for it. Then its check ends the step, which would last for ever.
+#[test]
+fn privileged_a_check_that_fails_ends_the_step() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    slurm.test.write("env/lib/a.txt", "altered\n");
+    let late = "[ $SLURM_PROCID != 0 ] || while [ $(ls started | wc -l) != 7 ]; do sleep 0.05; done\n\
+                exec $quell run app.qimg -- sh -c 'sleep 1000 & : > started/$SLURM_PROCID; exec sleep 1000'";
+    for options in ["-N4 -n8", "-N4 -n8 --kill-on-bad-exit=1", "-N4 -n8 --mpi=pmi2", "-N1 -n8"] {
+        slurm.test.run(&["mkdir", "started"]).succeeds();
+        let outcome = slurm.run(&step(options, &["sh", "-c", late]));
+        assert!(outcome.status.code().is_some_and(|status| status != 0), "{options}: {outcome}");
+        let said: Vec<&str> = outcome.stderr.lines().filter(|line| !line.starts_with("srun: ")).collect();
+        let expected = [
+            "quell: error: 1 of the image's sources changed since it was packed",
+            "  [DIR]/env/lib/a.txt has another size",
+        ];
+        assert_eq!(said[..2], expected, "{options}: {outcome}");
+        assert_eq!(outcome.stderr.matches("quell: error").count(), 1, "{options}: {outcome}");
+        slurm.test.silence();
+        slurm.test.run(&["rm", "-r", "started"]).succeeds();
+    }
+    slurm.assert_clean(&[]);
+}
+
+/// The launchers of MPI libraries, which let srun start their daemons and those the ranks.
+const INSIDE_AN_ALLOCATION: [&str; 2] = [
+    "mpirun.openmpi --oversubscribe --mca oob_tcp_if_include lo --mca btl self,vader,tcp --mca btl_tcp_if_include lo",
+    "mpiexec.mpich",
+];
+
+#[test]
+fn privileged_launchers_of_mpi_inside_an_allocation() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let inside = |launcher: &str, command: &[&str]| {
+        let words = ["salloc", "--quiet", "--overcommit", "-N2", "-n4"];
+        let mut command =
+            slurm.command(&[&words[..], &launcher.split(' ').collect::<Vec<_>>(), command].concat());
+        // Open MPI's directory for a session; /tmp of each node is empty.
+        command.env("TMPDIR", "/tmp");
+        slurm.test.finish(command)
+    };
+    for launcher in INSIDE_AN_ALLOCATION {
+        let plain = lines(inside(launcher, &["env/bin/app"]));
+        let run = [crate::harness::QUELL, "run", "app.qimg"];
+        assert_eq!(lines(inside(launcher, &[&run[..], &["env/bin/app"]].concat())), plain, "{launcher}");
+        let said = inside(launcher, &[crate::harness::QUELL, "record", "--force", "-o", "a.qtrace", "true"]);
+        assert_eq!(said.stderr.matches("quell: recorded").count(), 1, "{launcher}: {said}");
+
+        slurm.test.write("env/lib/a.txt", "altered\n");
+        let outcome = inside(launcher, &[&run[..], &["sleep", "1000"]].concat());
+        assert!(outcome.status.code().is_some_and(|status| status != 0), "{launcher}: {outcome}");
+        assert_eq!(outcome.stderr.matches("quell: error").count(), 1, "{launcher}: {outcome}");
+        slurm.test.silence();
+        slurm.test.run(&["rm", "-r", "a.qtrace", "a.rank2.qtrace"]).succeeds();
+        slurm.test.write("env/lib/a.txt", "alpha\n");
+        slurm
+            .test
+            .quell(&["-q", "pack", "--force", "app.qtrace", "-o", "app.qimg", "--root", "env"])
+            .succeeds();
+    }
+    slurm.assert_clean(&[]);
+}
+
+/// A job of two steps on each of two nodes, each with processes in the background.
+const LASTING: &str = "#!/bin/sh\n\
+    for step in 1 2; do\n\
+    srun --quiet --overcommit --overlap -N2 -n4 $quell run app.qimg -- sh -c \
+    'cat env/lib/a.txt env/lib/unread.txt > /dev/null; sleep 1000 & setsid sleep 1000 & \
+    : > started/$SLURM_STEP_ID.$SLURM_PROCID; exec sleep 1000' &\n\
+    done\nwait\n";
+
+#[test]
+fn privileged_a_cancelled_job_leaves_nothing_on_its_nodes() {
+    for user in [User::Nobody, User::Ourselves] {
+        let Some(slurm) = Slurm::new(user) else { return };
+        slurm.test.write_mode("job.sh", LASTING, 0o755);
+        slurm.test.run(&["mkdir", "started"]).succeeds();
+        let submit = ["sbatch", "--parsable", "--overcommit", "-N2", "-n4", "-o", "job.out", "job.sh"];
+        let job = slurm.run(&submit).succeeds().trim().to_owned();
+        wait_until("all ranks have started", || {
+            slurm.test.files().iter().filter(|name| name.starts_with("started/")).count() == 8
+        });
+        assert_eq!(slurm.test.servers().len(), 4, "a server for each step on each node");
+        slurm.run(&["scancel", &job]).succeeds();
+        slurm.test.silence();
+        slurm.test.run(&["rm", "-r", "started", "job.out"]).succeeds();
+        slurm.assert_clean(&["job.sh"]);
+    }
+}
+
+#[test]
+fn privileged_an_interrupted_srun_leaves_nothing() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    slurm.test.run(&["mkdir", "started"]).succeeds();
+    let lasting = from_image("-N2 -n4", &["sh", "-c", ": > started/$SLURM_PROCID; sleep 1000; exit 3"]);
+    for signals in [1, 2] {
+        let mut child = slurm.start(&lasting);
+        wait_until("all ranks have started", || {
+            slurm.test.files().iter().filter(|name| name.starts_with("started/")).count() == 4
+        });
+        // One TERM ends a step at once, two interrupts within a second do.
+        let srun = i32::try_from(child.id()).unwrap();
+        if signals == 1 {
+            crate::harness::send(srun, rustix::process::Signal::TERM);
+        } else {
+            kill(srun);
+        }
+        child.wait().unwrap();
+        slurm.test.silence();
+        slurm.test.run(&["sh", "-c", "rm started/*"]).succeeds();
+    }
+    slurm.test.run(&["rmdir", "started"]).succeeds();
+    slurm.assert_clean(&[]);
+}
+
+#[test]
+fn privileged_the_tasks_of_an_array_are_jobs_of_their_own() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let script = "#!/bin/sh\n$quell run app.qimg -- sh -c 'env/bin/app; echo $SLURM_ARRAY_TASK_ID'\n";
+    slurm.test.write_mode("job.sh", script, 0o755);
+    let submit = ["sbatch", "--parsable", "--array=1-12", "-n1", "-o", "job.%a", "job.sh"];
+    slurm.run(&submit).succeeds();
+    let expected = slurm.test.run(&["env/bin/app"]).succeeds();
+    let names: Vec<String> = (1..=12).map(|task| format!("job.{task}")).collect();
+    let all = || slurm.test.processes().is_empty() && names.iter().all(|name| slurm.test.path(name).exists());
+    wait_until("all tasks have ended", all);
+    for (name, task) in names.iter().zip(1..) {
+        assert_eq!(slurm.test.read_text(name), format!("{expected}{task}\n"), "{name}");
+    }
+    let made: Vec<&str> = names.iter().map(String::as_str).chain(["job.sh"]).collect();
+    slurm.assert_clean(&made);
+}
+
+/// Which processors the server may use, beside those of rank 0.
+#[test]
+fn privileged_the_server_stays_in_the_step_and_off_the_core_of_rank_0() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let allowed = |process: i32| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:\t")?.to_owned())).unwrap()
+    };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    for cpus in [1, 2].into_iter().filter(|cpus| *cpus <= processors) {
+        let options = format!("-N1 -n{cpus} -c1 --cpu-bind=cores --exact");
+        let words = ["sh", "-c", "echo ready; read -r line; exit 0"];
+        let words: Vec<&str> =
+            from_image(&options, &words).into_iter().filter(|w| *w != "--overcommit").collect();
+        let mut command = slurm.command(&words);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        (0..cpus).for_each(|_| assert!(crate::harness::next_line(&mut child).starts_with("ready")));
+        let servers = slurm.test.servers();
+        assert_eq!(servers.len(), 1);
+        let of_step: BTreeSet<String> =
+            slurm.test.processes().into_iter().filter(|process| is_shell(*process)).map(allowed).collect();
+        assert_eq!(of_step.len(), cpus, "each rank has a core of its own: {of_step:?}");
+        assert!(of_step.contains(&allowed(servers[0])), "{of_step:?} {}", allowed(servers[0]));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+    slurm.assert_clean(&[]);
+}
+
+fn is_shell(process: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name == "sh\n")
+}
+
+/// What a rank leaves running is ended with the step, and the server, which lives as long, does not hold it up.
+#[test]
+fn privileged_processes_left_by_ranks_end_with_the_step() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let leave = ["sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & cat env/lib/a.txt"];
+    let outcome = slurm.run(&from_image("-N2 -n4", &leave));
+    assert_eq!(lines(outcome), ["alpha"; 4]);
+    slurm.assert_clean(&[]);
+}
+
+/// Slurm's clean-up kills the server as soon as the last task has ended, so a task that lasts a moment longer than the
+/// program leaves it the time to write.
+#[test]
+fn privileged_statistics_are_written_while_the_step_lasts() {
+    let Some(slurm) = Slurm::new(User::Nobody) else { return };
+    let script = "$quell run --stats stats.json app.qimg env/bin/app\n\
+                  while [ ! -e stats.json ]; do sleep 0.05; done";
+    slurm.run(&step("-N1 -n1", &["sh", "-c", script])).succeeds();
+    let stats: serde_json::Value = serde_json::from_str(&slurm.test.read_text("stats.json")).unwrap();
+    assert_eq!(stats["namespace"], "created");
+    assert_ne!(stats["requests"]["lookup"], 0);
+    slurm.assert_clean(&["stats.json"]);
+}
