@@ -490,7 +490,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__pack)
-            opts="-o -f -q -h --output --root --public --nodes --force --color --colour --quiet --config --help"
+            opts="-o -f -q -h --output --root --public --compress --nodes --force --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -505,6 +505,10 @@ _quell() {
                     return 0
                     ;;
                 --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --compress)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -616,7 +620,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --check --stats --require --trust --disable --color --colour --quiet --config --help"
+            opts="-q -h --check --stats --memory --require --trust --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -627,6 +631,10 @@ _quell() {
                     return 0
                     ;;
                 --stats)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --memory)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

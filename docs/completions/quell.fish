@@ -136,6 +136,7 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say 
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given). `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Say what N nodes will read of the image, and on Lustre how to stripe it for them' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
@@ -148,6 +149,7 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'Who compares the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 none\t'Nobody'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

@@ -6,9 +6,11 @@ mod image;
 pub use image::*;
 
 use crate::limits::{self, Limits};
+use crate::size::Bytes;
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quell_analyse::comparison::Limit;
+use quell_image::frames::Level;
 use quell_report::csv::{DiffTable, ReportTable};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -264,6 +266,11 @@ pub struct Pack {
     /// Make an image that every user may use, of world-readable sources only.
     #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
     pub public: bool,
+    /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given). `quell run` serves it while it
+    /// decompresses; `zstd -d` makes the plain image of it.
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "9")]
+    #[arg(env = "QUELL_COMPRESS")]
+    pub compress: Option<Level>,
     /// Say what N nodes will read of the image, and on Lustre how to stripe it for them.
     #[arg(long, value_name = "N", env = "QUELL_NODES", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
@@ -292,6 +299,10 @@ pub struct Run {
     /// Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended.
     #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
     pub stats: Option<PathBuf>,
+    /// What the image may take of the node's memory, such as 500M or 2G [default: what is left]. A plain image on a local
+    /// file system takes none.
+    #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
+    pub memory: Option<Bytes>,
     /// Fail, rather than run the command plain, where the image cannot be mounted.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
     pub require: bool,

@@ -14,6 +14,7 @@ pub mod limits;
 mod names;
 mod printer;
 pub mod settings;
+pub mod size;
 
 use failure::Failure;
 use flags::Command;

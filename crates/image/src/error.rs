@@ -67,6 +67,21 @@ pub enum OpenError {
         /// The part that points beyond its bounds.
         part: &'static str,
     },
+    /// A zstd file that does not end as a compressed image does.
+    #[error("a zstd file without quell's table of frames at its end; was it copied completely?")]
+    NoFrameTable,
+    /// The table of frames of a compressed image contradicts the file.
+    #[error("damaged image: the {part} in the table of frames does not fit the file")]
+    FrameTable {
+        /// What contradicts it.
+        part: &'static str,
+    },
+    /// A frame of a compressed image cannot be decompressed.
+    #[error("damaged image: frame {number} cannot be decompressed")]
+    Frame {
+        /// Its number, from 0.
+        number: usize,
+    },
     /// The way to the index is damaged.
     #[error("damaged image")]
     Corrupt(#[from] Corrupt),

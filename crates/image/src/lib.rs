@@ -9,6 +9,7 @@
 //! - [`pack`](pack::pack) makes a tree of what recordings looked at, and an image of it.
 //! - [`check`](check::check) looks at every byte of an image.
 //! - [`export`] takes out what an image holds: as a directory, tar, squashfs or a fuller EROFS.
+//! - [`frames`] compresses an image for transport, in pieces that are found and decompressed alone.
 //! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
 //!
 //! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
@@ -20,6 +21,7 @@ pub mod check;
 pub mod erofs;
 mod error;
 pub mod export;
+pub mod frames;
 mod image;
 pub mod index;
 mod model;

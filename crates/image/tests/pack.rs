@@ -153,7 +153,7 @@ impl Session {
     }
 
     fn pack(self) -> (Done, Packed) {
-        let options = Options { roots: Vec::new(), audience: Audience::Owner };
+        let options = Options::default();
         let (rest, packed) = self.pack_with(&options);
         (rest, packed.unwrap())
     }
@@ -280,7 +280,8 @@ fn live_after(happen: impl FnOnce(&mut Session)) -> Vec<(String, String)> {
     session.read("env/bin/tool");
     session.stat("env/run/here");
     happen(&mut session);
-    let options = Options { roots: vec![session.top.join("env")], audience: Audience::Owner };
+    let options =
+        Options { roots: vec![session.top.join("env")], audience: Audience::Owner, ..Options::default() };
     let (rest, packed) = session.pack_with(&options);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let top = text(rest.path(""));
@@ -479,7 +480,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
         fs::set_permissions(session.top.join(path), fs::Permissions::from_mode(mode)).unwrap();
         session.read(path);
     }
-    let options = Options { roots: Vec::new(), audience: Audience::Everyone };
+    let options = Options { audience: Audience::Everyone, ..Options::default() };
     let (rest, packed) = session.pack_with(&options);
     let packed = packed.unwrap();
     let left_out: Vec<_> = packed.left_out.iter().map(|left| (left.path.clone(), left.reason)).collect();
@@ -502,14 +503,14 @@ fn nothing_to_pack_says_why() {
     let mut local = Session::new("ext4");
     local.file("env/a", b"");
     local.read("env/a");
-    let (rest, packed) = local.pack_with(&Options { roots: Vec::new(), audience: Audience::Owner });
+    let (rest, packed) = local.pack_with(&Options::default());
     assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Local })));
     assert!(!rest.image.exists());
 
     let mut changed = Session::new("lustre");
     changed.file("out", b"");
     changed.open("out", O_CREATE_TO_WRITE);
-    let (_, packed) = changed.pack_with(&Options { roots: Vec::new(), audience: Audience::Owner });
+    let (_, packed) = changed.pack_with(&Options::default());
     assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Changed })));
 
     let mut given = Session::new("ext4");
@@ -517,7 +518,7 @@ fn nothing_to_pack_says_why() {
     given.file("other/b", b"there");
     given.read("env/a");
     let roots = vec![given.top.join("env")];
-    let (rest, packed) = given.pack_with(&Options { roots, audience: Audience::Owner });
+    let (rest, packed) = given.pack_with(&Options { roots, audience: Audience::Owner, ..Options::default() });
     assert_eq!(packed.unwrap().roots[0].path, rest.path("env"));
     assert_eq!(rest.open().content(at(&rest.open(), &rest.path("env/a"))), Ok(Content::Held(b"here")));
 }
@@ -532,7 +533,7 @@ fn packing_twice_gives_the_same_bytes() {
     let trace = session.scratch.path().join("t.qtrace");
     let (rest, packed) = session.pack();
     let first = fs::read(&rest.image).unwrap();
-    let options = Options { roots: Vec::new(), audience: Audience::Owner };
+    let options = Options::default();
     let again = pack(&Trace::open(&[trace]).unwrap(), &rest.image, &options, &mut |_| {}).unwrap();
     assert_eq!(again, packed);
     assert!(fs::read(&rest.image).unwrap() == first);
@@ -548,7 +549,7 @@ fn directories_that_may_not_be_listed_are_passed_through() {
     fs::set_permissions(session.top.join("closed"), fs::Permissions::from_mode(0o711)).unwrap();
     session.read("closed/env/a");
     session.miss("closed/none");
-    let (rest, packed) = session.pack_with(&Options { roots: Vec::new(), audience: Audience::Everyone });
+    let (rest, packed) = session.pack_with(&Options { audience: Audience::Everyone, ..Options::default() });
     assert!(packed.unwrap().left_out.is_empty());
     let image = rest.open();
     let closed = at(&image, &rest.path("closed"));
@@ -566,7 +567,7 @@ fn the_directory_of_the_image_stays_the_original() {
     session.read("env/a");
     session.read("app/main.py");
     let target = session.top.join("app/i.qimg");
-    let options = Options { roots: Vec::new(), audience: Audience::Owner };
+    let options = Options::default();
     let (rest, packed) = session.pack_to(target, &options);
     let packed = packed.unwrap();
     assert_eq!(packed.roots.iter().map(|root| root.path.clone()).collect::<Vec<_>>(), [rest.path("env")]);

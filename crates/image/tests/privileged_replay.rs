@@ -35,7 +35,7 @@ fn privileged_an_image_answers_as_the_originals_did() {
         return;
     }
     let trace = Trace::open(&[trace]).unwrap();
-    let options = Options { roots: vec![ROOT.into()], audience: Audience::Owner };
+    let options = Options { roots: vec![ROOT.into()], audience: Audience::Owner, ..Options::default() };
     let packed = pack(&trace, &target, &options, &mut |_| {}).unwrap();
     assert!(packed.absences > 0 && packed.totals.held_files > 0, "{packed:?}");
     fsck(&target);

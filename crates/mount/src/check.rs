@@ -14,6 +14,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::lock;
 use crate::memory::{LoadedImage, Shared, Trust};
@@ -72,7 +73,7 @@ pub const DEFAULT_PARALLELISM: usize = 32;
 ///
 /// **Errors** see [`ImageError`].
 pub fn check(path: &Path, trust: Trust, parallelism: usize) -> Result<Vec<Change>, ImageError> {
-    changes(&LoadedImage::open(path, trust)?.image, parallelism)
+    changes(&LoadedImage::open(path, trust, Budget::Available)?.image, parallelism)
 }
 
 /// Compares an open image with its sources.

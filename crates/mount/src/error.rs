@@ -151,6 +151,19 @@ pub enum ImageError {
     /// Its bytes are not those of an image.
     #[error(transparent)]
     Invalid(#[from] quell_image::OpenError),
+    /// It would take more memory than it may. Only what is fetched or decompressed takes any.
+    #[error(
+        "it takes {needed} bytes of memory, {} {allowed}",
+        if *.given { "and may take" } else { "and the node has" }
+    )]
+    Memory {
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that it may take.
+        allowed: u64,
+        /// Whether the limit was given, rather than found.
+        given: bool,
+    },
     /// It covers no directory that could be mounted over.
     #[error("it covers no directory")]
     NoRoots,

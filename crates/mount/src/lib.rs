@@ -14,6 +14,7 @@
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
+mod budget;
 pub mod check;
 mod command;
 pub mod doctor;
@@ -30,6 +31,7 @@ pub mod stats;
 mod sys;
 mod view;
 
+pub use budget::Budget;
 pub use check::{Change, Difference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use memory::Trust;

@@ -1,25 +1,29 @@
 //! The image's bytes, in the memory of this node.
 //!
-//! An image on a local file system is mapped as it is. One on a network file system is copied, in the order of the
-//! file, into an anonymous memory file: metadata and index first, then content in the order of first access. A
-//! request for a part that has not arrived reads that part at once, before everything else. So a cold start is bound
-//! by bandwidth, not by one round trip for each page.
+//! An image on a local file system is mapped as it is. One on a network file system is copied, and a compressed one
+//! is decompressed, in the order of the file, into an anonymous memory file: metadata and index first, then content in
+//! the order of first access. A request for a part that has not arrived reads that part at once, before everything
+//! else. So a cold start is bound by bandwidth, not by one round trip for each page.
 //!
 //! ```text
 //! 0            index end                                    length
 //! | metadata ..|..| content in the order of first access ....|
 //! | read by open  | fetched by chunks of 1 MiB, each absent, loading, present or failed
 //! ```
+//!
+//! What is copied takes memory, which the budget bounds before anything is copied.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use quell_image::frames::{self, Decompressor, Frames};
 use quell_image::{Image, OpenError};
 use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::sys::mapping::Mapping;
 
@@ -41,7 +45,7 @@ pub(crate) struct LoadedImage {
 
 impl LoadedImage {
     /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: Trust) -> Result<Self, ImageError> {
+    pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
         let unreadable = |errno| ImageError::Unreadable(OsError(errno));
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
@@ -50,9 +54,12 @@ impl LoadedImage {
         if stat.st_size == 0 {
             return Err(OpenError::TooShort { bytes: 0 }.into());
         }
-        let length = usize::try_from(stat.st_size).map_err(|_| unreadable(Errno::FBIG))?;
-        let image =
-            if is_local(&file, &stat) { open_mapped(&file, length) } else { open_fetched(file, length) }?;
+        let file_bytes = stat.st_size.cast_unsigned();
+        let image = match frames_of(&file, file_bytes)? {
+            Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
+            None if is_local(&file, &stat) => open_mapped(&file, file_bytes),
+            None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
+        }?;
         if image.image.index().roots().len() == 0 {
             return Err(ImageError::NoRoots);
         }
@@ -78,23 +85,38 @@ pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> 
     Ok(())
 }
 
-fn open_mapped(file: &OwnedFd, length: usize) -> Result<LoadedImage, ImageError> {
-    let mapping =
-        Mapping::of(file.as_fd(), length).map_err(|errno| ImageError::Unreadable(OsError(errno)))?;
+/// The table of frames, if the image is compressed.
+///
+/// **Errors** What reading gave, or a table that contradicts the file.
+pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames>, ImageError> {
+    let mut first = [0; 4];
+    match read_exact_at(file, 0, &mut first) {
+        Ok(()) if frames::is_compressed(&first) => {}
+        // A file that is shorter is refused with its length in the message.
+        Ok(()) | Err(Errno::IO) => return Ok(None),
+        Err(errno) => return Err(ImageError::Unreadable(OsError(errno))),
+    }
+    Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
+}
+
+fn open_mapped(file: &OwnedFd, file_bytes: u64) -> Result<LoadedImage, ImageError> {
+    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+    let length = usize::try_from(file_bytes).map_err(|_| unreadable(Errno::FBIG))?;
+    let mapping = Mapping::of(file.as_fd(), length).map_err(unreadable)?;
     let memory = Arc::new(Memory { mapping, fetcher: None });
     Ok(LoadedImage { image: Image::open(Shared(Arc::clone(&memory)))?, memory })
 }
 
-/// Fetches a growing part of the image until its metadata and index are there.
+/// Copies a growing part of the image until its metadata and index are there.
 ///
 /// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
-fn open_fetched(file: OwnedFd, length: usize) -> Result<LoadedImage, ImageError> {
-    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    let memory = Arc::new(Memory::to_be_fetched(file, length).map_err(unreadable)?);
+fn open_copied(memory: Memory) -> Result<LoadedImage, ImageError> {
+    let memory = Arc::new(memory);
+    let length = memory.mapping.as_ref().len();
     let mut present = 0;
     loop {
-        let wanted = (present * 4).max(FIRST_FETCH).min(length);
-        memory.ensure_range(present, wanted - present).map_err(unreadable)?;
+        let wanted = (present * 4).max(memory.first_fetch()).min(length);
+        memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
         present = wanted;
         match Image::open(Shared(Arc::clone(&memory))) {
             Ok(image) => return Ok(LoadedImage { image, memory }),
@@ -133,15 +155,41 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    fn to_be_fetched(file: OwnedFd, length: usize) -> Result<Self, Errno> {
-        let memory = rustix::fs::memfd_create("quell-image", MemfdFlags::CLOEXEC)?;
-        rustix::fs::ftruncate(&memory, length as u64)?;
-        let mapping = Mapping::of(memory.as_fd(), length)?;
-        let chunks = (0..length.div_ceil(CHUNK)).map(|_| AtomicU8::new(ABSENT)).collect();
+    /// Memory for an image whose file is copied.
+    pub(crate) fn to_be_fetched(file: OwnedFd, length: u64, budget: Budget) -> Result<Self, ImageError> {
+        Self::to_be_copied(file, Form::Plain, length, CHUNK, budget)
+    }
+
+    /// Memory for an image whose file is decompressed.
+    pub(crate) fn to_be_decompressed(
+        file: OwnedFd,
+        frames: Frames,
+        budget: Budget,
+    ) -> Result<Self, ImageError> {
+        let (length, chunk) = (frames.length(), frames.frame_bytes());
+        Self::to_be_copied(file, Form::Frames(frames), length, chunk, budget)
+    }
+
+    fn to_be_copied(
+        file: OwnedFd,
+        form: Form,
+        length: u64,
+        chunk: usize,
+        budget: Budget,
+    ) -> Result<Self, ImageError> {
+        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+        budget.verify(length)?;
+        let memory = rustix::fs::memfd_create("quell-image", MemfdFlags::CLOEXEC).map_err(unreadable)?;
+        rustix::fs::ftruncate(&memory, length).map_err(unreadable)?;
+        let length = usize::try_from(length).map_err(|_| unreadable(Errno::FBIG))?;
+        let mapping = Mapping::of(memory.as_fd(), length).map_err(unreadable)?;
+        let chunks = (0..length.div_ceil(chunk)).map(|_| AtomicU8::new(ABSENT)).collect();
         let fetcher = Fetcher {
             file,
+            form,
             memory,
             length,
+            chunk,
             chunks,
             next: AtomicUsize::new(0),
             fetched: AtomicU64::new(0),
@@ -149,6 +197,57 @@ impl Memory {
             arrived: Condvar::new(),
         };
         Ok(Self { mapping, fetcher: Some(fetcher) })
+    }
+
+    /// All of the image's bytes, which have arrived if [`Self::copy_all`] said so.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.mapping.as_ref()
+    }
+
+    /// Copies everything, with as many threads as the process may use.
+    ///
+    /// **Errors** What the first chunk that failed gave.
+    pub(crate) fn copy_all(&self) -> Result<(), ImageError> {
+        std::thread::scope(|scope| {
+            for _ in 1..self.fetchers() {
+                scope.spawn(|| self.fetch_all());
+            }
+            self.fetch_all();
+        });
+        self.ensure_range(0, self.bytes().len()).map_err(|errno| self.failure(errno))
+    }
+
+    /// How many threads are worth having for [`Self::fetch_all`]: enough for a network's round trips to overlap, or the
+    /// processors that may decompress. 0 where there is nothing to fetch.
+    pub(crate) fn fetchers(&self) -> usize {
+        match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
+            None => 0,
+            Some(Form::Plain) => FETCHERS,
+            Some(Form::Frames(_)) => {
+                std::thread::available_parallelism().map_or(1, usize::from).min(DECOMPRESSORS_MAX)
+            }
+        }
+    }
+
+    /// How much is copied before the index is looked for.
+    fn first_fetch(&self) -> usize {
+        match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
+            Some(Form::Frames(_)) => CHUNK,
+            _ => FIRST_FETCH,
+        }
+    }
+
+    /// What `errno`, which [`Self::ensure_range`] gave, means.
+    fn failure(&self, errno: Errno) -> ImageError {
+        let failed = |fetcher: &Fetcher| {
+            let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
+            let failed = |state: &AtomicU8| state.load(Ordering::Acquire) == FAILED;
+            fetcher.chunks.iter().position(failed).filter(|_| compressed)
+        };
+        match self.fetcher.as_ref().and_then(failed) {
+            Some(number) => OpenError::Frame { number }.into(),
+            None => ImageError::Unreadable(OsError(errno)),
+        }
     }
 
     /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
@@ -163,7 +262,7 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return true;
         };
-        let states = fetcher.chunks.get(chunks(self.offset_of(part), part.len()));
+        let states = fetcher.chunks.get(fetcher.chunks_of(self.offset_of(part), part.len()));
         states.is_some_and(|states| states.iter().all(|state| state.load(Ordering::Acquire) == PRESENT))
     }
 
@@ -175,7 +274,7 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
-        chunks(start, length).try_for_each(|chunk| fetcher.ensure(chunk))
+        fetcher.chunks_of(start, length).try_for_each(|chunk| fetcher.ensure(chunk))
     }
 
     /// Fetches everything that has not arrived; several threads may do so together. Returns when all chunks are
@@ -184,19 +283,23 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return;
         };
+        let mut scratch = Scratch::default();
         loop {
             let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
             if chunk >= fetcher.chunks.len() {
                 return;
             }
             // A chunk that fails is noted as failed; whoever needs it turns to the original.
-            let _noted = fetcher.fetch_if_absent(chunk);
+            let _noted = fetcher.fetch_if_absent(chunk, &mut scratch);
         }
     }
 
-    /// Whether there is anything to fetch.
-    pub(crate) fn is_fetched(&self) -> bool {
-        self.fetcher.is_some()
+    /// Length of the image's file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
+            Some(Form::Frames(frames)) => frames.file_bytes(),
+            Some(Form::Plain) | None => self.bytes().len() as u64,
+        }
     }
 
     /// Bytes that were copied so far.
@@ -213,17 +316,24 @@ impl Memory {
     }
 }
 
-/// The chunks in which `length` bytes from `start` lie.
-fn chunks(start: usize, length: usize) -> std::ops::Range<usize> {
-    if length == 0 { 0..0 } else { start / CHUNK..(start + length).div_ceil(CHUNK) }
+/// What the image's file holds.
+#[derive(Debug)]
+enum Form {
+    /// The image.
+    Plain,
+    /// The image compressed, a frame for each chunk.
+    Frames(Frames),
 }
 
 /// Copies an image from its file into memory, chunk by chunk, in any order.
 #[derive(Debug)]
 struct Fetcher {
     file: OwnedFd,
+    form: Form,
     memory: OwnedFd,
     length: usize,
+    /// Bytes of each chunk but the last.
+    chunk: usize,
     /// State of each chunk: [`ABSENT`], [`LOADING`], [`PRESENT`] or [`FAILED`].
     chunks: Box<[AtomicU8]>,
     /// The first chunk that no prefetching thread has taken.
@@ -233,13 +343,26 @@ struct Fetcher {
     arrived: Condvar,
 }
 
+/// Memory that a thread reuses from chunk to chunk.
+#[derive(Debug, Default)]
+struct Scratch {
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+    decompressor: Option<Decompressor>,
+}
+
 impl Fetcher {
+    /// The chunks in which `length` bytes from `start` lie.
+    fn chunks_of(&self, start: usize, length: usize) -> std::ops::Range<usize> {
+        if length == 0 { 0..0 } else { start / self.chunk..(start + length).div_ceil(self.chunk) }
+    }
+
     fn ensure(&self, chunk: usize) -> Result<(), Errno> {
         let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
         if state.load(Ordering::Acquire) == PRESENT {
             return Ok(());
         }
-        self.fetch_if_absent(chunk)?;
+        self.fetch_if_absent(chunk, &mut Scratch::default())?;
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match state.load(Ordering::Acquire) {
@@ -251,12 +374,12 @@ impl Fetcher {
     }
 
     /// Fetches the chunk unless somebody has, or is about to.
-    fn fetch_if_absent(&self, chunk: usize) -> Result<(), Errno> {
+    fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
         if state.compare_exchange(ABSENT, LOADING, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Ok(());
         }
-        let outcome = self.copy(chunk);
+        let outcome = self.copy(chunk, scratch);
         let reached = if outcome.is_ok() { PRESENT } else { FAILED };
         {
             let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -266,27 +389,52 @@ impl Fetcher {
         outcome
     }
 
-    fn copy(&self, chunk: usize) -> Result<(), Errno> {
-        let start = chunk * CHUNK;
-        let mut buffer = vec![0; CHUNK.min(self.length - start)];
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match rustix::io::pread(&self.file, &mut buffer[filled..], (start + filled) as u64) {
-                // The file was cut short after it was opened.
-                Ok(0) => return Err(Errno::IO),
-                Ok(bytes) => filled += bytes,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
+    fn copy(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+        let start = chunk * self.chunk;
+        scratch.plain.resize(self.chunk.min(self.length - start), 0);
+        match &self.form {
+            Form::Plain => read_exact_at(&self.file, start as u64, &mut scratch.plain)?,
+            Form::Frames(frames) => self.decompress(frames, chunk, scratch)?,
         }
         let mut written = 0;
-        while written < filled {
-            written += rustix::io::pwrite(&self.memory, &buffer[written..], (start + written) as u64)?;
+        while written < scratch.plain.len() {
+            let rest = &scratch.plain[written..];
+            written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
         }
-        self.fetched.fetch_add(filled as u64, Ordering::Relaxed);
+        self.fetched.fetch_add(written as u64, Ordering::Relaxed);
         Ok(())
     }
+
+    fn decompress(&self, frames: &Frames, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
+        let (at, bytes) = frames.place(chunk).ok_or(Errno::FAULT)?;
+        scratch.compressed.resize(bytes, 0);
+        read_exact_at(&self.file, at, &mut scratch.compressed)?;
+        let decompressor = match &mut scratch.decompressor {
+            Some(decompressor) => decompressor,
+            none => none.insert(Decompressor::new().map_err(|_| Errno::NOMEM)?),
+        };
+        decompressor.frame(chunk, &scratch.compressed, &mut scratch.plain).map_err(|_| DAMAGED)
+    }
 }
+
+/// Fills `into` from `at`.
+///
+/// **Errors** `EIO` where the file ends before: it was cut short after it was opened.
+fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<(), Errno> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match rustix::io::pread(file, &mut into[filled..], at + filled as u64) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(bytes) => filled += bytes,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// What a frame that cannot be decompressed gives.
+const DAMAGED: Errno = Errno::BADMSG;
 
 const ABSENT: u8 = 0;
 const LOADING: u8 = 1;
@@ -296,6 +444,13 @@ const FAILED: u8 = 3;
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
 /// systems like to be asked for.
 const CHUNK: usize = 1 << 20;
+
+/// Threads that fetch an image from a network file system: enough for its round trips to overlap.
+const FETCHERS: usize = 4;
+
+/// Most threads that decompress. Each makes several hundred MB a second; more would take cores from the program that
+/// starts.
+const DECOMPRESSORS_MAX: usize = 8;
 
 /// How much is read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;
@@ -345,7 +500,7 @@ mod tests {
     fn fetched(content: &[u8]) -> Memory {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
-        Memory::to_be_fetched(file.into(), content.len()).unwrap()
+        Memory::to_be_fetched(file.into(), content.len() as u64, Budget::Available).unwrap()
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
+use crate::budget::Budget;
 use crate::check::changes;
 use crate::command::execute;
 use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
@@ -51,6 +52,8 @@ pub struct RunRequest {
     pub stats: Option<PathBuf>,
     /// Whose images are accepted.
     pub trust: Trust,
+    /// What the image may take of the node's memory.
+    pub memory: Budget,
     /// When this rank began, for `seconds_to_exec`.
     pub began: Instant,
 }
@@ -160,7 +163,8 @@ fn start_server(
 }
 
 fn open(request: &RunRequest) -> Result<LoadedImage, RunError> {
-    LoadedImage::open(&request.image, request.trust).map_err(|source| image_error(request, source))
+    LoadedImage::open(&request.image, request.trust, request.memory)
+        .map_err(|source| image_error(request, source))
 }
 
 /// Compares the image with its sources, if this rank is to.

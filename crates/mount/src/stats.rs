@@ -74,8 +74,10 @@ pub struct ImageStats {
     pub files: u64,
     /// Bytes of content that were answered from it.
     pub bytes_read: u64,
-    /// Bytes of it that were copied into the node's memory; 0 for an image on a local file system.
+    /// Bytes of it that were copied or decompressed into the node's memory; 0 for a plain image on a local file system.
     pub bytes_fetched: u64,
+    /// Length of its file, which is less if it is compressed.
+    pub file_bytes: u64,
 }
 
 /// Requests by kind.

@@ -1,4 +1,5 @@
-//! An image mapped to be looked at, not to be served: nothing is fetched ahead, and whoever owns it may be read.
+//! An image to be looked at, not to be served: whoever owns it may be read. A plain one is mapped, a compressed one is
+//! decompressed as a whole.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -6,22 +7,35 @@ use std::path::Path;
 use quell_image::{Image, OpenError};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
+use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
+use crate::memory::{Memory, frames_of};
 use crate::sys::mapping::Mapping;
 
-/// The bytes of an image's file. The file must not be shortened meanwhile: quell replaces images, it never writes to one.
+/// The bytes of an image. A plain image's file must not be shortened meanwhile: quell replaces images, it never writes
+/// to one.
 #[derive(Debug)]
-pub struct View(Mapping);
+pub struct View(Bytes);
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mapping),
+    Decompressed(Memory),
+}
 
 impl AsRef<[u8]> for View {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_ref()
+        match &self.0 {
+            Bytes::Mapped(mapping) => mapping.as_ref(),
+            Bytes::Decompressed(memory) => memory.bytes(),
+        }
     }
 }
 
 /// Opens the image at `path` to look at it.
 ///
-/// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`].
+/// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
+/// for a compressed image that is larger than the node's memory.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     // A pipe must not be waited for, nor a terminal become ours.
@@ -34,6 +48,16 @@ pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
     if stat.st_size == 0 {
         return Err(OpenError::TooShort { bytes: 0 }.into());
     }
-    let length = usize::try_from(stat.st_size).map_err(|_| unreadable(rustix::io::Errno::FBIG))?;
-    Ok(Image::open(View(Mapping::of(file.as_fd(), length).map_err(unreadable)?))?)
+    let bytes = match frames_of(&file, stat.st_size.cast_unsigned())? {
+        Some(frames) => {
+            let memory = Memory::to_be_decompressed(file, frames, Budget::Available)?;
+            memory.copy_all()?;
+            Bytes::Decompressed(memory)
+        }
+        None => {
+            let length = usize::try_from(stat.st_size).map_err(|_| unreadable(rustix::io::Errno::FBIG))?;
+            Bytes::Mapped(Mapping::of(file.as_fd(), length).map_err(unreadable)?)
+        }
+    };
+    Ok(Image::open(View(bytes))?)
 }

@@ -8,7 +8,7 @@ use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::pack::{Options, PackError, Packed, Progress};
-use quell_image::write::{Audience, WriteError};
+use quell_image::write::{Audience, Form, WriteError, Written};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,7 +28,8 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         return Err(exists.hint("`--force` replaces it, `-o IMG` writes elsewhere"));
     }
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
-    let options = Options { roots: flags.roots.clone(), audience };
+    let form = flags.compress.map_or(Form::Plain, Form::Compressed);
+    let options = Options { roots: flags.roots.clone(), audience, form };
     let bar = progress_bar(printer);
     let packed = quell_image::pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
@@ -36,7 +37,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     printer.data(&describe(&packed, &target))?;
     if let Some(nodes) = flags.nodes {
         let kind = host::file_system(&target);
-        printer.data(&transport::describe(&target, packed.written.bytes, &kind, nodes))?;
+        printer.data(&transport::describe(&target, packed.written.file_bytes, &kind, nodes))?;
     }
     let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
     printer.talk(&format!(
@@ -82,7 +83,7 @@ fn describe(packed: &Packed, target: &Path) -> String {
         text,
         "{}: {} with {} files of {}, {} names in {} directories, {} absences",
         target.display(),
-        size(packed.written.bytes),
+        stored(&packed.written),
         totals.held_files,
         size(totals.content_bytes),
         totals.nodes,
@@ -112,6 +113,14 @@ fn list(text: &mut String, title: &str, rows: &[String]) {
     rows.iter().take(ROWS).for_each(|row| _ = writeln!(text, "  {row}"));
     if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {
         _ = writeln!(text, "  and {more} more");
+    }
+}
+
+/// The size of the file, and of the image where it is another.
+fn stored(written: &Written) -> String {
+    match written.file_bytes == written.bytes {
+        true => size(written.bytes),
+        false => format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes)),
     }
 }
 

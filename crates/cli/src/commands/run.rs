@@ -6,7 +6,7 @@ use crate::flags::{Check, Run};
 use crate::host;
 use crate::printer::Printer;
 use quell_image::OpenError;
-use quell_mount::{ImageError, OsError, RunError, RunRequest, Trust};
+use quell_mount::{Budget, ImageError, OsError, RunError, RunRequest, Trust};
 use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
 use std::convert::Infallible;
@@ -34,6 +34,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         check: check(flags.check, launcher.as_ref()),
         stats: flags.stats.clone(),
         trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
+        memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
         began,
     };
     let error = match quell_mount::run(&request) {
@@ -43,8 +44,15 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     match &error {
         RunError::Unavailable(reason) if !flags.require => {
             if is_first(launcher.as_ref()) {
-                printer.warn(&format!("the image is not used and the command runs plain: {reason}"));
+                warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
+            }
+            Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
+        }
+        RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
+            if is_first(launcher.as_ref()) {
+                warn_of_plain_run(source, printer);
+                printer.hint(image_hint(source));
             }
             Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
         }
@@ -65,6 +73,10 @@ fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Re
     _ = printer.fail(&failure);
     step::end(launcher, failure.status, printer);
     Ok(failure.status)
+}
+
+fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
+    printer.warn(&format!("the image is not used and the command runs plain: {reason}"));
 }
 
 /// Whether this is the rank that speaks and checks for the job.
@@ -112,12 +124,19 @@ pub(crate) fn image_hint(error: &ImageError) -> &'static str {
         ImageError::Unreadable(OsError(Errno::ACCESS)) => {
             "`quell pack --public` makes an image for every user"
         }
+        ImageError::Memory { .. } => {
+            "raise `--memory`, or run from a plain image on a local disk, which takes none: `zstd -d IMG -o PLAIN`"
+        }
         ImageError::Invalid(OpenError::Newer { .. }) => {
             "run it with the quell that packed it, or a later one"
         }
-        ImageError::Invalid(OpenError::Length { .. } | OpenError::IndexChecksum { .. }) => {
-            "copy it again, or pack it again with `quell pack TRACE -o IMG --force`"
-        }
+        ImageError::Invalid(
+            OpenError::Length { .. }
+            | OpenError::IndexChecksum { .. }
+            | OpenError::NoFrameTable
+            | OpenError::FrameTable { .. }
+            | OpenError::Frame { .. },
+        ) => "copy it again, or pack it again with `quell pack TRACE -o IMG --force`",
         _ => "`quell pack TRACE -o IMG` makes an image",
     }
 }

@@ -5,6 +5,7 @@
 //! bad_input      one clear line with a hint, the right status, nothing left behind
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
+//! compressed     an image compressed for transport, opened by every command
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! slurm          steps and jobs of a real Slurm: as without quell, checked once, nothing left behind
 //! cluster        that Slurm
@@ -34,6 +35,7 @@ mod harness;
 mod awaited;
 mod bad_input;
 mod cluster;
+mod compressed;
 mod config;
 mod csv;
 mod data;

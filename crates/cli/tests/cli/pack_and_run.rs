@@ -151,7 +151,7 @@ fn privileged_statistics_have_the_promised_names() {
     schema_version
     mode
     namespace
-    image {bytes, files, bytes_read, bytes_fetched}
+    image {bytes, files, bytes_read, bytes_fetched, file_bytes}
     requests {lookup, getattr, readdir, read, write, other}
     original {lookup, stat, open, readdir, read, write}
     seconds_to_exec

@@ -28,7 +28,7 @@ use crate::pack::forest::Forest;
 use crate::pack::gather::{Gathered, gather, unseen};
 use crate::pack::roots::Choice;
 use crate::tree::TreeError;
-use crate::write::{self, Audience, WriteError, Written};
+use crate::write::{self, Audience, Form, WriteError, Written};
 
 pub use crate::pack::outside::Outside;
 
@@ -39,6 +39,15 @@ pub struct Options {
     pub roots: Vec<PathBuf>,
     /// Who may use the image; [`Audience::Everyone`] takes world-readable originals only.
     pub audience: Audience,
+    /// Whether the image is compressed for transport.
+    pub form: Form,
+}
+
+impl Default for Options {
+    /// What the recordings say, for its owner.
+    fn default() -> Self {
+        Self { roots: Vec::new(), audience: Audience::Owner, form: Form::Plain }
+    }
 }
 
 /// How far packing is.
@@ -162,7 +171,7 @@ pub fn pack(
         let command = &first.header.command;
         gathered.tree.set_command(command.iter().map(|argument| argument.clone().into_bytes()).collect());
     }
-    let written = write::write(&gathered.tree, target, options.audience, &mut |done| {
+    let written = write::write_as(options.form, &gathered.tree, target, options.audience, &mut |done| {
         progress(Progress::Writing(done));
     })?;
     Ok(report(&forest, choices, gathered, written))

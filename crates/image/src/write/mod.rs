@@ -18,6 +18,8 @@ use crate::erofs::dirent::{self, Dirent};
 use crate::erofs::inode::{DataLayout, Inode};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE, Superblock};
 use crate::erofs::{BLOCK, BLOCK_BYTES, SLOT, chunk, xattr};
+use crate::frames::Level;
+use crate::frames::compress::{Failed, compress};
 use crate::index::row::ROW;
 use crate::index::write::{build, seal};
 use crate::index::{HEADER, Identity};
@@ -60,6 +62,17 @@ pub struct Written {
     pub identity: Identity,
     /// Length of the image.
     pub bytes: u64,
+    /// Length of the file, which is less if it is compressed.
+    pub file_bytes: u64,
+}
+
+/// What an image is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As it is served.
+    Plain,
+    /// Compressed for transport, see [`frames`](crate::frames).
+    Compressed(Level),
 }
 
 /// Why an image could not be written. Nothing is left behind.
@@ -119,13 +132,79 @@ pub fn write(
     audience: Audience,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Written, WriteError> {
+    write_as(Form::Plain, tree, target, audience, progress)
+}
+
+/// The same in another form.
+///
+/// A compressed image takes the room of the plain one beside it until it is complete, because the first block and the
+/// index are known last. Progress then counts every byte twice.
+///
+/// **Errors** as [`write`].
+pub fn write_as(
+    form: Form,
+    tree: &Tree,
+    target: &Path,
+    audience: Audience,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Written, WriteError> {
     let plan = Plan::new(tree)?;
+    let bytes = u64::from(plan.blocks) * BLOCK_BYTES;
+    match form {
+        Form::Plain => {
+            let output = Output::create(target, audience, bytes)?;
+            let (output, identity) = write_plain(tree, &plan, output, progress)?;
+            output.publish()?;
+            Ok(Written { identity, bytes, file_bytes: bytes })
+        }
+        Form::Compressed(level) => {
+            let twice = &mut |at: Progress| progress(Progress { total: 2 * at.total, ..at });
+            let plain = Output::scratch(target, bytes)?;
+            let (plain, identity) = write_plain(tree, &plan, plain, twice)?;
+            let done = &mut |at| progress(Progress { done: bytes + at, total: 2 * bytes });
+            let file_bytes = write_compressed(&plain, bytes, level, (target, audience), done)?;
+            Ok(Written { identity, bytes, file_bytes })
+        }
+    }
+}
+
+/// Compresses `plain`, `bytes` bytes, into the target; returns how many it has then.
+fn write_compressed(
+    plain: &Output,
+    bytes: u64,
+    level: Level,
+    (target, audience): (&Path, Audience),
+    done: &mut dyn FnMut(u64),
+) -> Result<u64, WriteError> {
+    let mut output = Output::create(target, audience, 0)?;
+    let mut written = 0;
+    let compressed = compress(plain.file(), bytes, level, &mut |piece, at| {
+        written += piece.len() as u64;
+        output.append(piece, written)?;
+        done(at);
+        Ok(())
+    });
+    match compressed {
+        Ok(()) => output.publish().map(|()| written),
+        Err(Failed::Read(source)) => {
+            Err(WriteError::Output { action: "compress", path: target.to_path_buf(), source })
+        }
+        Err(Failed::Sink(error)) => Err(error),
+    }
+}
+
+/// Writes the plain image of `tree`, laid out as `plan`, to `output`.
+fn write_plain(
+    tree: &Tree,
+    plan: &Plan,
+    output: Output,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Output, Identity), WriteError> {
     let total = u64::from(plan.blocks) * BLOCK_BYTES;
-    let mut index = build(tree, &plan);
-    let output = Output::create(target, audience, total)?;
+    let mut index = build(tree, plan);
     let stream =
         Stream { output, hasher: blake3::Hasher::new(), at: 0, total, pending: Vec::new(), progress };
-    let mut writer = Writer { tree, plan: &plan, stream };
+    let mut writer = Writer { tree, plan, stream };
     writer.inodes()?;
     writer.blocks()?;
     writer.stream.append(&index)?;
@@ -134,9 +213,8 @@ pub fn write(
     let (mut output, identity) = writer.stream.finish()?;
     seal(&mut index, identity);
     output.patch(plan.index_start, &index[..HEADER])?;
-    write_superblock(&mut output, &plan, identity)?;
-    output.publish()?;
-    Ok(Written { identity, bytes: total })
+    write_superblock(&mut output, plan, identity)?;
+    Ok((output, identity))
 }
 
 fn write_superblock(output: &mut Output, plan: &Plan, identity: Identity) -> Result<(), WriteError> {

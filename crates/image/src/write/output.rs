@@ -32,11 +32,28 @@ impl Output {
         let mode = Mode::from_raw_mode(audience.mode());
         rustix::fs::fchmod(&output.file, mode)
             .map_err(|errno| output.error("set the mode of", errno.into()))?;
+        if bytes == 0 {
+            return Ok(output);
+        }
         match rustix::fs::fallocate(&output.file, FallocateFlags::empty(), 0, bytes) {
             // Not every file system can reserve; then a full one shows when it is written to.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => Ok(output),
             Err(errno) => Err(output.full(errno.into(), bytes)),
         }
+    }
+
+    /// A file that will never have a name, beside `target` because there is room for an image there.
+    pub(crate) fn scratch(target: &Path, bytes: u64) -> Result<Self, WriteError> {
+        let mut output = Self::create(target, Audience::Owner, bytes)?;
+        if let Some(name) = output.temporary.take() {
+            rustix::fs::unlink(name).map_err(|errno| output.error("write", errno.into()))?;
+        }
+        Ok(output)
+    }
+
+    /// What was written so far.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Appends `bytes`.

@@ -22,6 +22,7 @@ use rustix::thread::UnshareFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::error::{ImageError, RunError, Step, Unavailable};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
@@ -127,7 +128,7 @@ pub struct ImageFacts {
 /// **Errors** see [`ImageError`].
 pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
-    let loaded = LoadedImage::open(path, trust)?;
+    let loaded = LoadedImage::open(path, trust, Budget::Available)?;
     let path = |place: quell_image::Place<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();
     let missing = roots.iter().filter(|root| !root.is_dir()).cloned().collect();

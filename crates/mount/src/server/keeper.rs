@@ -93,8 +93,12 @@ fn run_server(start: Start, alone: &SingleThreaded, starter: Pid) {
     };
     let counters = Arc::new(Counters::default());
     let totals = image.image.index().totals();
-    let image_stats =
-        ImageStats { bytes: image.image.length(), files: totals.held_files, ..ImageStats::default() };
+    let image_stats = ImageStats {
+        bytes: image.image.length(),
+        files: totals.held_files,
+        file_bytes: image.memory.file_bytes(),
+        ..ImageStats::default()
+    };
     let memory = Arc::clone(&image.memory);
     let (notifier, jobs) = Notifier::new();
     let privilege = Privilege::of_this_process();
@@ -251,11 +255,9 @@ fn start_threads(
     }
     let notifying = Arc::clone(server);
     spawn(move || notify(&notifying, &jobs))?;
-    if server.memory.is_fetched() {
-        for _ in 0..FETCHERS {
-            let memory = Arc::clone(&server.memory);
-            spawn(move || memory.fetch_all())?;
-        }
+    for _ in 0..server.memory.fetchers() {
+        let memory = Arc::clone(&server.memory);
+        spawn(move || memory.fetch_all())?;
     }
     rustix::io::fcntl_dupfd_cloexec(&*ended, 3).ok()
 }
@@ -267,9 +269,6 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Option<()> {
 /// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
 /// original that are in flight at once.
 const THREADS: usize = 8;
-
-/// Threads that fetch an image from a network file system: enough for its round trips to overlap.
-const FETCHERS: usize = 4;
 
 /// Stack of each thread; nothing recurses.
 const STACK: usize = 256 << 10;

@@ -6,7 +6,7 @@ use crate::scene::{Scene, USERS, User, failed, succeeded};
 use crate::support::Packing;
 
 /// Everything that `stat` shows but access time and blocks, for every node, and the target of links.
-const LIST: &str = "find . -printf '%p|%y|%#m|%n|%U|%G|%s|%T@|%C@|%i|%l\\n' | sort; \
+pub(crate) const LIST: &str = "find . -printf '%p|%y|%#m|%n|%U|%G|%s|%T@|%C@|%i|%l\\n' | sort; \
                     find . -type f -exec sha256sum {} + | sort";
 
 pub(crate) fn tree_is_equal() {
@@ -24,7 +24,7 @@ pub(crate) fn tree_is_equal() {
 }
 
 /// All operations that reached the original, without the `statfs` of a root that `find` asks for.
-fn original(stats: &Value) -> u64 {
+pub(crate) fn original(stats: &Value) -> u64 {
     let counts = stats["original"].as_object().unwrap();
     let asked: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
     asked - counts["stat"].as_u64().unwrap().min(2)

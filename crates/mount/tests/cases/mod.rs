@@ -4,10 +4,11 @@ mod failures;
 mod frozen;
 mod life;
 mod ranks;
+mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 31] = [
+pub(crate) const ALL: [(&str, fn()); 34] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -37,6 +38,9 @@ pub(crate) const ALL: [(&str, fn()); 31] = [
     ("many_created_files", writes::many_created_files),
     ("file_from_elsewhere_appears", writes::file_from_elsewhere_appears),
     ("changes_are_those_of_a_plain_run", writes::changes_are_those_of_a_plain_run),
+    ("compressed_tree_is_equal", transport::compressed_tree_is_equal),
+    ("damaged_frame", transport::damaged_frame),
+    ("memory_budget", transport::memory_budget),
     ("bad_images", failures::bad_images),
     ("forbidden", failures::forbidden),
 ];

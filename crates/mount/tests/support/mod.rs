@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use quell_image::write::{Audience, write};
+use quell_image::write::{Audience, Form, write_as};
 use quell_image::{Attributes, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
 
 /// How a tree is packed.
@@ -21,6 +21,8 @@ pub(crate) struct Packing {
     pub(crate) not_held: Vec<PathBuf>,
     /// If there are any: the only files of which content is taken, in this order.
     pub(crate) in_order: Vec<PathBuf>,
+    /// Whether the image is compressed.
+    pub(crate) compressed: bool,
 }
 
 impl Packing {
@@ -54,7 +56,8 @@ impl Packing {
         for live in &self.live {
             tree.add_live(live.as_os_str().as_bytes(), "test").unwrap();
         }
-        write(&tree, image, Audience::Everyone, &mut |_| {}).unwrap();
+        let form = if self.compressed { Form::Compressed("1".parse().unwrap()) } else { Form::Plain };
+        write_as(form, &tree, image, Audience::Everyone, &mut |_| {}).unwrap();
     }
 
     fn take(&self, tree: &mut Tree, node: NodeId, directory: &Path, links: &mut HashMap<(u64, u64), NodeId>) {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! tool pack IMAGE [--root DIR]... [--live DIR]... [--uncovered DIR]... [--not-held FILE]... [--order LIST]
-//! tool run [--job NAME] [--check] [--stats FILE] [--trust] IMAGE COMMAND...
+//! tool run [--job NAME] [--check] [--stats FILE] [--memory BYTES] [--trust] IMAGE COMMAND...
 //! ```
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use quell_mount::{Check, RunRequest, Trust, run};
+use quell_mount::{Budget, Check, RunRequest, Trust, run};
 
 use crate::support::Packing;
 
@@ -56,6 +56,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         check: Check::Nothing,
         stats: None,
         trust: Trust::OwnerOrRoot,
+        memory: Budget::Available,
         began,
     };
     loop {
@@ -64,6 +65,10 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
             "--check" => request.check = Check::Sources { parallelism: 32 },
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
+            "--memory" => {
+                let bytes = arguments.next().unwrap().into_string().unwrap();
+                request.memory = Budget::Bytes(bytes.parse().unwrap());
+            }
             "--trust" => request.trust = Trust::Anybody,
             _ => {
                 request.image = argument.into();

@@ -72,6 +72,9 @@ fn is_damage(error: &ImageError) -> bool {
             | OpenError::Length { .. }
             | OpenError::IndexChecksum { .. }
             | OpenError::IndexBounds { .. }
+            | OpenError::NoFrameTable
+            | OpenError::FrameTable { .. }
+            | OpenError::Frame { .. }
             | OpenError::Corrupt(_)
     )
 }

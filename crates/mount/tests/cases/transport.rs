@@ -1,0 +1,74 @@
+//! Compressed images: served while they decompress, harmless when damaged, within their budget of memory.
+
+use std::os::unix::fs::FileExt;
+
+use quell_image::OpenError;
+use quell_image::frames::Frames;
+
+use super::frozen::{LIST, original};
+use crate::scene::{Scene, USERS, User, failed, succeeded};
+use crate::support::Packing;
+
+/// The usual tree with a compressed image.
+fn compressed(user: User) -> Scene {
+    let scene = Scene::unpacked(user);
+    scene.pack(&Packing { compressed: true, ..Packing::of(&scene.root()) });
+    scene
+}
+
+pub(crate) fn compressed_tree_is_equal() {
+    for user in USERS {
+        let scene = compressed(user);
+        let list = format!("cd {} && {LIST}", scene.root().display());
+        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+        let (mounted, stats) = scene.script_with_stats(&list);
+        assert_eq!(mounted, plain);
+        assert_eq!(original(&stats), 0, "{stats:#}");
+        assert_eq!(stats["image"]["bytes_fetched"], stats["image"]["bytes"], "{stats:#}");
+        let file = std::fs::metadata(scene.image()).unwrap().len();
+        assert!(stats["image"]["bytes"].as_u64() > Some(file));
+        assert_eq!(stats["image"]["file_bytes"].as_u64(), Some(file));
+        assert_eq!(succeeded(&scene.run(&["--check"], &["echo", "fresh"]).output().unwrap()), "fresh\n");
+    }
+}
+
+/// A frame that cannot be decompressed: its files are read from the original, the rest is served.
+pub(crate) fn damaged_frame() {
+    let scene = compressed(User::Nobody);
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(scene.image()).unwrap();
+    let length = file.metadata().unwrap().len();
+    let frames = Frames::read(length, &mut |at, into| {
+        file.read_exact_at(into, at).map_err(|_| OpenError::NoFrameTable)
+    })
+    .unwrap();
+    assert!(frames.count() >= 3);
+    let (at, bytes) = frames.place(1).unwrap();
+    let mut frame = vec![0; bytes];
+    file.read_exact_at(&mut frame, at).unwrap();
+    frame[bytes / 2] ^= 0x55;
+    file.write_all_at(&frame, at).unwrap();
+    let script = format!("sha256sum {0}/lib/big.bin {0}/lib/a.txt", scene.root().display());
+    let plain = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    let (mounted, stats) = scene.script_with_stats(&script);
+    assert_eq!(mounted, plain);
+    assert!(stats["original"]["read"].as_u64() > Some(0), "{stats:#}");
+    // A file that was cut short has no table at its end.
+    file.set_len(length - 1).unwrap();
+    let (status, message) = failed(&scene.run(&[], &["true"]).output().unwrap());
+    assert_eq!(status, 125);
+    assert!(message.contains("without quell's table of frames at its end"), "{message}");
+}
+
+pub(crate) fn memory_budget() {
+    let scene = compressed(User::Nobody);
+    let (status, message) = failed(&scene.run(&["--memory", "1000000"], &["true"]).output().unwrap());
+    assert_eq!(status, 125);
+    assert!(message.contains("bytes of memory, and may take 1000000"), "{message}");
+    assert_eq!(
+        succeeded(&scene.run(&["--memory", "99000000"], &["echo", "fits"]).output().unwrap()),
+        "fits\n"
+    );
+    // A plain image on a local file system takes none.
+    let scene = Scene::new(User::Nobody);
+    assert_eq!(succeeded(&scene.run(&["--memory", "0"], &["echo", "mapped"]).output().unwrap()), "mapped\n");
+}
