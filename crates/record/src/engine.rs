@@ -49,6 +49,14 @@ pub enum Observation<'a> {
         /// The number from now on.
         to: Pid,
     },
+    /// A process is about to lose its memory, of which no other process needs a look: `/proc` shows it for the last
+    /// time. It may come more often than that: `execve` may fail, a thread may be heard of late.
+    Leaving {
+        /// A thread of the process. Not always the first, which may have ended.
+        thread: Pid,
+        /// Why.
+        reason: Leave,
+    },
     /// A thread ended. When it is the first of its process, the process ended.
     Ended {
         /// The thread.
@@ -60,6 +68,15 @@ pub enum Observation<'a> {
     },
     /// A call of the set was made but could not be observed.
     Lost(Loss),
+}
+
+/// Why a process loses its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It executes a program, unless that fails.
+    Execution,
+    /// Its last thread ends.
+    End,
 }
 
 /// A new thread.
@@ -75,6 +92,8 @@ pub struct Birth {
     pub shares_files: bool,
     /// It shares the working directory. Source: `CLONE_FS` of `clone(2)`.
     pub shares_directory: bool,
+    /// It shares the memory. Source: `CLONE_VM` of `clone(2)`.
+    pub shares_memory: bool,
     /// When.
     pub at: Nanos,
 }

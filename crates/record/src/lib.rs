@@ -15,6 +15,7 @@ mod facts;
 mod filter;
 mod finish;
 pub mod node;
+mod pages;
 mod pids;
 mod ptrace;
 mod recorder;

@@ -1,8 +1,9 @@
 //! Makes a trace of what an engine observes: gives processes, threads and paths their numbers, and collects the
 //! context.
 
-use crate::engine::{Birth, BirthKind, Loss, Observation, ObservedCall, Observer};
+use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, ObservedCall, Observer};
 use crate::facts;
+use crate::pages;
 use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::flags::CLONE_NEWNS;
@@ -26,6 +27,8 @@ pub(crate) struct Recorder {
     mount_count: usize,
     /// The mount namespace of each living process.
     namespaces: HashMap<ProcessId, u64>,
+    /// Living processes of whose memory something was not seen.
+    unseen: HashSet<ProcessId>,
     user: u32,
     lost: BTreeMap<Loss, u64>,
     notes: BTreeSet<String>,
@@ -74,6 +77,7 @@ impl Recorder {
             mounts: HashMap::new(),
             mount_count: 0,
             namespaces: HashMap::new(),
+            unseen: HashSet::new(),
             user,
             lost: BTreeMap::new(),
             notes: BTreeSet::new(),
@@ -237,8 +241,26 @@ impl Recorder {
     fn ended(&mut self, pid: Pid, at: Nanos, exit: Exit) {
         if let Some(Known { process, is_first: true, .. }) = self.threads.remove(&pid) {
             self.namespaces.remove(&process);
+            self.unseen.remove(&process);
             self.write(|writer| writer.ended(process, at, Some(exit)));
         }
+    }
+
+    /// Writes which parts of files a process has touched, while its memory still shows it.
+    fn leaving(&mut self, pid: Pid, reason: Leave) {
+        let Some(&Known { process, .. }) = self.threads.get(&pid) else { return };
+        let Some(parts) = pages::touched(pid) else {
+            self.unseen.insert(process);
+            return;
+        };
+        let is_all = reason == Leave::End && !self.unseen.contains(&process);
+        self.write(|writer| {
+            for (path, extents) in &parts {
+                let path = writer.path(path)?;
+                writer.touched(process, path, extents)?;
+            }
+            if is_all { writer.looked(process) } else { Ok(()) }
+        });
     }
 
     /// Writes which namespace a process sees, if that changed, and the mounts that were not known in it.
@@ -279,6 +301,7 @@ impl Observer for Recorder {
             Observation::Born(birth) => self.born(birth),
             Observation::Executed { thread, at } => self.executed(thread, at),
             Observation::Renamed { from, to } => self.renamed(from, to),
+            Observation::Leaving { thread, reason } => self.leaving(thread, reason),
             Observation::Ended { thread, at, exit } => self.ended(thread, at, exit),
             Observation::Lost(loss) => self.lose(loss),
         }

@@ -39,6 +39,7 @@ pub const CLOSE_RANGE_UNSHARE: u64 = 2;
 pub const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
 // Source: `clone(2)`; `unshare(2)` and `setns(2)` take the same bits.
+pub const CLONE_VM: u64 = 0x100;
 pub const CLONE_FS: u64 = 0x200;
 pub const CLONE_FILES: u64 = 0x400;
 pub const CLONE_THREAD: u64 = 0x1_0000;

@@ -12,6 +12,8 @@ pub(crate) const FOREIGN_NUMBERS_FROM: Option<u32> = None;
 
 /// Number of `clone`.
 pub(crate) const CLONE: u32 = 220;
+/// Number of `vfork`, where there is one: here it is a `clone`.
+pub(crate) const VFORK: Option<u32> = None;
 
 /// Every recorded call. Shape: sorted by number.
 pub(crate) const NUMBERS: &[(u32, Call)] = &[

@@ -75,6 +75,8 @@ mod tests {
         }
         assert_eq!(i64::from(CLONE3), libc::SYS_clone3);
         assert_eq!(i64::from(native::CLONE), libc::SYS_clone);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(native::VFORK.map(i64::from), Some(libc::SYS_vfork));
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(crate) const FOREIGN_NUMBERS_FROM: Option<u32> = Some(0x4000_0000);
 
 /// Number of `clone`.
 pub(crate) const CLONE: u32 = 56;
+/// Number of `vfork`, where there is one.
+pub(crate) const VFORK: Option<u32> = Some(58);
 
 /// Every recorded call. Shape: sorted by number.
 pub(crate) const NUMBERS: &[(u32, Call)] = &[

@@ -9,7 +9,7 @@ use crate::engine::{Birth, BirthKind};
 use crate::filter::CLONE_UNTRACED;
 use crate::sys::memory;
 use crate::sys::ptrace::{Change, Entered, Entry, Making, Stopped};
-use quell_trace::flags::{CLONE_FILES, CLONE_FS, CLONE_THREAD};
+use quell_trace::flags::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VM};
 use quell_trace::{Nanos, Pid};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ pub(super) fn first(thread: Pid) -> Birth {
         kind: BirthKind::Process,
         shares_files: false,
         shares_directory: false,
+        shares_memory: false,
         at: Nanos(0),
     }
 }
@@ -34,6 +35,7 @@ pub(super) fn birth(thread: Pid, parent: Pid, flags: u64, at: Nanos) -> Birth {
         kind: if flags & CLONE_THREAD == 0 { BirthKind::Process } else { BirthKind::Thread },
         shares_files: flags & CLONE_FILES != 0,
         shares_directory: flags & CLONE_FS != 0,
+        shares_memory: flags & CLONE_VM != 0,
         at,
     }
 }
@@ -43,8 +45,11 @@ pub(super) fn orphan(thread: Pid, is_traced: impl Fn(Pid) -> bool, command: Pid,
     let relations = Relations::read(thread)?;
     let parent = Some(relations.reporter(thread)).filter(|&parent| is_traced(parent)).unwrap_or(command);
     let is_process = relations.group == thread;
-    Some(birth(thread, parent, if is_process { 0 } else { CLONE_THREAD | CLONE_FILES | CLONE_FS }, at))
+    Some(birth(thread, parent, if is_process { 0 } else { WHOLE_THREAD }, at))
 }
+
+/// What every thread of a C library shares.
+const WHOLE_THREAD: u64 = CLONE_THREAD | CLONE_VM | CLONE_FILES | CLONE_FS;
 
 /// The flags that a thread in `fork`, `vfork`, `clone` or `clone3` has passed.
 pub(super) fn clone_flags(stopped: &Stopped<Making>) -> u64 {
@@ -56,7 +61,7 @@ pub(super) fn clone_flags(stopped: &Stopped<Making>) -> u64 {
     if number == u64::from(CLONE3) {
         return memory::read_word(stopped.thread(), registers.argument(0)).unwrap_or(0);
     }
-    0
+    if native::VFORK.is_some_and(|vfork| number == u64::from(vfork)) { CLONE_VM } else { 0 }
 }
 
 /// Removes the flag that would hide a child from the recorder, whose calls the filter would then fail. Returns
@@ -180,13 +185,14 @@ mod tests {
     #[test]
     fn flags_say_what_a_child_is() {
         let (child, parent, at) = (Pid(2), Pid(1), Nanos(3));
-        let thread = birth(child, parent, CLONE_THREAD | CLONE_FILES | CLONE_FS, at);
+        let thread = birth(child, parent, WHOLE_THREAD, at);
         assert_eq!(
             (thread.kind, thread.shares_files, thread.shares_directory),
             (BirthKind::Thread, true, true)
         );
         let process = birth(child, parent, 0, at);
         assert_eq!((process.kind, process.shares_files), (BirthKind::Process, false));
+        assert_eq!((thread.shares_memory, process.shares_memory), (true, false));
     }
 
     #[test]

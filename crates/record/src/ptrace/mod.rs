@@ -9,6 +9,8 @@
 //!   arguments, paths; PTRACE_SYSCALL ---> the kernel does the call
 //! wait: after the call <----------------- stop at its return
 //!   result; PTRACE_CONT ----------------> runs at full speed to the next call of the set
+//! wait: a thread ends <------------------ stop with its memory still there
+//!   of the last: which pages; CONT -----> ends
 //! ```
 //!
 //! It refuses nothing: a call that it cannot understand runs on and is counted. Once the filter is installed the
@@ -18,19 +20,22 @@
 mod attach;
 mod births;
 mod forward;
+mod memories;
 mod placement;
 mod tracee;
 
-use crate::engine::{Birth, BirthKind, Engine, Loss, Observation, Observer};
+use crate::engine::{Birth, BirthKind, Engine, Leave, Loss, Observation, Observer};
 use crate::pids::PidMap;
 use crate::sys::ptrace::{
-    self, Change, Delivery, Entry, Group, Making, News, Pause, Replaced, Return, Stop, Stopped, Until,
+    self, Change, Delivery, Entry, Group, Leaving, Making, News, Pause, Replaced, Return, Stop, Stopped,
+    Until,
 };
 use crate::sys::spawn::Program;
 use crate::{RecordError, filter};
 use attach::Attached;
 use births::Nursery;
 use forward::Forwarding;
+use memories::{Left, Memories};
 use placement::Placement;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
 use std::ffi::OsStr;
@@ -83,6 +88,7 @@ struct Run<'a> {
     exit: Option<Exit>,
     began: Instant,
     tracees: PidMap<Tracee>,
+    memories: Memories,
     nursery: Nursery,
     reader: Reader,
     forwarding: Forwarding,
@@ -97,13 +103,15 @@ impl<'a> Run<'a> {
             exit: None,
             began,
             tracees: PidMap::default(),
+            memories: Memories::default(),
             nursery: Nursery::default(),
             reader: Reader::native(),
             forwarding,
             placement: Placement::new(),
             observer,
         };
-        run.tracees.insert(command, Tracee::new(command));
+        let memory = run.memories.begin(command, None);
+        run.tracees.insert(command, Tracee::new(command, memory));
         run.observer.observe(Observation::Born(births::first(command)));
         run
     }
@@ -136,6 +144,7 @@ impl<'a> Run<'a> {
         match change {
             Change::Stopped(Stop::Entry(stopped)) => self.entry(stopped),
             Change::Stopped(Stop::Return(stopped)) => self.returned(stopped),
+            Change::Stopped(Stop::Leaving(stopped)) => self.leaving(stopped),
             change if !self.knows(thread, &change) => self.unknown(thread, change),
             Change::Ended(exit) => self.ended(thread, exit),
             Change::Stopped(Stop::Making(stopped)) => self.making(stopped),
@@ -171,6 +180,10 @@ impl<'a> Run<'a> {
             return stopped.resume(Until::NextStop);
         }
         if self.reader.enter(tracee, &entered, now) {
+            let goes = tracee.memory.filter(|_| tracee.executes());
+            if goes.is_some_and(|memory| self.memories.is_only_of(memory, tracee.process)) {
+                self.observer.observe(Observation::Leaving { thread, reason: Leave::Execution });
+            }
             return stopped.resume(Until::Return);
         }
         let hides = births::reveal_child(&stopped, &entered, tracee);
@@ -206,24 +219,21 @@ impl<'a> Run<'a> {
         }
         let flags = births::clone_flags(&stopped);
         let restoring = self.tracees.get(&parent).and_then(Tracee::restoration);
-        let process = self.tracees.get(&parent).map_or(parent, |tracee| tracee.process);
         let birth = births::birth(child, parent, flags, now);
         stopped.resume(until)?;
-        self.born(birth, process, restoring)
+        self.born(birth, restoring)
     }
 
     /// Makes a thread known, and catches up on what it did before that.
-    fn born(
-        &mut self,
-        birth: Birth,
-        parent_process: Pid,
-        restoring: Option<tracee::Restoration>,
-    ) -> io::Result<()> {
+    fn born(&mut self, birth: Birth, restoring: Option<tracee::Restoration>) -> io::Result<()> {
+        let parent = self.tracees.get(&birth.parent.unwrap_or(self.command));
         let process = match birth.kind {
             BirthKind::Process => birth.thread,
-            BirthKind::Thread => parent_process,
+            BirthKind::Thread => parent.map_or(birth.thread, |parent| parent.process),
         };
-        let mut tracee = Tracee::new(process);
+        let shared = parent.and_then(|parent| parent.memory).filter(|_| birth.shares_memory);
+        let memory = self.memories.begin(process, shared);
+        let mut tracee = Tracee::new(process, memory);
         tracee.restore_later(restoring);
         self.tracees.insert(birth.thread, tracee);
         self.observer.observe(Observation::Born(birth));
@@ -246,8 +256,11 @@ impl<'a> Run<'a> {
             self.placement.renamed(former, process);
             self.observer.observe(Observation::Renamed { from: former, to: process });
         }
-        let until = self.tracees.get(&process).map_or(Until::NextStop, Tracee::until);
-        stopped.resume(until)
+        let Some(tracee) = self.tracees.get_mut(&process) else { return stopped.resume(Until::NextStop) };
+        if let Some(memory) = tracee.memory.replace(self.memories.begin(process, None)) {
+            self.memories.leave(memory, process);
+        }
+        stopped.resume(tracee.until())
     }
 
     fn delivery(&mut self, stopped: Stopped<Delivery>, signal: i32) -> io::Result<()> {
@@ -274,6 +287,17 @@ impl<'a> Run<'a> {
         stopped.resume(Until::NextStop)
     }
 
+    /// A thread is about to end. One that nobody reported yet is not kept waiting: an `execve` may wait for its end.
+    fn leaving(&mut self, stopped: Stopped<Leaving>) -> io::Result<()> {
+        let thread = stopped.thread();
+        let tracee = self.tracees.get_mut(&thread);
+        let left = tracee.and_then(|tracee| Some(self.memories.leave(tracee.memory.take()?, tracee.process)));
+        if left == Some(Left::Unused) {
+            self.observer.observe(Observation::Leaving { thread, reason: Leave::End });
+        }
+        stopped.resume(Until::NextStop)
+    }
+
     fn ended(&mut self, thread: Pid, exit: Exit) -> io::Result<()> {
         let now = self.now();
         let Some(mut tracee) = self.tracees.remove(&thread) else { return Ok(()) };
@@ -290,6 +314,9 @@ impl<'a> Run<'a> {
     }
 
     fn forget(&mut self, thread: Pid, tracee: &mut Tracee, exit: Exit, at: Nanos) {
+        if let Some(memory) = tracee.memory.take() {
+            self.memories.leave(memory, tracee.process);
+        }
         if let Some(call) = tracee.leave(thread, Outcome::Unfinished, at) {
             self.observer.observe(Observation::Called(call));
         }
@@ -311,10 +338,8 @@ impl<'a> Run<'a> {
             let is_traced = |pid| self.tracees.contains_key(&pid);
             match births::orphan(thread, is_traced, self.command, self.now()) {
                 Some(birth) => {
-                    let parent = birth.parent.unwrap_or(self.command);
-                    let process = self.tracees.get(&parent).map_or(parent, |tracee| tracee.process);
                     self.placement.adopted(thread);
-                    self.born(birth, process, None)?;
+                    self.born(birth, None)?;
                 }
                 // It ended, too; its number may be given again.
                 None => _ = self.nursery.take(thread),

@@ -1,5 +1,6 @@
 //! One traced thread: the call that it is in, and how its arguments are read.
 
+use super::memories::Memory;
 use crate::calls::{FlagsKind, Numbers, Shape, SizeKind, native};
 use crate::engine::{Arguments, ObservedCall};
 use crate::sys::memory;
@@ -11,6 +12,8 @@ use quell_trace::{Bytes, Call, Fd, Nanos, Outcome, Pid};
 pub(super) struct Tracee {
     /// Its process: the number of the process's first thread.
     pub(super) process: Pid,
+    /// What it uses; none once it has begun to end.
+    pub(super) memory: Option<Memory>,
     pending: Option<Pending>,
     /// Kept from call to call, so that nothing is allocated in one.
     path: Vec<u8>,
@@ -38,8 +41,9 @@ pub(super) enum Restoration {
 }
 
 impl Tracee {
-    pub(super) fn new(process: Pid) -> Self {
-        Self { process, pending: None, path: Vec::new(), path2: Vec::new(), restoration: None }
+    pub(super) fn new(process: Pid, memory: Memory) -> Self {
+        let memory = Some(memory);
+        Self { process, memory, pending: None, path: Vec::new(), path2: Vec::new(), restoration: None }
     }
 
     /// How far it must run: a call that was begun must be seen to end.
@@ -56,6 +60,11 @@ impl Tracee {
         let path = has_path.then_some(&*self.path);
         let path2 = has_path2.then_some(&*self.path2);
         Some(ObservedCall { thread, call, outcome, start, end, arguments, path, path2 })
+    }
+
+    /// Whether it is in `execve`.
+    pub(super) fn executes(&self) -> bool {
+        self.pending.is_some_and(|pending| matches!(pending.call, Call::Execve | Call::Execveat))
     }
 
     pub(super) fn restoration(&self) -> Option<Restoration> {

@@ -4,6 +4,7 @@
 //! is resumed, so that a request to a running thread does not compile.
 
 pub(crate) mod memory;
+pub(crate) mod pagemap;
 pub(crate) mod ptrace;
 pub(crate) mod seccomp;
 pub(crate) mod signals;

@@ -37,6 +37,9 @@ pub(crate) enum Delivery {}
 /// Stopped by a signal like `SIGSTOP`, with its whole process.
 #[derive(Debug)]
 pub(crate) enum Group {}
+/// About to end, with everything still in place.
+#[derive(Debug)]
+pub(crate) enum Leaving {}
 /// Born, or continued after a group stop.
 #[derive(Debug)]
 pub(crate) enum Pause {}
@@ -50,6 +53,7 @@ pub(crate) enum Stop {
     Replaced(Stopped<Replaced>),
     Delivery(Stopped<Delivery>, i32),
     Group(Stopped<Group>, i32),
+    Leaving(Stopped<Leaving>),
     Pause(Stopped<Pause>),
 }
 
@@ -89,6 +93,7 @@ pub(crate) fn seize(thread: Pid) -> io::Result<()> {
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEEXIT
         | libc::PTRACE_O_TRACESECCOMP
         | libc::PTRACE_O_EXITKILL;
     request(libc::PTRACE_SEIZE, thread, 0, options as usize).map(drop)
@@ -164,6 +169,7 @@ fn stop(thread: Pid, signal: i32, event: i32) -> Stop {
             Stop::Making(Stopped::at(thread))
         }
         (libc::PTRACE_EVENT_EXEC, _) => Stop::Replaced(Stopped::at(thread)),
+        (libc::PTRACE_EVENT_EXIT, _) => Stop::Leaving(Stopped::at(thread)),
         (libc::PTRACE_EVENT_STOP, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
             Stop::Group(Stopped::at(thread), signal)
         }
