@@ -49,8 +49,8 @@ pub enum Observation<'a> {
         /// The number from now on.
         to: Pid,
     },
-    /// A process is about to lose its memory, of which no other process needs a look: `/proc` shows it for the last
-    /// time. It may come more often than that: `execve` may fail, a thread may be heard of late.
+    /// A process is about to lose its memory, which no other process uses: `/proc` shows it for the last time. It may
+    /// come more often than that: `execve` may fail, the threads of a process end one by one.
     Leaving {
         /// A thread of the process. Not always the first, which may have ended.
         thread: Pid,
@@ -75,7 +75,7 @@ pub enum Observation<'a> {
 pub enum Leave {
     /// It executes a program, unless that fails.
     Execution,
-    /// Its last thread ends.
+    /// It ends, or its last thread does.
     End,
 }
 

@@ -25,6 +25,9 @@ pub(crate) const FOREIGN: u16 = 1;
 /// The call asks for the processors of a thread, or sets them: the recorder puts its own changes back first.
 pub(crate) const AFFINITY: u16 = 2;
 
+/// The call ends the process with all its threads.
+pub(crate) const END: u16 = 3;
+
 /// The filter for this machine.
 pub(crate) fn native() -> Vec<Instruction> {
     let mut program = vec![load(ARCHITECTURE)];
@@ -77,6 +80,7 @@ fn decisions() -> Vec<(u32, Decision)> {
     decisions.push((CLONE3, Decision::Stop(NATIVE)));
     let affinity = [libc::SYS_sched_getaffinity, libc::SYS_sched_setaffinity];
     decisions.extend(affinity.map(|number| (number as u32, Decision::Stop(AFFINITY))));
+    decisions.push((libc::SYS_exit_group as u32, Decision::Stop(END)));
     decisions.sort_by_key(|&(number, _)| number);
     decisions
 }
@@ -216,6 +220,7 @@ mod tests {
             let stops = native::NUMBERS.iter().any(|&(recorded, _)| recorded == number) || number == CLONE3;
             let expected = match number {
                 number if affinity.contains(&number) => STOP | u32::from(AFFINITY),
+                number if i64::from(number) == libc::SYS_exit_group => STOP | u32::from(END),
                 _ if stops => STOP,
                 _ => ALLOW,
             };

@@ -19,6 +19,17 @@ pub(super) struct Memories {
     users: HashMap<Memory, PidMap<usize>>,
 }
 
+/// Who uses a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Users {
+    /// One thread.
+    Thread,
+    /// Several threads of one process.
+    Threads,
+    /// Several processes: it outlives each of them but one.
+    Processes,
+}
+
 /// What is left of a memory when a thread leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
@@ -55,9 +66,15 @@ impl Memories {
         Left::Unused
     }
 
-    /// Whether no other process uses a memory: it goes when this one executes a program.
-    pub(super) fn is_only_of(&self, memory: Memory, process: Pid) -> bool {
-        self.users.get(&memory).is_some_and(|processes| processes.keys().all(|&user| user == process))
+    /// Who uses a memory.
+    pub(super) fn users(&self, memory: Memory) -> Users {
+        let Some(processes) = self.users.get(&memory) else { return Users::Processes };
+        let mut threads = processes.values();
+        match (threads.next(), threads.next()) {
+            (Some(1), None) => Users::Thread,
+            (Some(_), None) => Users::Threads,
+            _ => Users::Processes,
+        }
     }
 }
 
@@ -83,12 +100,12 @@ mod tests {
     fn a_child_that_borrows_memory_leaves_it_to_its_parent() {
         let mut memories = Memories::default();
         let memory = memories.begin(PARENT, None);
-        assert!(memories.is_only_of(memory, PARENT));
+        assert_eq!(memories.users(memory), Users::Thread);
         memories.begin(CHILD, Some(memory));
-        assert!(!memories.is_only_of(memory, PARENT) && !memories.is_only_of(memory, CHILD));
+        assert_eq!(memories.users(memory), Users::Processes);
         assert_eq!(memories.leave(memory, CHILD), Left::Used);
-        assert!(memories.is_only_of(memory, PARENT));
-        assert_eq!(memories.leave(memory, PARENT), Left::Unused);
-        assert!(!memories.is_only_of(memory, PARENT));
+        memories.begin(PARENT, Some(memory));
+        assert_eq!(memories.users(memory), Users::Threads);
+        assert_eq!([(); 2].map(|()| memories.leave(memory, PARENT)), [Left::Used, Left::Unused]);
     }
 }

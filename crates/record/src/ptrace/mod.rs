@@ -35,7 +35,7 @@ use crate::{RecordError, filter};
 use attach::Attached;
 use births::Nursery;
 use forward::Forwarding;
-use memories::{Left, Memories};
+use memories::{Left, Memories, Users};
 use placement::Placement;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
 use std::ffi::OsStr;
@@ -174,14 +174,19 @@ impl<'a> Run<'a> {
             self.placement.release();
             return stopped.resume(Until::NextStop);
         }
+        if entered.word == filter::END {
+            let users = tracee.memory.map(|memory| self.memories.users(memory));
+            return self.ending(stopped, users);
+        }
         self.placement.stopped(thread);
         if entered.word == filter::FOREIGN {
             self.observer.observe(Observation::Lost(Loss::ForeignArchitecture));
             return stopped.resume(Until::NextStop);
         }
         if self.reader.enter(tracee, &entered, now) {
-            let goes = tracee.memory.filter(|_| tracee.executes());
-            if goes.is_some_and(|memory| self.memories.is_only_of(memory, tracee.process)) {
+            let memory = tracee.memory.filter(|_| tracee.executes());
+            let users = memory.map(|memory| self.memories.users(memory));
+            if matches!(users, Some(Users::Thread | Users::Threads)) {
                 self.observer.observe(Observation::Leaving { thread, reason: Leave::Execution });
             }
             return stopped.resume(Until::Return);
@@ -283,6 +288,15 @@ impl<'a> Run<'a> {
     fn pause(&mut self, stopped: Stopped<Pause>) -> io::Result<()> {
         if let Some(tracee) = self.tracees.get_mut(&stopped.thread()) {
             tracee.restore(&stopped);
+        }
+        stopped.resume(Until::NextStop)
+    }
+
+    /// A thread is about to end its process. Others of its threads are killed for it, and one that is killed while it
+    /// is resumed from another stop runs through its last one unseen: so that this is no matter, the look is now.
+    fn ending(&mut self, stopped: Stopped<Entry>, users: Option<Users>) -> io::Result<()> {
+        if users == Some(Users::Threads) {
+            self.observer.observe(Observation::Leaving { thread: stopped.thread(), reason: Leave::End });
         }
         stopped.resume(Until::NextStop)
     }
