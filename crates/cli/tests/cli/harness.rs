@@ -390,8 +390,12 @@ fn quell_is_out_of_reach() -> Option<String> {
 
 /// The program of this name in `tests/programs`, built with these further options of the compiler.
 pub(crate) fn program(test: &Test, name: &str, options: &[&str]) {
+    compiled(test, name, if name == "exchange" { "mpicc" } else { "cc" }, options);
+}
+
+/// The same by another compiler.
+pub(crate) fn compiled(test: &Test, name: &str, compiler: &str, options: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-    let compiler = if name == "exchange" { "mpicc" } else { "cc" };
     let mut build = Command::new(compiler);
     build.args(["-O1", "-Wall", "-Werror", "-o"]).arg(test.path(name)).arg(source).args(options);
     assert!(build.status().unwrap().success(), "{name} compiles");

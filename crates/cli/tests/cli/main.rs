@@ -7,6 +7,8 @@
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! compressed     an image compressed for transport, opened by every command
 //! launchers      which ranks record; two real MPI ranks in one namespace
+//! mpi            Open MPI and MPICH: how a job ends, whoever ends it
+//! server_life    the server beside what it serves: how many there are, what they survive
 //! slurm          steps and jobs of a real Slurm: as without quell, checked once, nothing left behind
 //! cluster        that Slurm
 //! diff           what went away and what came between recordings, and when that fails
@@ -50,8 +52,10 @@ mod image;
 mod import;
 mod killed;
 mod launchers;
+mod mpi;
 mod pack_and_run;
 mod packaging;
 mod searches;
+mod server_life;
 mod slurm;
 mod transparent;

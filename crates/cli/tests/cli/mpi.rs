@@ -1,0 +1,191 @@
+//! `quell run` behind the launchers of Open MPI and MPICH, with real programs: how a job ends, whoever ends it.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::harness::{Need, Outcome, QUELL, Test, compiled, send, wait_until};
+
+/// An MPI library of the distribution.
+#[derive(Clone, Copy, Debug)]
+struct Library {
+    launcher: &'static [&'static str],
+    compiler: &'static str,
+    rank: &'static str,
+}
+
+const LIBRARIES: [Library; 2] = [
+    Library {
+        launcher: &[
+            "mpirun.openmpi",
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "--mca",
+            "plm",
+            "isolated",
+            "--mca",
+            "btl",
+            "self,vader",
+        ],
+        compiler: "mpicc.openmpi",
+        rank: "OMPI_COMM_WORLD_RANK",
+    },
+    Library { launcher: &["mpiexec.mpich"], compiler: "mpicc.mpich", rank: "PMI_RANK" },
+];
+
+const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::Fuse,
+    Need::Ptrace,
+    Need::Program("mpirun.openmpi"),
+    Need::Program("mpicc.openmpi"),
+    Need::Program("mpiexec.mpich"),
+    Need::Program("mpicc.mpich"),
+];
+
+impl Library {
+    /// `ranks` of a command, with `$rank`, `$quell` and a place for the launcher's session.
+    fn command(self, test: &Test, ranks: &str, command: &[&str]) -> Command {
+        let mut command = test.command(&[self.launcher, &["-n", ranks], command].concat());
+        std::fs::create_dir_all(test.path("session")).unwrap();
+        test.give("session");
+        command.env("TMPDIR", test.path("session")).env("quell", QUELL).env("rank", self.rank);
+        command
+    }
+
+    /// The same from the image, of a shell script in which `$me` is the rank.
+    fn script(self, test: &Test, ranks: &str, script: &str) -> Command {
+        let script = format!("eval me=\\$$rank; {script}");
+        self.command(test, ranks, &[QUELL, "run", "app.qimg", "--", "sh", "-c", &script])
+    }
+}
+
+/// A tree with its image, for an ordinary user.
+fn packed() -> Option<Test> {
+    let test = Test::of_nobody(NEEDS)?;
+    test.pack();
+    Some(test)
+}
+
+/// The job has ended by itself and not well; of what it started nothing is left.
+#[track_caller]
+fn assert_ended(test: &Test, outcome: &Outcome, files: &[String]) {
+    assert!(outcome.status.code().is_some_and(|status| status != 0), "{outcome}");
+    test.silence();
+    let mut left = test.files();
+    left.retain(|name| !name.starts_with("session"));
+    assert_eq!(left, files, "{outcome}");
+    assert_eq!(std::fs::read_dir(test.path("session")).unwrap().count(), 0);
+}
+
+/// How many ranks have made their file.
+fn started(test: &Test) -> usize {
+    test.files().iter().filter(|name| name.starts_with("started.")).count()
+}
+
+#[test]
+fn privileged_ranks_of_each_library_exchange_data() {
+    for library in LIBRARIES {
+        let Some(test) = Test::of_nobody(NEEDS) else { return };
+        test.plant();
+        compiled(&test, "exchange", library.compiler, &[]);
+        std::fs::rename(test.path("exchange"), test.path("env/bin/exchange")).unwrap();
+        test.script("$quell -q record -o app.qtrace cat env/bin/exchange > exchange").succeeds();
+        test.quell(&["-q", "pack", "app.qtrace", "--root", "env"]).succeeds();
+        let exchanged = |before: &[&str]| -> BTreeSet<String> {
+            let command = library.command(&test, "2", &[before, &["env/bin/exchange"]].concat());
+            let printed = test.finish(command).succeeds();
+            let words: Vec<Vec<&str>> = printed.lines().map(|line| line.split(' ').collect()).collect();
+            assert!(words.len() == 2 && words.iter().all(|line| line[3..] == ["0", "wrong"]), "{printed}");
+            words.iter().map(|line| line[2].to_owned()).collect()
+        };
+        let plain = exchanged(&[]);
+        let shared = exchanged(&[QUELL, "run", "app.qimg", "--"]);
+        assert!(shared.len() == 1 && shared.is_disjoint(&plain), "{library:?}: {shared:?}");
+    }
+}
+
+#[test]
+fn privileged_a_check_that_fails_ends_the_job() {
+    for library in LIBRARIES {
+        let Some(test) = packed() else { return };
+        let files = test.files();
+        test.write("env/lib/a.txt", "altered\n");
+        let outcome = test.finish(library.script(&test, "4", "sleep 1000 & exec sleep 1000"));
+        assert_eq!(outcome.code(), 1, "{library:?}: {outcome}");
+        assert_eq!(outcome.stderr.matches("quell: error: 1 of the image's sources").count(), 1, "{outcome}");
+        assert_ended(&test, &outcome, &files);
+    }
+}
+
+#[test]
+fn privileged_rank_0_may_end_before_the_others() {
+    const SCRIPT: &str = "[ $me != 0 ] || { echo $$ > first; exit 0; }\n\
+        while [ ! -s first ] || [ -e /proc/$(cat first)/exe ]; do sleep 0.02; done\n\
+        cat env/lib/unread.txt env/aside/deep/data";
+    for library in LIBRARIES {
+        let Some(test) = packed() else { return };
+        let printed = test.finish(library.script(&test, "4", SCRIPT)).succeeds();
+        let mut lines: Vec<&str> = printed.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["data", "data", "data", "unread", "unread", "unread"], "{library:?}");
+    }
+}
+
+/// What a rank dies of, and what it leaves in the background.
+#[test]
+fn privileged_a_rank_that_dies_takes_the_job_along() {
+    for library in LIBRARIES {
+        let Some(test) = packed() else { return };
+        let files = test.files();
+        for death in ["kill -SEGV $$", "kill -KILL $$"] {
+            let script = format!("cat env/lib/a.txt > /dev/null; [ $me != 1 ] || {death}; exec sleep 1000");
+            let outcome = test.finish(library.script(&test, "4", &script));
+            assert_ended(&test, &outcome, &files);
+        }
+    }
+}
+
+#[test]
+fn privileged_an_interrupted_launcher_leaves_nothing() {
+    for library in LIBRARIES {
+        let Some(test) = packed() else { return };
+        let files = test.files();
+        for signal in [Signal::INT, Signal::TERM] {
+            let mut command = library.script(&test, "4", ": > started.$me; exec sleep 1000");
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            wait_until("all ranks have started", || started(&test) == 4);
+            send(i32::try_from(child.id()).unwrap(), signal);
+            let outcome = test.wait(child);
+            (0..4).for_each(|rank| std::fs::remove_file(test.path(&format!("started.{rank}"))).unwrap());
+            assert_ended(&test, &outcome, &files);
+        }
+    }
+}
+
+/// A socket of PMI that the server kept would keep the launcher waiting for ranks that have ended.
+#[test]
+fn privileged_the_server_has_no_socket_and_no_stream_of_the_launcher() {
+    const SCRIPT: &str = "for number in 0 1 2 $PMI_FD; do readlink /proc/self/fd/$number >> descriptors; done\n\
+        : > started.$me; read -r line < go";
+    for library in LIBRARIES {
+        let Some(test) = packed() else { return };
+        test.run(&["mkfifo", "-m", "666", "go"]).succeeds();
+        let mut command = library.script(&test, "2", SCRIPT);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("all ranks have started", || started(&test) == 2);
+        let servers = test.servers();
+        assert_eq!(servers.len(), 1);
+        let held: BTreeSet<String> = std::fs::read_dir(format!("/proc/{}/fd", servers[0]))
+            .unwrap()
+            .filter_map(|entry| Some(std::fs::read_link(entry.ok()?.path()).ok()?.to_str()?.to_owned()))
+            .collect();
+        let of_ranks = test.read_text("descriptors");
+        let of_ranks: Vec<&str> = of_ranks.lines().filter(|name| *name != "/dev/null").collect();
+        assert!(of_ranks.len() >= 4, "{of_ranks:?}");
+        assert!(of_ranks.iter().all(|name| !held.contains(*name)), "{of_ranks:?} {held:?}");
+        test.script("for rank in 0 1; do echo > go; done").succeeds();
+        test.wait(child).succeeds();
+    }
+}
