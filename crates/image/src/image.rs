@@ -208,6 +208,22 @@ impl<B: AsRef<[u8]>> Image<B> {
         body.map(Xattrs::parse).ok_or(Fault::Xattrs.at(nid))
     }
 
+    /// What the recordings asked for, as the packer encodes it; `None` in an image that does not tell.
+    pub(crate) fn asked(&self) -> Option<&[u8]> {
+        match self.content(self.asked_node()?) {
+            Ok(Content::Held(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The node of [`Self::asked`].
+    pub(crate) fn asked_node(&self) -> Option<Nid> {
+        ASKED_PATH.into_iter().try_fold(self.root(), |nid, name| match self.lookup(nid, name) {
+            Ok(Lookup::Found(found)) => Some(found),
+            _ => None,
+        })
+    }
+
     /// How much is known of the directory's names.
     pub fn coverage(&self, dir: Nid) -> Result<Coverage, Corrupt> {
         let row = self.row(dir, &self.tree().inode(dir)?)?;
@@ -326,6 +342,9 @@ const SIZE_MAX: u64 = 1 << 62;
 
 /// Where the index lies in the tree. Part of the format.
 pub(crate) const INDEX_PATH: [&[u8]; 2] = [b".quell", b"index"];
+
+/// Where what the recordings asked for lies, beside the index. Part of the format.
+pub(crate) const ASKED_PATH: [&[u8]; 2] = [INDEX_PATH[0], b"asked"];
 
 /// Offset of the node's inode in the image; beyond any image if the number is forged.
 pub(crate) fn address(nid: Nid) -> u64 {

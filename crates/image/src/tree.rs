@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::blocks::BlockSet;
 use crate::erofs::{BLOCK, BLOCK_BYTES, NAME_MAX, blocks_for, chunk, xattr};
-use crate::image::INDEX_PATH;
+use crate::image::{ASKED_PATH, INDEX_PATH};
 use crate::model::{Attributes, Coverage, Device, Kind, NamedValues, Timestamp, Use};
 
 /// A node of a [`Tree`].
@@ -43,6 +43,8 @@ pub struct Tree {
     pub(crate) roots: Vec<Chosen>,
     pub(crate) live: Vec<Chosen>,
     pub(crate) command: Vec<Vec<u8>>,
+    /// The node of `/.quell/asked`, if there is one.
+    pub(crate) asked: Option<NodeId>,
 }
 
 #[derive(Debug)]
@@ -187,6 +189,7 @@ impl Tree {
             roots: Vec::new(),
             live: Vec::new(),
             command: Vec::new(),
+            asked: None,
         };
         if root.kind != Kind::Directory {
             return Err(TreeError::Kind { kind: root.kind });
@@ -323,6 +326,16 @@ impl Tree {
     /// Sets the recorded command, argument by argument.
     pub fn set_command(&mut self, command: Vec<Vec<u8>>) {
         self.command = command;
+    }
+
+    /// Says what the recordings asked for, as the packer encodes it.
+    pub(crate) fn set_asked(&mut self, asked: Vec<u8>) -> Result<(), TreeError> {
+        let directory = self.child(self.root(), ASKED_PATH[0]);
+        let attributes = Attributes { size: asked.len() as u64, ..own_attributes(Kind::Regular) };
+        let node = self.add(directory.unwrap_or(self.root()), ASKED_PATH[1], attributes)?;
+        self.node_mut(node).body = Body::File(Some(Held { source: Source::Bytes(asked), part: None }));
+        self.asked = Some(node);
+        Ok(())
     }
 
     /// Declares the directory at `path` a root, for a `reason` that a person reads.

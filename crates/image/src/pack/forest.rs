@@ -28,9 +28,23 @@ pub(crate) struct Forest {
     pub(crate) live: Option<String>,
     /// Type of the file system mounted here, if there is one.
     pub(crate) mounted: Option<String>,
+    /// Paths below that were asked for and that an image does not tell: see [`crate::pack::asked`].
+    pub(crate) untold: u64,
 }
 
 impl Forest {
+    /// This node alone, without what was counted of it.
+    pub(crate) fn without_children(&self) -> Self {
+        let seen = Seen { operations: 0, ..self.seen.clone() };
+        Self {
+            children: BTreeMap::new(),
+            seen,
+            live: self.live.clone(),
+            mounted: self.mounted.clone(),
+            ..*self
+        }
+    }
+
     /// What was seen of `path`, to be added to.
     pub(crate) fn seen(&mut self, path: &[u8]) -> &mut Seen {
         &mut self.grow(path).seen
@@ -119,17 +133,29 @@ impl Forest {
     /// Whether a call asked for this path or one below it.
     pub(crate) fn is_used(&self) -> bool {
         let seen = &self.seen;
-        seen.touched || seen.missed || seen.entered || self.children.values().any(Self::is_used)
+        seen.touched || seen.missed || seen.entered || self.is_used_below()
+    }
+
+    /// Whether a call asked for a path below this one.
+    pub(crate) fn is_used_below(&self) -> bool {
+        self.untold > 0 || self.children.values().any(Self::is_used)
+    }
+
+    /// How many paths were asked for, this one and all below.
+    pub(crate) fn count_asked(&self) -> u64 {
+        let own = u64::from(self.seen.touched || self.seen.missed);
+        own + self.untold + self.children.values().map(Self::count_asked).sum::<u64>()
     }
 
     /// Whether the recordings only passed through this directory on the way to directories below it. What others do in
     /// it does not matter to the program then.
     pub(crate) fn is_passage(&self) -> bool {
-        let passed = |child: &Self| !child.is_used() || child.children.values().any(Self::is_used);
+        let passed = |child: &Self| !child.is_used() || child.is_used_below();
         !self.seen.entered && self.children.values().all(|child| !child.seen.missed && passed(child))
     }
 
-    fn grow(&mut self, path: &[u8]) -> &mut Self {
+    /// The node at `path`, made if there is none.
+    pub(crate) fn grow(&mut self, path: &[u8]) -> &mut Self {
         names(path).fold(self, |node, name| {
             if !node.children.contains_key(name) {
                 node.children.insert(name.into(), Self::default());

@@ -237,7 +237,7 @@ impl Gatherer<'_> {
         seen: &Forest,
     ) -> Result<(), PackError> {
         let is_live = self.live.binary_search_by(|(live, _)| live[..].cmp(path)).is_ok();
-        let needed = seen.seen.entered || seen.children.values().any(Forest::is_used);
+        let needed = seen.seen.entered || seen.is_used_below();
         if is_live || !needed {
             return Ok(());
         }

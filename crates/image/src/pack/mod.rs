@@ -8,10 +8,13 @@
 //! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
 //! first run wrote is there in its final state.
 
+mod asked;
+mod changes;
 mod forest;
 mod gather;
 mod observe;
 mod outside;
+mod refresh;
 mod roots;
 mod secrets;
 mod waiting;
@@ -24,13 +27,16 @@ use thiserror::Error;
 
 use crate::index::read::Totals;
 use crate::original::OriginalError;
+use crate::pack::asked::Asked;
 use crate::pack::forest::Forest;
 use crate::pack::gather::{Gathered, gather, unseen};
-use crate::pack::roots::Choice;
-use crate::tree::TreeError;
+use crate::pack::roots::{Choice, Within};
+use crate::tree::{Tree, TreeError};
 use crate::write::{self, Audience, Form, WriteError, Written};
 
+pub use crate::pack::changes::{Alteration, Altered, NAMED};
 pub use crate::pack::outside::Outside;
+pub use crate::pack::refresh::{Refreshed, refresh};
 
 /// What to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +129,19 @@ pub enum PackError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// An image does not tell what its recordings asked for: it was made by an early version of quell, or was
+    /// exported.
+    #[error("the image does not tell what was asked for when it was recorded")]
+    Untold,
+    /// A directory that an image covers is not there.
+    #[error("`{}`, which the image covers, is not a directory here", .path.display())]
+    RootGone {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An image contradicts itself.
+    #[error("damaged image")]
+    Image(#[from] crate::error::Corrupt),
     /// A recording could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -163,31 +182,60 @@ pub fn pack(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Packed, PackError> {
     let mut forest = observe::observe(trace)?;
-    spare_own_files(&mut forest, trace, target);
-    spare_what_comes_again(&mut forest);
-    let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    let (choices, mut gathered) = settle(&mut forest, &given, options.audience, progress)?;
-    if let Some(first) = trace.recordings.first() {
-        let command = &first.header.command;
-        gathered.tree.set_command(command.iter().map(|argument| argument.clone().into_bytes()).collect());
+    for recording in &trace.recordings {
+        spare_directory_of(&mut forest, &recording.directory, "a recording is kept in it");
     }
-    let written = write::write_as(options.form, &gathered.tree, target, options.audience, &mut |done| {
-        progress(Progress::Writing(done));
-    })?;
-    Ok(report(&forest, choices, gathered, written))
+    let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
+    let within = if given.is_empty() { Within::Network } else { Within::Given(&given) };
+    let command = trace.recordings.first().map(|first| first.header.command.clone()).unwrap_or_default();
+    let command = command.into_iter().map(String::into_bytes).collect();
+    let order = Order { within, command, target, audience: options.audience, form: options.form };
+    make(forest, order, &mut |_| Ok(()), progress)
 }
 
-/// Directories that quell itself writes to stay the original: the image appears in one after everything is read, so
-/// that it would be stale at once.
-fn spare_own_files(forest: &mut Forest, trace: &Trace, target: &Path) {
-    let recordings =
-        trace.recordings.iter().map(|recording| (recording.directory.as_path(), "a recording is kept in it"));
-    for (path, reason) in recordings.chain([(target, "the image is written to it")]) {
-        // A relative path may have no parent but the working directory; one that does not exist fails later.
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if let Ok(parent) = parent.canonicalize() {
-            forest.live_itself(parent.as_os_str().as_bytes(), reason);
-        }
+/// What is to be made of a forest.
+struct Order<'a> {
+    within: Within<'a>,
+    command: Vec<Vec<u8>>,
+    target: &'a Path,
+    audience: Audience,
+    form: Form,
+}
+
+/// Makes an image of what `forest` says was asked for. Shows `inspect` what it will be before it is written.
+fn make(
+    mut forest: Forest,
+    order: Order<'_>,
+    inspect: &mut dyn FnMut(&Tree) -> Result<(), PackError>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Packed, PackError> {
+    let Order { within, command, target, audience, form } = order;
+    spare_directory_of(&mut forest, target, "the image is written to it");
+    // What is found out from here on is found out again when the image is made anew.
+    let mut settled = forest.clone();
+    spare_what_comes_again(&mut settled);
+    let (choices, mut gathered) = settle(&mut settled, within, audience, progress)?;
+    gathered.tree.set_command(command);
+    let asked = Asked::of(&forest, &choices, &gathered.tree, audience);
+    let totals = Totals {
+        held_files: gathered.tree.held.len() as u64,
+        nodes: gathered.tree.len() as u64,
+        content_bytes: gathered.tree.held_bytes(),
+    };
+    gathered.tree.set_asked(asked.encode())?;
+    inspect(&gathered.tree)?;
+    let mut report_writing = |done| progress(Progress::Writing(done));
+    let written = write::write_as(form, &gathered.tree, target, audience, &mut report_writing)?;
+    Ok(report(&settled, choices, gathered, totals, written))
+}
+
+/// Directories that quell itself writes to stay the original: an image that appears in one after everything is read
+/// would be stale at once.
+fn spare_directory_of(forest: &mut Forest, file: &Path, reason: &str) {
+    // A relative path may have no parent but the working directory; one that does not exist fails later.
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(parent) = parent.canonicalize() {
+        forest.live_itself(parent.as_os_str().as_bytes(), reason);
     }
 }
 
@@ -215,14 +263,14 @@ fn is_directory(path: &[u8]) -> bool {
 /// hold a socket, or a link leads to another part of a root.
 fn settle(
     forest: &mut Forest,
-    given: &[Vec<u8>],
+    within: Within<'_>,
     audience: Audience,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Vec<Choice>, Gathered), PackError> {
     loop {
-        let choices = roots::choose(forest, given, &is_directory);
+        let choices = roots::choose(forest, within, &is_directory);
         if choices.is_empty() {
-            return Err(PackError::Nothing { why: nothing(forest, given) });
+            return Err(PackError::Nothing { why: nothing(forest, within) });
         }
         let gathered = gather(forest, &choices, audience, progress)?;
         let further: Vec<_> = unseen(forest, &choices, &gathered.led_to).cloned().collect();
@@ -239,22 +287,22 @@ fn settle(
     }
 }
 
-fn nothing(forest: &Forest, given: &[Vec<u8>]) -> Nothing {
+fn nothing(forest: &Forest, within: Within<'_>) -> Nothing {
     let used = |path: &Vec<u8>| forest.find(path).is_some_and(Forest::is_used);
-    match given {
-        [] if forest.network_mounts().iter().any(used) => Nothing::Changed,
-        [] => Nothing::Local,
-        _ => Nothing::Given,
+    match within {
+        Within::Network if !forest.network_mounts().iter().any(used) => Nothing::Local,
+        Within::Network | Within::Again(_) => Nothing::Changed,
+        Within::Given(_) => Nothing::Given,
     }
 }
 
-fn report(forest: &Forest, choices: Vec<Choice>, gathered: Gathered, written: Written) -> Packed {
-    let tree = &gathered.tree;
-    let totals = Totals {
-        held_files: tree.held.len() as u64,
-        nodes: tree.len() as u64,
-        content_bytes: tree.held_bytes(),
-    };
+fn report(
+    forest: &Forest,
+    choices: Vec<Choice>,
+    gathered: Gathered,
+    totals: Totals,
+    written: Written,
+) -> Packed {
     let outside = outside::outside(forest, &choices);
     let chosen = |path, reason, file_system| Chosen { path, reason, file_system };
     let live = choices.iter().flat_map(|choice| &choice.live);

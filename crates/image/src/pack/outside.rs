@@ -80,6 +80,7 @@ mod tests {
             reason: String::new(),
             file_system: String::new(),
             live: vec![(b"/l/env/locks".to_vec(), String::new())],
+            stance: crate::pack::roots::Stance::Judged,
         };
         let found = outside(&forest, &[choice]);
         let directories: Vec<_> =

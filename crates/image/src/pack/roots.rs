@@ -18,25 +18,48 @@ pub(crate) struct Choice {
     pub(crate) file_system: String,
     /// Topmost directories below it that stay the original, with the reason; sorted.
     pub(crate) live: Vec<(Vec<u8>, String)>,
+    /// How it came to be considered.
+    pub(crate) stance: Stance,
 }
 
-/// Chooses among all network file systems, or below the directories `given`. Sorted by path, none within another.
+/// Where roots may lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Within<'a> {
+    /// On any network file system.
+    Network,
+    /// Below these directories.
+    Given(&'a [Vec<u8>]),
+    /// Where an image has them: each is a root again, unless it became live itself.
+    Again(&'a [(Vec<u8>, Stance)]),
+}
+
+/// Chooses roots. Sorted by path, none within another.
 ///
 /// `is_directory` tells whether a path is a directory now: a trace cannot know.
 pub(crate) fn choose(
     forest: &Forest,
-    given: &[Vec<u8>],
+    within: Within<'_>,
     is_directory: &dyn Fn(&[u8]) -> bool,
 ) -> Vec<Choice> {
-    let chooser = Chooser { forest, is_directory };
+    let again = if let Within::Again(again) = within { again } else { &[] };
+    let chooser = Chooser { forest, again, is_directory };
     let mut choices = Vec::new();
-    if given.is_empty() {
-        for mount in forest.network_mounts() {
-            choices.extend(chooser.at_path(&mount, Stance::Judged));
+    match within {
+        Within::Network => {
+            for mount in forest.network_mounts() {
+                choices.extend(chooser.at_path(&mount, Stance::Judged));
+            }
         }
-    }
-    for path in given {
-        choices.extend(chooser.at_path(path, Stance::Given));
+        Within::Given(given) => {
+            for path in given {
+                choices.extend(chooser.at_path(path, Stance::Given));
+            }
+        }
+        Within::Again(again) => {
+            for (path, stance) in again {
+                choices.extend(chooser.at_path(path, *stance));
+            }
+        }
     }
     choices.sort_by(|a, b| a.path.cmp(&b.path));
     let mut apart: Vec<Choice> = Vec::new();
@@ -50,10 +73,12 @@ pub(crate) fn choose(
 
 /// Whether a directory was named by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stance {
+pub(crate) enum Stance {
+    /// It was.
     Given,
     /// It lies below one that was, and is judged by itself.
     Below,
+    /// It was not.
     Judged,
 }
 
@@ -69,6 +94,8 @@ impl Stance {
 
 struct Chooser<'a> {
     forest: &'a Forest,
+    /// Roots that an image has.
+    again: &'a [(Vec<u8>, Stance)],
     is_directory: &'a dyn Fn(&[u8]) -> bool,
 }
 
@@ -92,12 +119,12 @@ impl Chooser<'_> {
         topmost_live(path, node, &mut live);
         let undisturbed = || live.iter().all(|(path, below, _)| self.parts_of_live(path, below).is_empty());
         let unused = live.iter().all(|(_, below, _)| !below.is_used());
-        let whole = unused || stance == Stance::Given || (has_own(node) && undisturbed());
+        let again = self.again.iter().any(|(root, _)| root == path);
+        let whole = unused || again || stance == Stance::Given || (has_own(node) && undisturbed());
         if !whole {
             return self.parts(path, node, stance);
         }
-        let worth =
-            stance == Stance::Given || node.seen.entered || node.children.values().any(Forest::is_used);
+        let worth = stance == Stance::Given || node.seen.entered || node.is_used_below();
         if !worth || !(self.is_directory)(path) {
             return Vec::new();
         }
@@ -112,8 +139,7 @@ impl Chooser<'_> {
         stance: Stance,
     ) -> Choice {
         let file_system = self.forest.file_system(path).unwrap_or_default();
-        let mut used = 0_u64;
-        node.visit(path, &mut |_, node| used += u64::from(node.seen.touched || node.seen.missed));
+        let used = node.count_asked();
         let live: Vec<_> = live
             .into_iter()
             .filter(|(path, ..)| (self.is_directory)(path))
@@ -130,7 +156,7 @@ impl Chooser<'_> {
             count => format!("{count} directories below it stay the original"),
         };
         let reason = format!("{why}, {used} paths were asked for, {changed}");
-        Choice { path: path.to_vec(), reason, file_system: file_system.into(), live }
+        Choice { path: path.to_vec(), reason, file_system: file_system.into(), live, stance }
     }
 
     /// The choices below `path`, each child by itself.
@@ -198,7 +224,8 @@ mod tests {
         let given: Vec<_> = given.iter().map(|path| path.as_bytes().to_vec()).collect();
         let is_directory = |path: &[u8]| !path.ends_with(b".py");
         let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
-        let choices = choose(&forest(lines), &given, &is_directory);
+        let within = if given.is_empty() { Within::Network } else { Within::Given(&given) };
+        let choices = choose(&forest(lines), within, &is_directory);
         choices
             .into_iter()
             .map(|choice| (text(choice.path), choice.live.into_iter().map(|(path, _)| text(path)).collect()))
@@ -250,7 +277,7 @@ mod tests {
     fn live_directories_that_the_program_does_not_use_part_nothing() {
         let mut forest = forest(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
         forest.live_itself(b"/l/images", "the image is written to it");
-        let choices = choose(&forest, &[], &|_| true);
+        let choices = choose(&forest, Within::Network, &|_| true);
         assert_eq!(choices.len(), 1);
         assert_eq!(choices[0].path, b"/l");
         let live: Vec<_> = choices[0].live.iter().map(|(path, _)| &path[..]).collect();
@@ -270,7 +297,7 @@ mod tests {
     fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
         let mut forest = forest(&[("+", "/opt/env/bin/x")]);
         forest.live_itself(b"/opt/env", "something is renamed in it");
-        let choices = choose(&forest, &[b"/opt/env".to_vec()], &|_| true);
+        let choices = choose(&forest, Within::Given(&[b"/opt/env".to_vec()]), &|_| true);
         assert_eq!(choices[0].path, b"/opt/env/bin");
         assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
     }

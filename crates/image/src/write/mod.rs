@@ -333,7 +333,10 @@ impl Writer<'_, '_> {
             }
             left = &left[ahead..];
         }
-        Ok(())
+        match self.tree.asked {
+            Some(asked) => self.stream_file(asked, &mut buffer),
+            None => Ok(()),
+        }
     }
 
     fn stream_file(&mut self, file: NodeId, buffer: &mut [u8]) -> Result<(), WriteError> {

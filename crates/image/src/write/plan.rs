@@ -226,7 +226,7 @@ impl Plan {
                 take(placed);
             }
         }
-        for node in std::iter::once(INDEX_NODE).chain(tree.held.iter().copied()) {
+        for node in std::iter::once(INDEX_NODE).chain(tree.held.iter().copied()).chain(tree.asked) {
             take(&mut self.places[self.rows[node.0 as usize] as usize]);
         }
         self.index_start = u64::from(self.placed(INDEX_NODE).start) * BLOCK_BYTES;

@@ -1,0 +1,59 @@
+//! Packing again without a recording: the image tells what was asked for, the originals tell what is there now.
+//!
+//! Roots, directories that stay the original, and everything asked for below are taken from `/.quell/asked`; then all
+//! goes the way of [`pack`](crate::pack::pack). So an image that was made anew equals, byte for byte, the one that
+//! its recordings would give on the same day.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::image::Image;
+use crate::pack::asked::Asked;
+use crate::pack::changes::{Altered, changes};
+use crate::pack::roots::Within;
+use crate::pack::{Order, PackError, Packed, Progress, is_directory, make};
+use crate::tree::Tree;
+use crate::write::{Audience, Form};
+
+/// An image that was made anew, and what is otherwise in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refreshed {
+    /// The image.
+    pub packed: Packed,
+    /// What differs from the image that it was made of. Shape: sorted, empty if nothing does.
+    pub altered: Vec<Altered>,
+}
+
+/// Makes `image` anew, at `target`, of the originals as they are now. `audience` replaces that of `image`; it does not
+/// tell its `form`.
+///
+/// **Errors** see [`PackError`]; whatever it is, `target` is as it was. [`PackError::RootGone`] when a whole root is
+/// missing, which is more often a file system that is not mounted than one that was given up.
+pub fn refresh<B: AsRef<[u8]>>(
+    image: &Image<B>,
+    target: &Path,
+    audience: Option<Audience>,
+    form: Form,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Refreshed, PackError> {
+    let asked = image.asked().and_then(Asked::decode).ok_or(PackError::Untold)?;
+    if let Some((path, _)) = asked.roots.iter().find(|(path, _)| !is_directory(path)) {
+        return Err(PackError::RootGone { path: Path::new(OsStr::from_bytes(path)).into() });
+    }
+    let command = image.index().command().map(<[u8]>::to_vec).collect();
+    let order = Order {
+        within: Within::Again(&asked.roots),
+        command,
+        target,
+        audience: audience.unwrap_or(asked.audience),
+        form,
+    };
+    let mut altered = Vec::new();
+    let mut compare = |tree: &Tree| {
+        altered = changes(image, tree)?;
+        Ok(())
+    };
+    let packed = make(asked.forest, order, &mut compare, progress)?;
+    Ok(Refreshed { packed, altered })
+}
