@@ -19,7 +19,7 @@
 use std::collections::BTreeSet;
 
 use crate::bytes::{put, u32_at};
-use crate::model::{Coverage, Kind};
+use crate::model::Coverage;
 use crate::pack::forest::{Forest, Seen, join, names};
 use crate::pack::roots::{Choice, Stance};
 use crate::tree::{Body, Tree, is_name};
@@ -160,11 +160,8 @@ fn told(from: &Forest, path: &[u8], tree: &Tree, audience: Audience) -> Forest {
 
 /// Whether the image has the directory without its names, because not everybody may know them.
 fn is_withheld(tree: &Tree, path: &[u8]) -> bool {
-    tree.find(path).is_some_and(|id| {
-        let node = tree.node(id);
-        let closed = node.attributes.kind == Kind::Directory && node.attributes.permissions & 0o1 == 0;
-        closed || matches!(&node.body, Body::Directory(found) if found.coverage == Coverage::Uncovered)
-    })
+    let body = tree.find(path).map(|id| &tree.node(id).body);
+    matches!(body, Some(Body::Directory(found)) if found.coverage == Coverage::Uncovered)
 }
 
 /// Replaces the times of first reads by their ranks: all that a layout needs.

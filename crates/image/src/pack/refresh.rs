@@ -2,7 +2,8 @@
 //!
 //! Roots, directories that stay the original, and everything asked for below are taken from `/.quell/asked`; then all
 //! goes the way of [`pack`](crate::pack::pack). So an image that was made anew equals, byte for byte, the one that
-//! its recordings would give on the same day.
+//! its recordings would give on the same day; but for roots: a directory beside the old ones that was missing when it
+//! was recorded is none.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

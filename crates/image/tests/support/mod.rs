@@ -3,6 +3,8 @@
 // Each test binary uses a part of it, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
 
+pub(crate) mod session;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
