@@ -251,13 +251,22 @@ pub struct Diff {
 /// knows what is absent too, and the content of each file that it read.
 ///
 /// Only directories on a network file system below which the recording wrote nothing are packed; `--root` says otherwise.
-/// The image is a standard EROFS file system. Exit status: 0, or 2 for an error.
+/// The image is a standard EROFS file system.
+///
+/// `--refresh` makes an image anew of the originals as they are now, without a recording: the image tells what was asked
+/// for. It is written aside and takes the old one's place when it is complete; a run of the old one goes on with that.
+///
+/// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
+#[command(override_usage = "quell pack [OPTIONS] T...\n       quell pack [OPTIONS] --refresh IMG")]
 pub struct Pack {
     /// Recordings of the program.
-    #[arg(value_name = "T", required = true)]
+    #[arg(value_name = "T", required_unless_present = "refresh")]
     pub traces: Vec<PathBuf>,
-    /// Where the image goes [default: named after the first recording, such as app.qimg].
+    /// Make this image anew of its originals as they are now, and say what changed.
+    #[arg(long, value_name = "IMG", env = "QUELL_REFRESH", conflicts_with_all = ["traces", "roots"])]
+    pub refresh: Option<PathBuf>,
+    /// Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names].
     #[arg(short, long, value_name = "IMG", env = "QUELL_IMAGE")]
     pub output: Option<PathBuf>,
     /// Pack below this directory, whatever its file system. May be given several times.

@@ -188,6 +188,8 @@ pub enum RunError {
     /// What the image was made from has changed since.
     #[error("{} of the image's sources changed since it was packed", .changes.len())]
     Stale {
+        /// The image.
+        image: PathBuf,
         /// Every change, sorted by path.
         changes: Vec<Change>,
     },

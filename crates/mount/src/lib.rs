@@ -37,7 +37,7 @@ pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use memory::Trust;
 pub use run::{Check, RunRequest, run, run_plain};
 pub use stats::RunStats;
-pub use view::{View, view};
+pub use view::{View, view, view_trusted};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -179,7 +179,7 @@ fn verify_sources(request: &RunRequest, image: Option<LoadedImage>) -> Result<()
     let changes = changes(&image.image, parallelism).map_err(|source| image_error(request, source))?;
     // Joining a user namespace needs a single thread again.
     SingleThreaded::verify().ok_or(RunError::Threads)?;
-    if changes.is_empty() { Ok(()) } else { Err(RunError::Stale { changes }) }
+    if changes.is_empty() { Ok(()) } else { Err(RunError::Stale { image: request.image.clone(), changes }) }
 }
 
 /// Tells the server, and becomes the command.

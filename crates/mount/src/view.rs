@@ -1,15 +1,14 @@
-//! An image to be looked at, not to be served: whoever owns it may be read. A plain one is mapped, a compressed one is
-//! decompressed as a whole.
+//! An image to be looked at, not to be served. A plain one is mapped, a compressed one is decompressed as a whole.
 
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use quell_image::{Image, OpenError};
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
-use crate::memory::{Memory, frames_of};
+use crate::memory::{Memory, Trust, frames_of, verify_owner};
 use crate::sys::mapping::Mapping;
 
 /// The bytes of an image. A plain image's file must not be shortened meanwhile: quell replaces images, it never writes
@@ -37,14 +36,19 @@ impl AsRef<[u8]> for View {
 /// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
 /// for a compressed image that is larger than the node's memory.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
+    view_trusted(path, Trust::Anybody)
+}
+
+/// The same for an image that something is to be made of.
+///
+/// **Errors** [`ImageError::Untrusted`] and [`ImageError::Writable`] too.
+pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     // A pipe must not be waited for, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
-    if !FileType::from_raw_mode(stat.st_mode).is_file() {
-        return Err(ImageError::NotAFile);
-    }
+    verify_owner(&stat, trust)?;
     if stat.st_size == 0 {
         return Err(OpenError::TooShort { bytes: 0 }.into());
     }

@@ -11,6 +11,7 @@ pub(crate) mod import;
 pub(crate) mod pack;
 pub(crate) mod plain;
 pub(crate) mod record;
+pub(crate) mod refresh;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod step;

@@ -1,6 +1,6 @@
 //! `quell pack`.
 
-use super::{traces, transport};
+use super::{refresh, traces, transport};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::host;
@@ -17,16 +17,12 @@ use std::path::Path;
 const ROWS: usize = 10;
 
 pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
+    if let Some(image) = &flags.refresh {
+        return refresh::run(flags, image, printer);
+    }
     let trace = traces::open(&flags.traces)?;
     let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
-    if target.is_dir() {
-        let directory = Failure::message(format!("`{}` is a directory", target.display()));
-        return Err(directory.hint("`-o IMG` takes the name of a file"));
-    }
-    if target.exists() && !flags.force {
-        let exists = Failure::message(format!("`{}` exists already", target.display()));
-        return Err(exists.hint("`--force` replaces it, `-o IMG` writes elsewhere"));
-    }
+    refuse_to_replace(&target, flags)?;
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
     let form = flags.compress.map_or(Form::Plain, Form::Compressed);
     let options = Options { roots: flags.roots.clone(), audience, form };
@@ -35,10 +31,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let packed = packed.map_err(explain)?;
     printer.data(&describe(&packed, &target))?;
-    if let Some(nodes) = flags.nodes {
-        let kind = host::file_system(&target);
-        printer.data(&transport::describe(&target, packed.written.file_bytes, &kind, nodes))?;
-    }
+    describe_transport(flags, &packed, &target, printer)?;
     let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
     printer.talk(&format!(
         "next: quell run {} -- {}",
@@ -48,14 +41,39 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn progress_bar(printer: &Printer) -> ProgressBar {
+/// Refuses to write to what is there already.
+pub(super) fn refuse_to_replace(target: &Path, flags: &Pack) -> Result<(), Failure> {
+    if target.is_dir() {
+        let directory = Failure::message(format!("`{}` is a directory", target.display()));
+        return Err(directory.hint("`-o IMG` takes the name of a file"));
+    }
+    if target.exists() && !flags.force {
+        let exists = Failure::message(format!("`{}` exists already", target.display()));
+        return Err(exists.hint("`--force` replaces it, `-o IMG` writes elsewhere"));
+    }
+    Ok(())
+}
+
+/// What many nodes will read, if that was asked for.
+pub(super) fn describe_transport(
+    flags: &Pack,
+    packed: &Packed,
+    target: &Path,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    let Some(nodes) = flags.nodes else { return Ok(()) };
+    let kind = host::file_system(target);
+    printer.data(&transport::describe(target, packed.written.file_bytes, &kind, nodes))
+}
+
+pub(super) fn progress_bar(printer: &Printer) -> ProgressBar {
     match printer.draws_progress() {
         true => ProgressBar::new(0),
         false => ProgressBar::hidden(),
     }
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+pub(super) fn show(bar: &ProgressBar, progress: Progress) {
     match progress {
         Progress::Listing { directories, entries } => {
             bar.set_style(style("{spinner} listing: {msg}"));
@@ -75,7 +93,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// What was packed, what stays outside, and why.
-fn describe(packed: &Packed, target: &Path) -> String {
+pub(super) fn describe(packed: &Packed, target: &Path) -> String {
     let mut text = String::new();
     let totals = &packed.totals;
     // Writing to a string cannot fail.
@@ -129,10 +147,14 @@ fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
-fn explain(error: PackError) -> Failure {
+pub(super) fn explain(error: PackError) -> Failure {
     let hint = match &error {
         PackError::Nothing { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
         PackError::Root { .. } => Some("`--root` takes a directory that exists"),
+        PackError::RootGone { .. } => {
+            Some("refresh where it is mounted; where it was given up, record and pack again")
+        }
+        PackError::Untold => Some("pack it again from its recording"),
         PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),
         PackError::Original(_) => Some("pack on a node that sees the files as the recording did"),
         PackError::Write(WriteError::Output { .. }) => Some("`-o IMG` writes elsewhere"),

@@ -4,12 +4,15 @@ use super::{plain, step};
 use crate::failure::{self, Failure, OURS};
 use crate::flags::{Check, Run};
 use crate::host;
+use crate::names;
 use crate::printer::Printer;
 use quell_image::OpenError;
-use quell_mount::{Budget, ImageError, OsError, RunError, RunRequest, Trust};
+use quell_mount::{Budget, Change, ImageError, OsError, RunError, RunRequest, Trust};
+use quell_trace::path::escape;
 use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
 use std::convert::Infallible;
+use std::path::Path;
 use std::time::Instant;
 
 /// At most this many changes are named; the rest are counted.
@@ -145,8 +148,8 @@ pub(crate) fn explain(error: RunError) -> Failure {
     let status = error.exit_status();
     let facts = named_changes(&error);
     let hints = match &error {
-        RunError::Stale { .. } => {
-            vec!["record and pack again, or `--check none` to run with the image as it is".to_owned()]
+        RunError::Stale { image, .. } => {
+            vec![mending(image), "`--check none` runs with the image as it is".to_owned()]
         }
         RunError::Image { source, .. } => vec![image_hint(source).to_owned()],
         RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
@@ -160,11 +163,24 @@ pub(crate) fn explain(error: RunError) -> Failure {
     hints.into_iter().fold(Failure::new(error).status(status).facts(facts), Failure::hint)
 }
 
+/// The command that mends an image whose originals have changed.
+pub(crate) fn mending(image: &Path) -> String {
+    format!("quell pack --refresh {}", names::quoted(&image.display().to_string()))
+}
+
 /// The first changes of the originals, a line each.
 fn named_changes(error: &RunError) -> Vec<String> {
-    let RunError::Stale { changes } = error else { return Vec::new() };
+    match error {
+        RunError::Stale { changes, .. } => first_changes(changes),
+        _ => Vec::new(),
+    }
+}
+
+pub(crate) fn first_changes(changes: &[Change]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
-    let named = named.map(|change| format!("{} {}", change.path.display(), change.difference));
+    let named = named.map(|change| {
+        format!("{} {}", escape(change.path.as_os_str().as_encoded_bytes()), change.difference)
+    });
     let more = changes.len().saturating_sub(NAMED_CHANGES);
     named.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }

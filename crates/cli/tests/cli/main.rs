@@ -6,6 +6,7 @@
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! compressed     an image compressed for transport, opened by every command
+//! refresh        `quell pack --refresh`: an image made anew without a recording
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! mpi            Open MPI and MPICH: how a job ends, whoever ends it
 //! server_life    the server beside what it serves: how many there are, what they survive
@@ -55,6 +56,7 @@ mod launchers;
 mod mpi;
 mod pack_and_run;
 mod packaging;
+mod refresh;
 mod searches;
 mod server_life;
 mod slurm;

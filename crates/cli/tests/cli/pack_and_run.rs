@@ -229,7 +229,8 @@ fn privileged_changed_originals() {
       [DIR]/env/bin/app has another owner, group or mode
       [DIR]/env/lib was modified
       [DIR]/env/lib/a.txt has another size
-    hint: record and pack again, or `--check none` to run with the image as it is
+    hint: quell pack --refresh app.qimg
+    hint: `--check none` runs with the image as it is
     ");
     snapshot!(test.quell(&["run", "--check", "none", "app.qimg", "--", "cat", "env/lib/a.txt"]), @"
     status 0
@@ -257,7 +258,8 @@ fn privileged_changed_originals() {
       [DIR]/env/lib is gone
       [DIR]/env/lib/a.txt is gone
       [DIR]/env/lib/b.txt is gone
-    hint: record and pack again, or `--check none` to run with the image as it is
+    hint: quell pack --refresh app.qimg
+    hint: `--check none` runs with the image as it is
     ");
 }
 
@@ -283,7 +285,8 @@ fn privileged_only_some_of_many_changes_are_named() {
       [DIR]/env/18 has another size
       [DIR]/env/19 has another size
       and 2 more
-    hint: record and pack again, or `--check none` to run with the image as it is
+    hint: quell pack --refresh cat.qimg
+    hint: `--check none` runs with the image as it is
     ");
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &ImageCommand, printer: &mut Printer) -> Result<u8, F
 }
 
 /// An image, mapped.
-type Opened = Image<View>;
+pub(super) type Opened = Image<View>;
 
 fn open(path: &Path) -> Result<Opened, Failure> {
     quell_mount::view(path).map_err(|error| refuse(path, error))
@@ -40,7 +40,11 @@ fn open(path: &Path) -> Result<Opened, Failure> {
 
 /// Opens an image of which everything is to be taken out, and looks at every byte of it first.
 fn open_whole(path: &Path) -> Result<Opened, Failure> {
-    let image = open(path)?;
+    sound(path, open(path)?)
+}
+
+/// `image`, which lies at `path`, if every byte of it is as it was written.
+pub(super) fn sound(path: &Path, image: Opened) -> Result<Opened, Failure> {
     let report = quell_image::check::check(&image);
     match report.findings.first() {
         None => Ok(image),
@@ -54,7 +58,7 @@ fn open_whole(path: &Path) -> Result<Opened, Failure> {
 /// Hint where an image is damaged.
 const DAMAGED: &str = "copy it again, or pack it again with `quell pack TRACE -o IMG --force`";
 
-fn refuse(path: &Path, error: ImageError) -> Failure {
+pub(super) fn refuse(path: &Path, error: ImageError) -> Failure {
     let hint = match &error {
         error if is_damage(error) => DAMAGED,
         error => image_hint(error),
@@ -173,6 +177,6 @@ fn size(bytes: u64) -> String {
 }
 
 /// A path as a person may read it.
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     escape(path.as_os_str().as_bytes())
 }

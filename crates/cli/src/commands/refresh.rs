@@ -1,0 +1,96 @@
+//! `quell pack --refresh`.
+
+use super::{image, pack};
+use crate::failure::Failure;
+use crate::flags::Pack;
+use crate::printer::Printer;
+use quell_image::frames::Level;
+use quell_image::pack::{Alteration, Altered, NAMED};
+use quell_image::write::{Audience, Form};
+use quell_mount::{ImageError, Trust};
+use quell_trace::path::escape;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8, Failure> {
+    let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
+        Ok(opened) => image::sound(path, opened)?,
+        Err(error @ (ImageError::Untrusted { .. } | ImageError::Writable { .. })) => {
+            let failure = Failure::new(error).context(format!("image `{}`", image::shown(path)));
+            return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
+        }
+        Err(error) => return Err(image::refuse(path, error)),
+    };
+    match &flags.output {
+        Some(target) if !is_same(target, path) => pack::refuse_to_replace(target, flags)?,
+        _ => refuse_foreign(path)?,
+    }
+    let target = flags.output.as_deref().unwrap_or(path);
+    let audience = flags.public.then_some(Audience::Everyone);
+    let bar = pack::progress_bar(printer);
+    let form = form(flags, path)?;
+    let mut show = |progress| pack::show(&bar, progress);
+    let refreshed = quell_image::pack::refresh(&opened, target, audience, form, &mut show);
+    bar.finish_and_clear();
+    let refreshed = refreshed.map_err(pack::explain)?;
+    printer.data(&pack::describe(&refreshed.packed, target))?;
+    printer.data(&describe(&refreshed.altered))?;
+    pack::describe_transport(flags, &refreshed.packed, target, printer)?;
+    Ok(0)
+}
+
+/// A compressed image stays one.
+fn form(flags: &Pack, path: &Path) -> Result<Form, Failure> {
+    let mut first = Vec::new();
+    std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
+    let level = quell_image::frames::is_compressed(&first).then(Level::default);
+    Ok(flags.compress.or(level).map_or(Form::Plain, Form::Compressed))
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    identity(a).is_some() && identity(a) == identity(b)
+}
+
+/// An image that takes the place of root's would not be trusted by those who trusted that one.
+fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    let owner = path.metadata()?.uid();
+    if owner == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let foreign =
+        format!("image `{}` belongs to user {owner}, whose place you cannot take", image::shown(path));
+    Err(Failure::message(foreign).hint("`-o IMG` writes one of your own"))
+}
+
+/// What differs from the old image: counts, then the first names.
+fn describe(altered: &[Altered]) -> String {
+    if altered.is_empty() {
+        return "\nnothing changed\n".to_owned();
+    }
+    let counts: Vec<_> = altered.iter().map(|it| format!("{} {}", it.count, word(it.what))).collect();
+    let mut text = format!("\nsince the old image: {}\n", counts.join(", "));
+    let names = altered.iter().flat_map(|it| it.first.iter().map(move |path| (word(it.what), path)));
+    for (word, path) in names.take(NAMED) {
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "  {word:<8}  {}", escape(path));
+    }
+    let total: u64 = altered.iter().map(|it| it.count).sum();
+    if let Some(more) = total.checked_sub(NAMED as u64).filter(|more| *more > 0) {
+        _ = writeln!(text, "  and {more} more");
+    }
+    text
+}
+
+fn word(what: Alteration) -> &'static str {
+    match what {
+        Alteration::Changed => "changed",
+        Alteration::Gone => "gone",
+        Alteration::New => "new",
+        Alteration::Held => "held",
+        Alteration::Released => "released",
+        Alteration::Covered => "covered",
+    }
+}

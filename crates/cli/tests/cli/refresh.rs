@@ -1,0 +1,101 @@
+//! `quell pack --refresh`: an image made anew of its originals, without a recording.
+
+use crate::harness::{Need, Test, snapshot};
+
+const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
+
+#[test]
+fn privileged_an_image_is_made_anew_and_says_what_changed() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.pack();
+    let before = test.read("app.qimg");
+    snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
+    status 0
+    --- stdout
+    app.qimg: [SIZE] with 3 files of [SIZE], 14 names in 3 directories, 1 absences
+
+    packed below:
+      [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)
+
+    nothing changed
+    ");
+    assert!(test.read("app.qimg") == before, "nothing changed");
+    test.write("env/lib/a.txt", "changed\n");
+    test.write("env/lib/new.txt", "new\n");
+    std::fs::remove_file(test.path("env/lib/b.txt")).unwrap();
+    let stale = test.quell(&["run", "app.qimg", "--", "env/bin/app"]);
+    assert_eq!(stale.status.code(), Some(1));
+    snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
+    status 0
+    --- stdout
+    app.qimg: [SIZE] with 2 files of [SIZE], 14 names in 3 directories, 1 absences
+
+    packed below:
+      [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)
+
+    since the old image: 1 changed, 1 gone, 1 new
+      changed   [DIR]/env/lib/a.txt
+      gone      [DIR]/env/lib/b.txt
+      new       [DIR]/env/lib/new.txt
+    ");
+    test.quell(&["-q", "pack", "app.qtrace", "-o", "anew.qimg", "--root", "env"]).succeeds();
+    assert!(test.read("app.qimg") == test.read("anew.qimg"), "as from the recording");
+    let (plain, run) = (test.run(&["env/bin/app"]), test.quell(&["run", "app.qimg", "--", "env/bin/app"]));
+    assert_eq!(run, plain);
+}
+
+#[test]
+fn privileged_refreshing_refuses_what_it_must_not_touch() {
+    let Some(test) = Test::of_nobody(ALL) else { return };
+    test.pack();
+    std::fs::copy(test.path("app.qimg"), test.path("cut.qimg")).unwrap();
+    test.give("cut.qimg");
+    let mut bytes = test.read("cut.qimg");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(test.path("cut.qimg"), &bytes).unwrap();
+    let damaged = test.quell(&["pack", "--refresh", "cut.qimg"]);
+    assert!(damaged.stderr.starts_with("quell: error: image `cut.qimg`: damaged: "), "{damaged}");
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(test.read("cut.qimg") == bytes);
+    std::os::unix::fs::chown(test.path("cut.qimg"), Some(1), Some(1)).unwrap();
+    test.mode("cut.qimg", 0o644);
+    snapshot!(test.quell(&["pack", "--refresh", "cut.qimg"]), @"
+    status 2
+    --- stderr
+    quell: error: image `cut.qimg`: it belongs to user 1, neither to you nor to root
+    hint: if you trust it, make a copy of your own and refresh that
+    ");
+    std::os::unix::fs::chown(test.path("app.qimg"), Some(0), Some(0)).unwrap();
+    test.mode("app.qimg", 0o644);
+    snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
+    status 2
+    --- stderr
+    quell: error: image `app.qimg` belongs to user 0, whose place you cannot take
+    hint: `-o IMG` writes one of your own
+    ");
+    test.quell(&["pack", "--refresh", "app.qimg", "-o", "own.qimg"]).succeeds();
+    snapshot!(test.quell(&["pack", "--refresh", "own.qimg", "-o", "own.qtrace.qimg/x"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot pack: cannot create `own.qtrace.qimg/x`: ENOENT (no such file or directory)
+    hint: `-o IMG` writes elsewhere
+    ");
+    std::fs::rename(test.path("env"), test.path("away")).unwrap();
+    snapshot!(test.quell(&["pack", "--refresh", "own.qimg"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot pack: `[DIR]/env`, which the image covers, is not a directory here
+    hint: refresh where it is mounted; where it was given up, record and pack again
+    ");
+    snapshot!(test.quell(&["pack", "--refresh", "own.qimg", "app.qtrace"]), @"
+    status 2
+    --- stderr
+    error: the argument '--refresh <IMG>' cannot be used with '[T]...'
+
+    Usage: quell pack [OPTIONS] T...
+           quell pack [OPTIONS] --refresh IMG
+
+    For more information, try '--help'.
+    ");
+}
