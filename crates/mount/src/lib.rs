@@ -17,6 +17,7 @@
 mod budget;
 pub mod check;
 mod command;
+mod counters;
 pub mod doctor;
 mod error;
 mod fuse;

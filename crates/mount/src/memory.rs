@@ -15,8 +15,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use quell_image::frames::{self, Decompressor, Frames};
 use quell_image::{Image, OpenError};
@@ -26,6 +26,7 @@ use rustix::io::Errno;
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::sys::mapping::Mapping;
+use crate::sys::shared::SharedMemory;
 
 /// Whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,16 +184,15 @@ impl Memory {
         rustix::fs::ftruncate(&memory, length).map_err(unreadable)?;
         let length = usize::try_from(length).map_err(|_| unreadable(Errno::FBIG))?;
         let mapping = Mapping::of(memory.as_fd(), length).map_err(unreadable)?;
-        let chunks = (0..length.div_ceil(chunk)).map(|_| AtomicU8::new(ABSENT)).collect();
+        let progress = SharedMemory::new(8 * (1 + length.div_ceil(chunk))).map_err(unreadable)?;
         let fetcher = Fetcher {
             file,
             form,
             memory,
             length,
             chunk,
-            chunks,
+            progress,
             next: AtomicUsize::new(0),
-            fetched: AtomicU64::new(0),
             waiting: Mutex::new(()),
             arrived: Condvar::new(),
         };
@@ -241,8 +241,9 @@ impl Memory {
     fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
-            let failed = |state: &AtomicU8| state.load(Ordering::Acquire) == FAILED;
-            fetcher.chunks.iter().position(failed).filter(|_| compressed)
+            let failed = |state: &AtomicU64| state.load(Ordering::Acquire) == FAILED;
+            let mut chunks = 0..fetcher.chunks();
+            chunks.find(|chunk| fetcher.state(*chunk).is_ok_and(failed)).filter(|_| compressed)
         };
         match self.fetcher.as_ref().and_then(failed) {
             Some(number) => OpenError::Frame { number }.into(),
@@ -262,8 +263,8 @@ impl Memory {
         let Some(fetcher) = &self.fetcher else {
             return true;
         };
-        let states = fetcher.chunks.get(fetcher.chunks_of(self.offset_of(part), part.len()));
-        states.is_some_and(|states| states.iter().all(|state| state.load(Ordering::Acquire) == PRESENT))
+        let mut chunks = fetcher.chunks_of(self.offset_of(part), part.len());
+        chunks.all(|chunk| fetcher.state(chunk).is_ok_and(|state| state.load(Ordering::Acquire) == PRESENT))
     }
 
     fn offset_of(&self, part: &[u8]) -> usize {
@@ -286,7 +287,7 @@ impl Memory {
         let mut scratch = Scratch::default();
         loop {
             let chunk = fetcher.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= fetcher.chunks.len() {
+            if chunk >= fetcher.chunks() {
                 return;
             }
             // A chunk that fails is noted as failed; whoever needs it turns to the original.
@@ -304,7 +305,23 @@ impl Memory {
 
     /// Bytes that were copied so far.
     pub(crate) fn bytes_fetched(&self) -> u64 {
-        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched.load(Ordering::Relaxed))
+        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched().load(Ordering::Relaxed))
+    }
+
+    /// Before a new server's threads begin: what a dead one was fetching has to be fetched again.
+    pub(crate) fn take_over(&self) {
+        let Some(fetcher) = &self.fetcher else {
+            return;
+        };
+        for state in (0..fetcher.chunks()).filter_map(|chunk| fetcher.state(chunk).ok()) {
+            let _in_any_other_state_it_stays =
+                state.compare_exchange(LOADING, ABSENT, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// Keeps all other threads out of what is shared by lock, so that a process that is forked meanwhile can use it.
+    pub(crate) fn pause(&self) -> Option<MutexGuard<'_, ()>> {
+        self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting))
     }
 
     /// The descriptors that are still needed, for a process that closes all others.
@@ -334,11 +351,11 @@ struct Fetcher {
     length: usize,
     /// Bytes of each chunk but the last.
     chunk: usize,
-    /// State of each chunk: [`ABSENT`], [`LOADING`], [`PRESENT`] or [`FAILED`].
-    chunks: Box<[AtomicU8]>,
+    /// Shared with the server's successors: bytes fetched so far, then the state of each chunk: [`ABSENT`],
+    /// [`LOADING`], [`PRESENT`] or [`FAILED`].
+    progress: SharedMemory,
     /// The first chunk that no prefetching thread has taken.
     next: AtomicUsize,
-    fetched: AtomicU64,
     waiting: Mutex<()>,
     arrived: Condvar,
 }
@@ -357,8 +374,20 @@ impl Fetcher {
         if length == 0 { 0..0 } else { start / self.chunk..(start + length).div_ceil(self.chunk) }
     }
 
+    fn chunks(&self) -> usize {
+        self.length.div_ceil(self.chunk)
+    }
+
+    fn state(&self, chunk: usize) -> Result<&AtomicU64, Errno> {
+        if chunk < self.chunks() { Ok(self.progress.word(8 * (1 + chunk))) } else { Err(Errno::FAULT) }
+    }
+
+    fn fetched(&self) -> &AtomicU64 {
+        self.progress.word(0)
+    }
+
     fn ensure(&self, chunk: usize) -> Result<(), Errno> {
-        let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
+        let state = self.state(chunk)?;
         if state.load(Ordering::Acquire) == PRESENT {
             return Ok(());
         }
@@ -375,7 +404,7 @@ impl Fetcher {
 
     /// Fetches the chunk unless somebody has, or is about to.
     fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
-        let state = self.chunks.get(chunk).ok_or(Errno::FAULT)?;
+        let state = self.state(chunk)?;
         if state.compare_exchange(ABSENT, LOADING, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Ok(());
         }
@@ -401,7 +430,7 @@ impl Fetcher {
             let rest = &scratch.plain[written..];
             written += rustix::io::pwrite(&self.memory, rest, (start + written) as u64)?;
         }
-        self.fetched.fetch_add(written as u64, Ordering::Relaxed);
+        self.fetched().fetch_add(written as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -436,10 +465,10 @@ fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<(), Errno> 
 /// What a frame that cannot be decompressed gives.
 const DAMAGED: Errno = Errno::BADMSG;
 
-const ABSENT: u8 = 0;
-const LOADING: u8 = 1;
-const PRESENT: u8 = 2;
-const FAILED: u8 = 3;
+const ABSENT: u64 = 0;
+const LOADING: u64 = 1;
+const PRESENT: u64 = 2;
+const FAILED: u64 = 3;
 
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
 /// systems like to be asked for.

@@ -21,7 +21,7 @@ use crate::memory::{LoadedImage, Trust, verify_owner};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, mounted_source};
 use crate::rendezvous::{Common, Meeting, MeetingPlace};
-use crate::server::keeper::{self, Start};
+use crate::server::start::{Start, start};
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::sys::process::SingleThreaded;
 
@@ -158,7 +158,7 @@ fn start_server(
         source: place.name().to_owned(),
     };
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
-    keeper::start(Start { listener, image, layout }, &alone)
+    start(Start { listener, image, layout }, &alone)
         .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
 }
 

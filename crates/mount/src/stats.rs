@@ -3,16 +3,12 @@
 //! The names are a promise of DESIGN to other programs: fields are only added. `Counters` counts while the server
 //! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Version of [`RunStats`] as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -28,7 +24,7 @@ pub enum RunMode {
 }
 
 /// What a rank did for its namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Membership {
     /// It was the node's first and made it.
@@ -63,6 +59,10 @@ pub struct RunStats {
     pub refused_locks: Vec<PathStats>,
     /// Appends that were refused (`EIO`) because the file had grown elsewhere, by path.
     pub refused_appends: Vec<PathStats>,
+    /// Servers that died while they were needed, and were replaced.
+    pub takeovers: u64,
+    /// Requests that were answered with `EIO` because one server after the other died of them.
+    pub abandoned_requests: u64,
 }
 
 /// The image of a run.
@@ -141,6 +141,8 @@ impl RunStats {
             unforeseen_writes: Vec::new(),
             refused_locks: Vec::new(),
             refused_appends: Vec::new(),
+            takeovers: 0,
+            abandoned_requests: 0,
         }
     }
 
@@ -206,148 +208,9 @@ fn write_whole(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A kind of request, for counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Lookup,
-    GetAttributes,
-    ListDirectory,
-    Read,
-    Write,
-    Other,
-}
-
-/// A kind of operation on the original, for counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SentOn {
-    Lookup,
-    Stat,
-    Open,
-    List,
-    Read,
-    Write,
-}
-
-/// Something that no-open cannot do and that was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Lock,
-    Append,
-}
-
-/// Counts of one server, shared by its threads.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    requests: [AtomicU64; 6],
-    original: [AtomicU64; 6],
-    image_bytes: AtomicU64,
-    original_paths: Mutex<PathCounts>,
-    writes: Mutex<PathCounts>,
-    locks: Mutex<PathCounts>,
-    appends: Mutex<PathCounts>,
-}
-
-impl Counters {
-    /// The kernel asked.
-    pub(crate) fn asked(&self, what: Asked) {
-        self.requests[what as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// `bytes` of content were answered from the image.
-    pub(crate) fn answered(&self, bytes: u64) {
-        self.image_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// An operation was sent on to the original of `path`.
-    pub(crate) fn sent_on(&self, what: SentOn, path: &Path) {
-        self.original[what as usize].fetch_add(1, Ordering::Relaxed);
-        count(&self.original_paths, path);
-        if what == SentOn::Write {
-            count(&self.writes, path);
-        }
-    }
-
-    /// Something was refused on `path`.
-    pub(crate) fn refused(&self, what: Refusal, path: &Path) {
-        let list = match what {
-            Refusal::Lock => &self.locks,
-            Refusal::Append => &self.appends,
-        };
-        count(list, path);
-    }
-
-    /// Everything counted so far, for one rank's file.
-    pub(crate) fn snapshot(
-        &self,
-        image: ImageStats,
-        namespace: Membership,
-        seconds_to_exec: f64,
-    ) -> RunStats {
-        let of = |counts: &[AtomicU64; 6]| counts.each_ref().map(|count| count.load(Ordering::Relaxed));
-        let [lookup, getattr, readdir, read, write, other] = of(&self.requests);
-        let requests = RequestStats { lookup, getattr, readdir, read, write, other };
-        let [lookup, stat, open, readdir, read, write] = of(&self.original);
-        RunStats {
-            mode: RunMode::Mount,
-            namespace: Some(namespace),
-            image: ImageStats { bytes_read: self.image_bytes.load(Ordering::Relaxed), ..image },
-            requests,
-            original: OriginalStats { lookup, stat, open, readdir, read, write },
-            original_paths: sorted(&self.original_paths),
-            unforeseen_writes: sorted(&self.writes),
-            refused_locks: sorted(&self.locks),
-            refused_appends: sorted(&self.appends),
-            ..RunStats::plain(seconds_to_exec)
-        }
-    }
-}
-
-/// Operations by path, of the first [`MAX_PATHS`] paths.
-type PathCounts = BTreeMap<Box<[u8]>, u64>;
-
-fn count(list: &Mutex<PathCounts>, path: &Path) {
-    let mut list = crate::lock(list);
-    let path = path.as_os_str().as_bytes();
-    if let Some(operations) = list.get_mut(path) {
-        *operations += 1;
-    } else if list.len() < MAX_PATHS {
-        list.insert(path.into(), 1);
-    }
-}
-
-fn sorted(list: &Mutex<PathCounts>) -> Vec<PathStats> {
-    let list = crate::lock(list);
-    let mut paths: Vec<PathStats> = list
-        .iter()
-        .map(|(path, operations)| PathStats {
-            path: String::from_utf8_lossy(path).into_owned(),
-            operations: *operations,
-        })
-        .collect();
-    paths.sort_by_key(|path| std::cmp::Reverse(path.operations));
-    paths
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_appear_under_the_promised_names() {
-        let counters = Counters::default();
-        counters.asked(Asked::Lookup);
-        counters.sent_on(SentOn::Write, Path::new("/env/log"));
-        counters.refused(Refusal::Append, Path::new("/env/log"));
-        let stats = counters.snapshot(ImageStats::default(), Membership::Created, 0.5);
-        let json = serde_json::to_value(&stats).unwrap();
-        assert_eq!(json["mode"], "mount");
-        assert_eq!(json["namespace"], "created");
-        assert_eq!(json["requests"]["lookup"], 1);
-        assert_eq!(json["original"]["write"], 1);
-        assert_eq!(json["unforeseen_writes"][0]["path"], "/env/log");
-        assert_eq!(json["refused_appends"][0]["operations"], 1);
-        assert_eq!(json["seconds_to_exec"], 0.5);
-    }
 
     #[test]
     fn a_file_appears_whole_and_replaces_nothing_but_files() {

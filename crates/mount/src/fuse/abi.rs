@@ -15,8 +15,12 @@ pub(crate) const MINOR: u32 = 38;
 /// RENAME2 exists since then, and no kernel on which a user can mount FUSE in a namespace is older.
 pub(crate) const OLDEST_MINOR: u32 = 27;
 
-/// Most bytes of one WRITE, and of one READ. 256 pages is the kernel's own upper bound (`FUSE_MAX_MAX_PAGES`).
+/// Most bytes of one READ. 256 pages is the kernel's own upper bound (`FUSE_MAX_MAX_PAGES`).
 pub(crate) const MAX_TRANSFER: u32 = 1 << 20;
+
+/// Most bytes of one WRITE. Writes are exceptions; larger ones would only make the memory larger that each thread
+/// keeps for its requests.
+pub(crate) const MAX_WRITE: u32 = 128 << 10;
 
 /// Most pages of one request, for kernels that negotiate them.
 pub(crate) const MAX_PAGES: u16 = 256;
@@ -28,7 +32,7 @@ pub(crate) const IN_HEADER: usize = 40;
 pub(crate) const OUT_HEADER: usize = 16;
 
 /// Length of the buffer that requests are read into: the largest WRITE with its headers, in whole pages.
-pub(crate) const REQUEST_BUFFER: usize = MAX_TRANSFER as usize + 4096;
+pub(crate) const REQUEST_BUFFER: usize = MAX_WRITE as usize + 4096;
 
 bitflags! {
     /// `flags` of INIT, the lower 32 bits.
@@ -257,7 +261,7 @@ pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags) -> [
     let mut out = Layout(&mut bytes);
     out.u32(MAJOR).u32(minor).u32(max_readahead).u32(flags.bits());
     out.u16(MAX_BACKGROUND).u16(CONGESTION);
-    out.u32(MAX_TRANSFER).u32(1).u16(MAX_PAGES);
+    out.u32(MAX_WRITE).u32(1).u16(MAX_PAGES);
     bytes
 }
 

@@ -1,7 +1,7 @@
 //! The open `/dev/fuse`: one connection between the kernel and the server.
 
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
@@ -26,6 +26,11 @@ impl Device {
     /// The device whose descriptor was given to mount(2).
     pub(crate) fn new(descriptor: OwnedFd) -> Self {
         Self(descriptor)
+    }
+
+    /// Its descriptor.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Waits for the next request. `buffer` has [`abi::REQUEST_BUFFER`] bytes.

@@ -13,7 +13,8 @@ use super::frozen::{Answer, damaged};
 use super::nodes::{Access, Held, Node, below};
 use super::originals::attr_of;
 use super::permissions::Evidence;
-use crate::fuse::abi::{self, Attr, Entry, Listing, Validity};
+use super::slots::{Attempt, Before};
+use crate::fuse::abi::{self, Attr, Entry, Listing, NodeId, Validity};
 use crate::fuse::reply::Reply;
 
 impl Server {
@@ -200,15 +201,26 @@ impl Server {
         self.inode_numbers.root_of(path).unwrap_or(path)
     }
 
-    /// FORGET.
-    pub(crate) fn forget(&self, node: Node, lookups: u64) {
-        match node {
+    /// FORGET and BATCH_FORGET, at most once: to take lookups back twice would take a node away that is in use.
+    pub(crate) fn forget_all(&self, nodes: impl Iterator<Item = (NodeId, u64)>, attempt: Attempt<'_>) {
+        if attempt.before() != Before::Nothing {
+            return;
+        }
+        attempt.begin();
+        nodes.for_each(|(id, lookups)| self.forget(Node::decode(id, self.root), lookups));
+    }
+
+    fn forget(&self, node: Node, lookups: u64) {
+        let held = match node {
             Node::Found(number) => self.found.forget(number, lookups),
             // The kernel has dropped the inode, so nobody has the file open.
             Node::Frozen(nid) if self.alterations.of(nid).is_some_and(|altered| altered.held.is_some()) => {
-                self.alterations.note(nid, |alteration| alteration.held = None);
+                self.alterations.note(nid, |alteration| alteration.held = None).held
             }
-            Node::Frozen(_) => {}
+            Node::Frozen(_) => None,
+        };
+        if held.is_some() {
+            self.custody.give_up(node);
         }
     }
 

@@ -13,46 +13,68 @@
 //! kernel believes to be the end: if the original's end is elsewhere, `EIO`. A file that is removed while it is open:
 //! its original is held open until the kernel forgets the inode.
 
+mod absences;
+mod alterations;
+mod answering;
+mod builder;
+mod custody;
+mod estate;
 mod fallthrough;
+mod found;
 mod frozen;
+mod holder;
 mod inodes;
-pub(crate) mod keeper;
-mod nodes;
+pub(crate) mod log;
+pub(crate) mod nodes;
 mod notifier;
 mod originals;
 mod permissions;
+mod ranks;
+mod slots;
+pub(crate) mod start;
 mod writes;
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use quell_image::{Image, Nid};
 use rustix::io::Errno;
 
+use crate::counters::{Asked, Counters, Loss, Refusal};
 use crate::fuse::abi::{self, InitFlags, Validity};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{LockKind, Operation, Request};
 use crate::lock;
-use crate::memory::{LoadedImage, Memory, Shared};
+use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
-use crate::stats::{Asked, Counters, Refusal};
+use absences::ToldAbsences;
+use alterations::Alterations;
+use custody::Custody;
+use estate::{Estate, Fact};
+use found::FoundNodes;
 use frozen::Answer;
+use holder::{Holding, Kept};
 use inodes::InodeNumbers;
-use nodes::{Alterations, FoundNodes, Holders, Node, ToldAbsences};
-use notifier::Notifier;
+use nodes::{Holders, Node};
+use notifier::{Forget, Notifier};
 use originals::Originals;
 use permissions::Viewer;
+use slots::{Attempt, Death, Marks, Slot};
 
 /// Everything that the threads of one server share.
 #[derive(Debug)]
 pub(crate) struct Server {
-    device: Device,
+    device: Arc<Device>,
     /// Held by the thread that waits for the kernel.
     turn: Mutex<()>,
-    image: Image<Shared>,
+    /// Held while a request is answered again that an earlier server died of, perhaps.
+    suspicion: Mutex<()>,
+    /// How the server before this one died.
+    death: Option<Death>,
+    image: Arc<Image<Shared>>,
     memory: Arc<Memory>,
     root: Nid,
     /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
@@ -69,8 +91,13 @@ pub(crate) struct Server {
     holders: Holders,
     told_absences: ToldAbsences,
     notifier: Notifier,
-    negotiated: OnceLock<Negotiated>,
+    custody: Custody,
+    estate: Estate,
 }
+
+/// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
+/// original that are in flight at once.
+const THREADS: usize = 8;
 
 /// The right to wait for the kernel.
 type Turn<'t> = MutexGuard<'t, ()>;
@@ -82,23 +109,17 @@ enum Xattrs {
     None,
 }
 
-/// What INIT settled.
-#[derive(Debug, Clone, Copy)]
-struct Negotiated {
-    /// The kernel can make a name stale without dropping it.
-    expire: bool,
-}
-
 impl Server {
-    /// A server for `loaded` on `device`.
-    pub(crate) fn new(
-        device: Device,
-        loaded: LoadedImage,
-        privilege: Privilege,
-        counters: Arc<Counters>,
+    /// A server for what is held, which goes on where an earlier one stopped. `kept` are descriptors that belong to
+    /// nodes.
+    fn new(
+        holding: &Holding,
+        kept: Vec<Kept>,
+        custody: Custody,
         notifier: Notifier,
+        death: Option<Death>,
     ) -> Self {
-        let LoadedImage { image, memory } = loaded;
+        let (image, estate) = (Arc::clone(&holding.image), holding.estate.clone());
         let device_of = |nid| image.attributes(nid).map_or(0, |attributes| attributes.device);
         let roots = image.index().roots();
         let inode_numbers =
@@ -107,40 +128,61 @@ impl Server {
             }));
         let has_xattrs = |nid| image.xattrs(nid).is_ok_and(|mut xattrs| xattrs.next().is_some());
         let xattrs = if image.nodes().any(has_xattrs) { Xattrs::Some } else { Xattrs::None };
-        Self {
-            device,
+        let counters = Arc::new(Counters::attach(&estate.counters));
+        let alterations = Alterations::attach(Arc::clone(&estate.alterations));
+        let is_told = |nid| alterations.of(nid).is_some_and(|altered| altered.told);
+        let told_absences = ToldAbsences::attach(Arc::clone(&estate.absences), is_told);
+        for directory in alterations.untold() {
+            notifier.forget(Forget::Directory(directory));
+        }
+        let server = Self {
+            device: Arc::clone(&holding.device),
             turn: Mutex::new(()),
+            suspicion: Mutex::new(()),
+            death,
             root: image.root(),
             passed_through: passed_through(&image),
             xattrs,
             inode_numbers,
-            viewer: Viewer::of_this_process(privilege),
+            viewer: Viewer::of_this_process(Privilege::of_this_process()),
             originals: Originals::new(Arc::clone(&counters)),
             counters,
-            found: FoundNodes::default(),
-            alterations: Alterations::default(),
+            found: FoundNodes::attach(Arc::clone(&estate.found)),
+            alterations,
             holders: Holders::default(),
-            told_absences: ToldAbsences::default(),
+            told_absences,
             notifier,
-            negotiated: OnceLock::new(),
+            custody,
+            estate,
             image,
-            memory,
-        }
+            memory: Arc::clone(&holding.memory),
+        };
+        server.take_back(kept);
+        server
     }
 
-    /// Answers requests until the mount is gone. Several threads do so at once.
+    /// Answers requests until the mount is gone. Several threads do so at once, each with a slot of its own, in which
+    /// an earlier server may have left a request.
     ///
     /// Only one of them, which has the turn, waits for the kernel, and it keeps the turn while the image has the
     /// answer: it stays on its core with warm caches, which is worth more than a second thread. Before anything that
     /// may take long it passes the turn on.
-    pub(crate) fn serve(&self) {
-        let mut buffer = vec![0; abi::REQUEST_BUFFER];
+    fn serve(&self, mut slot: Slot) {
         let mut scratch = Vec::new();
+        if slot.is_occupied() {
+            let (marks, buffer) = slot.parts();
+            self.answer_again(buffer, marks, &mut scratch);
+            slot.clear();
+        }
         let mut kept = None;
         loop {
             let turn = kept.take().unwrap_or_else(|| lock(&self.turn));
-            match self.device.receive(&mut buffer) {
-                Ok(Received::Request(bytes)) => kept = self.take(&buffer[..bytes], turn, &mut scratch),
+            let (marks, buffer) = slot.parts();
+            match self.device.receive(buffer) {
+                Ok(Received::Request(bytes)) => {
+                    kept = self.take(&buffer[..bytes], marks, turn, &mut scratch);
+                    slot.clear();
+                }
                 Ok(Received::Again) => kept = Some(turn),
                 // An error that fuse(4) does not know: nothing can be answered any more, as if the mount were gone.
                 Ok(Received::Ended) | Err(_) => return,
@@ -149,14 +191,20 @@ impl Server {
     }
 
     /// Answers one request; returns the turn if it was kept.
-    fn take<'t>(&self, bytes: &[u8], turn: Turn<'t>, scratch: &mut Vec<u8>) -> Option<Turn<'t>> {
+    fn take<'t>(
+        &self,
+        bytes: &[u8],
+        marks: Marks<'_>,
+        turn: Turn<'t>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Turn<'t>> {
         match Request::parse(bytes) {
             Ok(request) => {
                 self.count(&request.operation);
                 let reply = Reply::new(&self.device, request.unique);
                 if let Some(reply) = self.answer_at_once(&request, reply) {
                     drop(turn);
-                    self.answer(&request, reply, scratch);
+                    self.answer(&request, reply, marks.of(request.unique), scratch);
                     return None;
                 }
             }
@@ -167,6 +215,25 @@ impl Server {
             }
         }
         Some(turn)
+    }
+
+    /// Answers a request that an earlier server had taken, and perhaps answered. If servers died of it again and
+    /// again, it is given up; those that may be the cause are tried one at a time, so that only that one is.
+    fn answer_again(&self, bytes: &[u8], marks: Marks<'_>, scratch: &mut Vec<u8>) {
+        let Ok(request) = Request::parse(bytes) else {
+            return;
+        };
+        let reply = Reply::new(&self.device, request.unique);
+        let attempt = marks.of(request.unique);
+        let death = self.death.unwrap_or(Death::Killed);
+        let _alone = attempt.is_suspect().then(|| lock(&self.suspicion));
+        if attempt.note_death(death) {
+            self.counters.lost(Loss::Abandoned);
+            return reply.error(Errno::IO);
+        }
+        if let Some(reply) = self.answer_at_once(&request, reply) {
+            self.answer(&request, reply, attempt, scratch);
+        }
     }
 
     /// Answers what the image knows or what needs no knowledge; gives the reply back if it takes more than that.
@@ -202,7 +269,7 @@ impl Server {
     }
 
     /// Decides what a request means, and answers it. `scratch` is memory that a thread reuses.
-    fn answer(&self, request: &Request<'_>, reply: Reply<'_>, scratch: &mut Vec<u8>) {
+    fn answer(&self, request: &Request<'_>, reply: Reply<'_>, attempt: Attempt<'_>, scratch: &mut Vec<u8>) {
         let node = Node::decode(request.node, self.root);
         match request.operation {
             Operation::Lookup { name } => match self.lookup(node, name) {
@@ -222,11 +289,11 @@ impl Server {
             Operation::Ioctl => reply.error(Errno::NOTTY),
             Operation::ForgetOne { lookups } => {
                 reply.none();
-                self.forget(node, lookups);
+                self.forget_all([(request.node, lookups)].into_iter(), attempt);
             }
             Operation::BatchForget { nodes } => {
                 reply.none();
-                nodes.iter().for_each(|(id, lookups)| self.forget(Node::decode(id, self.root), lookups));
+                self.forget_all(nodes.iter(), attempt);
             }
             Operation::FileSystem => self.file_system(node, reply),
             Operation::GetXattr { name, size } => self.get_xattr(node, name, size, reply),
@@ -239,7 +306,7 @@ impl Server {
             Operation::Interrupt => reply.none(),
             Operation::Destroy => reply.done(),
             Operation::Other => reply.error(Errno::NOSYS),
-            _ => self.change(request, node, reply),
+            _ => self.change(request, node, attempt, reply),
         }
     }
 
@@ -275,14 +342,15 @@ impl Server {
             | InitFlags::CACHE_SYMLINKS
             | InitFlags::NO_OPENDIR_SUPPORT;
         let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
-        let expire = offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0;
-        let _only_once = self.negotiated.set(Negotiated { expire });
+        if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
+            self.estate.settle(Fact::CanExpire);
+        }
         reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags));
     }
 
     /// Whether a name can be made stale without being dropped.
     fn can_expire(&self) -> bool {
-        self.negotiated.get().is_some_and(|negotiated| negotiated.expire)
+        self.estate.is_settled(Fact::CanExpire)
     }
 
     /// A shared lock on a file that nobody writes to conflicts with nothing, since exclusive ones are never given:

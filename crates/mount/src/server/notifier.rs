@@ -48,7 +48,11 @@ impl Notifier {
 pub(crate) fn notify(server: &Arc<Server>, jobs: &Receiver<Forget>) {
     for job in jobs {
         match job {
-            Forget::Directory(directory) => forget_directory(server, directory),
+            Forget::Directory(directory) => {
+                forget_directory(server, directory);
+                // Until then another server would do it again.
+                server.alterations.note(directory, |altered| altered.told = true);
+            }
             Forget::Name { parent, name } => forget_name(server, parent, &name, Forgetting::Drop),
         }
     }

@@ -14,9 +14,10 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::nodes::{Access, Held, Node};
+use super::slots::{Attempt, Before};
+use crate::counters::{Counters, SentOn};
 use crate::fuse::abi::{Attr, ListedName, Pushed, Time, Totals, encode_statfs};
 use crate::lock;
-use crate::stats::{Counters, SentOn};
 
 /// The original file system, as seen from outside the namespace.
 #[derive(Debug)]
@@ -153,6 +154,32 @@ impl Originals {
     ) -> Result<T, Errno> {
         self.counters.sent_on(SentOn::Write, path);
         action()
+    }
+
+    /// Carries out something that changes `path` and must not be done twice.
+    ///
+    /// Where an earlier server began with it, `already` judges what that one did: by the error that the second try
+    /// gave, or with `None` when it is known that the first one succeeded.
+    pub(crate) fn change_once<T>(
+        &self,
+        path: &Path,
+        attempt: Attempt<'_>,
+        action: impl FnOnce() -> Result<T, Errno>,
+        already: impl FnOnce(Option<Errno>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let before = attempt.before();
+        match before {
+            Before::Done(Ok(())) => return already(None),
+            Before::Done(Err(errno)) => return Err(errno),
+            Before::Begun => {}
+            Before::Nothing => attempt.begin(),
+        }
+        let outcome = match self.change(path, action) {
+            Err(errno) if before == Before::Begun => already(Some(errno)),
+            outcome => outcome,
+        };
+        attempt.finish(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
+        outcome
     }
 
     /// Hands the names of a directory from `offset` on to `push`, until it has no room.

@@ -5,9 +5,10 @@
 //! has the program's umask applied already, so the server's own is zero.
 
 use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use quell_image::{Lookup, Nid};
 use rustix::fs::{
@@ -17,20 +18,22 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Server;
+use super::holder::Kept;
 use super::nodes::{Access, Held, Node, below};
 use super::notifier::Forget;
 use super::originals::NO_FOLLOW;
-use crate::fuse::abi::{self, Attr, Entry, SetAttributes, Validity};
+use super::slots::{Attempt, Before};
+use crate::counters::Refusal;
+use crate::fuse::abi::{self, Attr, Entry, NodeId, SetAttributes, Validity};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, Operation, Request, SetAttr, Write};
-use crate::stats::Refusal;
 
 impl Server {
     /// Answers a request that changes something.
-    pub(crate) fn change(&self, request: &Request<'_>, node: Node, reply: Reply<'_>) {
+    pub(crate) fn change(&self, request: &Request<'_>, node: Node, attempt: Attempt<'_>, reply: Reply<'_>) {
         let caller = request.caller;
         match request.operation {
-            Operation::Write(ref write) => match self.write(node, write) {
+            Operation::Write(ref write) => match self.write(node, write, attempt) {
                 Ok(written) => reply.bytes(&written),
                 Err(errno) => reply.error(errno),
             },
@@ -38,35 +41,39 @@ impl Server {
                 Ok(attr) => reply.attr(&attr, Validity::Brief),
                 Err(errno) => reply.error(errno),
             },
-            Operation::Create(ref create) => match self.create(node, create, caller) {
+            Operation::Create(ref create) => match self.create(node, create, caller, attempt) {
                 // The handle is zero: without OPEN there is no RELEASE either.
                 Ok(entry) => reply.parts(&[&entry.encode(), &[0; 16]]),
                 Err(errno) => reply.error(errno),
             },
             Operation::MakeNode { name, mode, device } => {
-                reply_entry(self.make_node(node, name, mode, device, caller), reply);
+                let making = Making { parent: node, name, caller, attempt };
+                reply_entry(self.make_node(making, mode, device), reply);
             }
             Operation::MakeDirectory { name, mode } => {
-                reply_entry(self.make_directory(node, name, mode, caller), reply);
+                let making = Making { parent: node, name, caller, attempt };
+                reply_entry(self.make_directory(making, mode), reply);
             }
             Operation::Symlink { name, target } => {
-                reply_entry(self.make_symlink(node, name, target, caller), reply);
+                let making = Making { parent: node, name, caller, attempt };
+                reply_entry(self.make_symlink(making, target), reply);
             }
             Operation::Link { old, name } => {
-                reply_entry(self.make_link(node, Node::decode(old, self.root), name), reply);
+                let old = Node::decode(old, self.root);
+                reply_entry(self.make_link(node, old, name, attempt), reply);
             }
-            _ => reply_done(self.change_quietly(request, node), reply),
+            _ => reply_done(self.change_quietly(request, node, attempt), reply),
         }
     }
 
     /// The changes that are answered with success alone.
-    fn change_quietly(&self, request: &Request<'_>, node: Node) -> Result<(), Errno> {
+    fn change_quietly(&self, request: &Request<'_>, node: Node, attempt: Attempt<'_>) -> Result<(), Errno> {
         match request.operation {
-            Operation::Unlink { name } => self.remove(node, name, AtFlags::empty()),
-            Operation::RemoveDirectory { name } => self.remove(node, name, AtFlags::REMOVEDIR),
+            Operation::Unlink { name } => self.remove(node, name, AtFlags::empty(), attempt),
+            Operation::RemoveDirectory { name } => self.remove(node, name, AtFlags::REMOVEDIR, attempt),
             Operation::Rename { name, new_parent, new_name, flags } => {
                 let new_parent = Node::decode(new_parent, self.root);
-                self.rename((node, name), (new_parent, new_name), flags)
+                self.rename((node, name), (new_parent, new_name), flags, attempt)
             }
             Operation::Synchronise { data_only } => self.synchronise(node, data_only),
             Operation::Allocate { offset, length, mode } => self.allocate(node, offset, length, mode),
@@ -74,10 +81,15 @@ impl Server {
         }
     }
 
-    fn write(&self, node: Node, write: &Write<'_>) -> Result<[u8; 8], Errno> {
+    fn write(&self, node: Node, write: &Write<'_>, attempt: Attempt<'_>) -> Result<[u8; 8], Errno> {
         let path = self.path(node)?;
         let held = self.writing(node, &path)?;
-        self.verify_append(&held, &path, write)?;
+        if attempt.before() == Before::Nothing {
+            self.verify_append(&held, &path, write)?;
+            attempt.begin();
+        } else {
+            self.verify_append_again(&held, &path, write)?;
+        }
         self.originals.write(&held, &path, write.data, write.offset)?;
         let mut written = [0; 8];
         written[..4].copy_from_slice(&u32::try_from(write.data.len()).unwrap_or(u32::MAX).to_ne_bytes());
@@ -87,13 +99,31 @@ impl Server {
     /// An append comes with the offset that the kernel takes for the end. If somebody else has written meanwhile,
     /// that is the middle of the file: refuse, rather than overwrite.
     fn verify_append(&self, held: &Held, path: &Path, write: &Write<'_>) -> Result<(), Errno> {
-        let appends =
-            write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
-        if !appends {
+        if !appends(write) {
             return Ok(());
         }
         let end = self.originals.stat(path, Some(held))?.st_size.cast_unsigned();
         if end == write.offset {
+            return Ok(());
+        }
+        self.counters.refused(Refusal::Append, path);
+        Err(Errno::IO)
+    }
+
+    /// The same when an earlier server may have written some of it: what stands there must be that.
+    fn verify_append_again(&self, held: &Held, path: &Path, write: &Write<'_>) -> Result<(), Errno> {
+        if !appends(write) {
+            return Ok(());
+        }
+        let end = self.originals.stat(path, Some(held))?.st_size.cast_unsigned();
+        let there = usize::try_from(end.saturating_sub(write.offset)).unwrap_or(usize::MAX);
+        let ours = end >= write.offset && there <= write.data.len() && {
+            let read = self.originals.open(path, Access::Read);
+            let mut standing = vec![0; there];
+            read.and_then(|read| self.originals.read(&read, path, &mut standing, write.offset))
+                .is_ok_and(|bytes| standing[..bytes] == write.data[..there])
+        };
+        if ours || end == write.offset {
             return Ok(());
         }
         self.counters.refused(Refusal::Append, path);
@@ -112,8 +142,11 @@ impl Server {
     }
 
     fn hold(&self, node: Node, held: Arc<Held>) {
+        self.custody.keep(node, &held);
         match node {
-            Node::Found(number) => self.found.hold(number, held),
+            Node::Found(number) => {
+                self.found.hold(number, held);
+            }
             Node::Frozen(nid) => {
                 self.alterations.note(nid, |alteration| alteration.held = Some(held));
             }
@@ -121,11 +154,44 @@ impl Server {
         self.originals.close(node);
         for node in self.holders.add(node) {
             // One without a name keeps its descriptor: nothing else leads to it until the kernel forgets it.
-            let _keeps_it = match node {
+            let released = match node {
                 Node::Found(number) => self.found.release(number),
                 Node::Frozen(nid) => self.alterations.release(nid),
             };
+            if released {
+                self.custody.give_up(node);
+            }
         }
+    }
+
+    /// Takes over the descriptors that belonged to an earlier server's nodes.
+    pub(crate) fn take_back(&self, kept: Vec<Kept>) {
+        for (id, held) in kept {
+            let node = Node::decode(NodeId(id), self.root);
+            let known = match node {
+                Node::Found(number) => self.found.hold(number, held),
+                Node::Frozen(nid) => {
+                    self.alterations.note(nid, |alteration| alteration.held = Some(held));
+                    true
+                }
+            };
+            if known {
+                self.holders.add(node);
+            } else {
+                self.custody.give_up(node);
+            }
+        }
+    }
+
+    /// All descriptors that belong to nodes.
+    pub(crate) fn all_held(&self) -> Vec<Kept> {
+        let held = self.found.all_held().into_iter().chain(self.alterations.all_held());
+        held.map(|(node, held)| (node.encode(self.root).0, held)).collect()
+    }
+
+    /// Lets nobody speak to the holder meanwhile.
+    pub(crate) fn pause_custody(&self) -> MutexGuard<'_, Arc<OwnedFd>> {
+        self.custody.pause()
     }
 
     /// From now on the node's original is asked, and its directory's.
@@ -210,7 +276,13 @@ impl Server {
     }
 
     /// CREATE: makes a regular file and keeps it open, since no OPEN will follow.
-    fn create(&self, directory: Node, create: &Create<'_>, caller: Caller) -> Result<Entry, Errno> {
+    fn create(
+        &self,
+        directory: Node,
+        create: &Create<'_>,
+        caller: Caller,
+        attempt: Attempt<'_>,
+    ) -> Result<Entry, Errno> {
         let path = below(&self.path(directory)?, create.name);
         let asked = OFlags::from_bits_retain(create.flags);
         let mut flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
@@ -220,7 +292,19 @@ impl Server {
             flags |= OFlags::EXCL;
         }
         let mode = Mode::from_raw_mode(create.mode & 0o7777);
-        let made = self.originals.change(&path, || rustix::fs::openat(CWD, &path, flags, mode));
+        let made = self.originals.change_once(
+            &path,
+            attempt,
+            || rustix::fs::openat(CWD, &path, flags, mode),
+            |failed| match failed {
+                None => open_made(&path, mode),
+                Some(Errno::EXIST) if is_ours(&path, FileType::RegularFile, attempt) => {
+                    open_made(&path, mode)
+                }
+                Some(Errno::ACCESS) if !flags.contains(OFlags::EXCL) => open_made(&path, mode),
+                Some(errno) => Err(errno),
+            },
+        );
         self.notice_unknown_name(directory, create.name, made.as_ref().err());
         let descriptor = made?;
         self.give_to(&path, caller)?;
@@ -234,43 +318,45 @@ impl Server {
         Ok(entry)
     }
 
-    fn make_node(
-        &self,
-        parent: Node,
-        name: &[u8],
-        mode: u32,
-        device: u32,
-        caller: Caller,
-    ) -> Result<Entry, Errno> {
+    fn make_node(&self, making: Making<'_>, mode: u32, device: u32) -> Result<Entry, Errno> {
         let kind = FileType::from_raw_mode(mode);
         if kind.is_file() {
-            let flags = OFlags::EXCL.bits();
-            return self.create(parent, &Create { name, flags, mode }, caller);
+            let create = Create { name: making.name, flags: OFlags::EXCL.bits(), mode };
+            return self.create(making.parent, &create, making.caller, making.attempt);
         }
         let bits = Mode::from_raw_mode(mode & 0o7777);
         let device = rustix::fs::makedev(device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
-        self.make(parent, name, caller, |path| rustix::fs::mknodat(CWD, path, kind, bits, device))
+        self.make(making, kind, |path| rustix::fs::mknodat(CWD, path, kind, bits, device))
     }
 
-    fn make_directory(&self, parent: Node, name: &[u8], mode: u32, caller: Caller) -> Result<Entry, Errno> {
+    fn make_directory(&self, making: Making<'_>, mode: u32) -> Result<Entry, Errno> {
         let mode = Mode::from_raw_mode(mode & 0o7777);
-        self.make(parent, name, caller, |path| rustix::fs::mkdir(path, mode))
+        self.make(making, FileType::Directory, |path| rustix::fs::mkdir(path, mode))
     }
 
-    fn make_symlink(&self, parent: Node, name: &[u8], target: &[u8], caller: Caller) -> Result<Entry, Errno> {
-        self.make(parent, name, caller, |path| rustix::fs::symlink(OsStr::from_bytes(target), path))
+    fn make_symlink(&self, making: Making<'_>, target: &[u8]) -> Result<Entry, Errno> {
+        let target = OsStr::from_bytes(target);
+        self.make(making, FileType::Symlink, |path| rustix::fs::symlink(target, path))
     }
 
-    /// Makes something at `name` in `parent`, and looks at it.
+    /// Makes something of this kind, and looks at it.
     fn make(
         &self,
-        parent: Node,
-        name: &[u8],
-        caller: Caller,
+        Making { parent, name, caller, attempt }: Making<'_>,
+        kind: FileType,
         action: impl FnOnce(&Path) -> Result<(), Errno>,
     ) -> Result<Entry, Errno> {
         let path = below(&self.path(parent)?, name);
-        let made = self.originals.change(&path, || action(&path));
+        let made = self.originals.change_once(
+            &path,
+            attempt,
+            || action(&path),
+            |failed| match failed {
+                None => Ok(()),
+                Some(Errno::EXIST) if is_ours(&path, kind, attempt) => Ok(()),
+                Some(errno) => Err(errno),
+            },
+        );
         self.notice_unknown_name(parent, name, made.as_ref().err());
         made?;
         self.give_to(&path, caller)?;
@@ -279,9 +365,18 @@ impl Server {
         self.original_entry(parent, name, path, &stat)
     }
 
-    fn make_link(&self, parent: Node, old: Node, name: &[u8]) -> Result<Entry, Errno> {
+    fn make_link(&self, parent: Node, old: Node, name: &[u8], attempt: Attempt<'_>) -> Result<Entry, Errno> {
         let (from, to) = (self.path(old)?, below(&self.path(parent)?, name));
-        self.originals.change(&to, || rustix::fs::linkat(CWD, &from, CWD, &to, AtFlags::empty()))?;
+        self.originals.change_once(
+            &to,
+            attempt,
+            || rustix::fs::linkat(CWD, &from, CWD, &to, AtFlags::empty()),
+            |failed| match failed {
+                None => Ok(()),
+                Some(Errno::EXIST) if is_same(&from, &to) => Ok(()),
+                Some(errno) => Err(errno),
+            },
+        )?;
         self.go_live(parent);
         self.note_rewritten(old);
         let stat = self.originals.lookup(&to)?;
@@ -296,28 +391,48 @@ impl Server {
         })
     }
 
-    fn remove(&self, parent: Node, name: &[u8], flags: AtFlags) -> Result<(), Errno> {
+    fn remove(&self, parent: Node, name: &[u8], flags: AtFlags, attempt: Attempt<'_>) -> Result<(), Errno> {
         let path = below(&self.path(parent)?, name);
-        let victim = self.keep_open(parent, name, &path);
-        self.originals.change(&path, || rustix::fs::unlinkat(CWD, &path, flags))?;
+        let victim = attempt.node(0, self.root, || self.keep_open(parent, name, &path));
+        self.originals.change_once(
+            &path,
+            attempt,
+            || rustix::fs::unlinkat(CWD, &path, flags),
+            // The kernel knew the name a moment ago.
+            |failed| failed.filter(|errno| *errno != Errno::NOENT).map_or(Ok(()), Err),
+        )?;
         self.note_nameless(victim);
         self.go_live(parent);
         Ok(())
     }
 
-    fn rename(&self, from: (Node, &[u8]), to: (Node, &[u8]), flags: u32) -> Result<(), Errno> {
+    fn rename(
+        &self,
+        from: (Node, &[u8]),
+        to: (Node, &[u8]),
+        flags: u32,
+        attempt: Attempt<'_>,
+    ) -> Result<(), Errno> {
         let flags = RenameFlags::from_bits_retain(flags);
         if !(flags - RenameFlags::NOREPLACE).is_empty() {
             return Err(Errno::INVAL);
         }
         let (old, new) = (below(&self.path(from.0)?, from.1), below(&self.path(to.0)?, to.1));
-        let moved = self.known(from.0, from.1, &old);
-        let victim = self.keep_open(to.0, to.1, &new);
-        self.originals.change(&new, || rename_original(&old, &new, flags))?;
+        let moved = attempt.node(0, self.root, || self.known(from.0, from.1, &old));
+        let victim = attempt.node(1, self.root, || self.keep_open(to.0, to.1, &new));
+        self.originals.change_once(
+            &new,
+            attempt,
+            || rename_original(&old, &new, flags),
+            |failed| match failed {
+                None => Ok(()),
+                Some(Errno::NOENT) if rustix::fs::lstat(&new).is_ok() => Ok(()),
+                Some(errno) => Err(errno),
+            },
+        )?;
         self.note_nameless(victim.filter(|victim| Some(*victim) != moved));
         if let Some(Node::Frozen(nid)) = moved {
-            self.alterations.note(nid, |alteration| alteration.displaced = true);
-            self.alterations.rename(&old, &new);
+            self.alterations.displace(nid, &old, &new);
         }
         self.found.rename(&old, &new);
         self.go_live(from.0);
@@ -414,6 +529,55 @@ impl Server {
             self.notifier.forget(Forget::Name { parent, name: name.to_vec() });
         }
     }
+}
+
+/// What is to be made.
+#[derive(Debug, Clone, Copy)]
+struct Making<'a> {
+    parent: Node,
+    name: &'a [u8],
+    caller: Caller,
+    attempt: Attempt<'a>,
+}
+
+/// Whether a write comes from a program that appends.
+fn appends(write: &Write<'_>) -> bool {
+    write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0
+}
+
+/// Whether what is found at `path` is what an earlier server made when it was killed: of this kind, ours, not in use
+/// yet, and not older than that. A lock file that somebody else has for longer is none.
+fn is_ours(path: &Path, kind: FileType, attempt: Attempt<'_>) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|stat| {
+        FileType::from_raw_mode(stat.st_mode) == kind
+            && stat.st_uid == rustix::process::geteuid().as_raw()
+            && (kind != FileType::RegularFile || stat.st_size == 0)
+            && stat.st_ctime >= attempt.begun_at() - CLOCKS_APART
+    })
+}
+
+/// Seconds by which the clock of a file server may be behind ours.
+const CLOCKS_APART: i64 = 5;
+
+/// Whether two paths lead to the same original.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let key = |path: &Path| rustix::fs::lstat(path).map(|stat| (stat.st_dev, stat.st_ino));
+    key(one).is_ok_and(|one| key(other) == Ok(one))
+}
+
+/// Opens a file that an earlier server made with `mode`, which may bar its maker from opening it again.
+fn open_made(path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    match rustix::fs::openat(CWD, path, flags | OFlags::RDWR, Mode::empty()) {
+        Err(Errno::ACCESS) => {}
+        outcome => return outcome,
+    }
+    let place = rustix::fs::openat(CWD, path, flags | OFlags::PATH, Mode::empty())?;
+    let place = format!("/proc/self/fd/{}", place.as_raw_fd());
+    rustix::fs::chmod(&place, mode | Mode::RUSR | Mode::WUSR)?;
+    let opened = rustix::fs::openat(CWD, &place, OFlags::CLOEXEC | OFlags::RDWR, Mode::empty());
+    rustix::fs::chmod(&place, mode)?;
+    opened
 }
 
 /// rename(2), or renameat2(2) where its flags are needed, which not every file system has.

@@ -1,7 +1,8 @@
-//! Everything unsafe of this crate, as thin wrappers: fork, exec, unshare, memory maps.
+//! Everything unsafe of this crate, as thin wrappers: fork, exec, unshare, memory maps, shared memory.
 //!
 //! What `rustix` wraps safely is called from where it is needed; only what it cannot wrap is here. No function
 //! here decides anything.
 
 pub(crate) mod mapping;
 pub(crate) mod process;
+pub(crate) mod shared;

@@ -45,6 +45,20 @@ pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
+/// fork(2) in a process with several threads: the child has the calling one alone.
+///
+/// Every C library that quell is linked with makes its own allocator usable in the child. Locks of ours that another
+/// thread holds at this moment stay locked there for ever: the caller holds those that the child will need.
+pub(crate) fn fork_among_threads() -> Result<Forked, Errno> {
+    // SAFETY: the C library repairs its own state in the child; what other threads were changing is not used there,
+    // as the caller promises.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(last_errno());
+    }
+    Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
+}
+
 /// Ends this process at once: no destructors, no exit handlers of the program that was forked.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: _exit never returns and touches no memory of ours.

@@ -73,7 +73,7 @@ pub(crate) fn grandchildren_are_served() {
     }
 }
 
-/// With the server gone, what the kernel knows still works, and the rest fails at once.
+/// With the server gone, and the holder that would have replaced it, what the kernel knows still works, and the rest fails at once.
 pub(crate) fn dead_server_does_not_hang() {
     let scene = Scene::new(User::Nobody);
     let script = format!(
@@ -87,10 +87,7 @@ pub(crate) fn dead_server_does_not_hang() {
     let mut child = scene.run(&[], &["sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
     assert_eq!(first_line(&mut child), "alpha");
     assert_eq!(first_line(&mut child), "ready");
-    let servers = scene.servers();
-    assert_eq!(servers.len(), 1);
-    servers.iter().copied().for_each(kill);
-    wait_until("the server is dead", || scene.servers().is_empty());
+    scene.kill_all_servers();
     std::fs::write(scene.path("go"), "now\n").unwrap();
     let output = succeeded(&child.wait_with_output().unwrap());
     assert!(output.starts_with("alpha\n"), "{output}");

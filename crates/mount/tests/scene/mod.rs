@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -158,17 +159,31 @@ impl Scene {
         numbers.filter(concerned).collect()
     }
 
-    /// The server: the process of this scene that init, or whoever reaps, has for a parent and no terminal session of
-    /// ours.
+    /// The processes that answer.
     pub(crate) fn servers(&self) -> Vec<i32> {
-        let is_server = |number: &i32| {
-            std::fs::read_dir(format!("/proc/{number}/fd")).is_ok_and(|entries| {
-                entries
-                    .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
-                    .any(|target| target == Path::new("/dev/fuse"))
-            })
+        self.named("quell-server")
+    }
+
+    /// The processes that replace a server when it dies.
+    pub(crate) fn holders(&self) -> Vec<i32> {
+        self.named("quell-holder")
+    }
+
+    fn named(&self, name: &str) -> Vec<i32> {
+        let is_called = |number: &i32| {
+            std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name)
         };
-        self.processes().into_iter().filter(is_server).collect()
+        self.processes().into_iter().filter(is_called).collect()
+    }
+
+    /// Kills servers and holders, all of them at once, so that none replaces another.
+    pub(crate) fn kill_all_servers(&self) {
+        let all = || self.servers().into_iter().chain(self.holders()).collect::<Vec<i32>>();
+        all().into_iter().for_each(|number| signal(number, Signal::STOP));
+        while !all().is_empty() {
+            all().into_iter().for_each(kill);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Waits until no process of this scene is left.
@@ -190,8 +205,12 @@ impl Drop for Scene {
 
 /// SIGKILL.
 pub(crate) fn kill(process: i32) {
+    signal(process, Signal::KILL);
+}
+
+fn signal(process: i32, signal: Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(process) {
-        let _over_already = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _over_already = rustix::process::kill_process(pid, signal);
     }
 }
 

@@ -1,0 +1,245 @@
+//! Counts of a namespace, in memory that every server of it shares: a new server goes on counting where the one before
+//! it stopped, and whoever is left at the end writes them down.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+
+use crate::server::log::{Log, Place, Record};
+use crate::stats::{
+    ImageStats, MAX_PATHS, Membership, OriginalStats, PathStats, RequestStats, RunMode, RunStats,
+};
+use crate::sys::shared::SharedMemory;
+
+/// A kind of request, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Lookup,
+    GetAttributes,
+    ListDirectory,
+    Read,
+    Write,
+    Other,
+}
+
+/// A kind of operation on the original, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SentOn {
+    Lookup,
+    Stat,
+    Open,
+    List,
+    Read,
+    Write,
+}
+
+/// Something that no-open cannot do and that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Lock,
+    Append,
+}
+
+/// Something that a server's death led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Another server took over.
+    Takeover,
+    /// A request was given up.
+    Abandoned,
+}
+
+/// Counts of one namespace, shared by the threads of its server and by all its processes.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    numbers: Arc<SharedMemory>,
+    paths: Mutex<Paths>,
+}
+
+/// Operations by path, of the first [`MAX_PATHS`] paths of each list. The counts are in the log, in place.
+#[derive(Debug)]
+struct Paths {
+    log: Log,
+    known: [HashMap<Box<[u8]>, Place>; LISTS],
+}
+
+/// Memory in which the processes of a namespace count.
+#[derive(Debug, Clone)]
+pub(crate) struct CountersMemory {
+    numbers: Arc<SharedMemory>,
+    paths: Arc<SharedMemory>,
+}
+
+impl CountersMemory {
+    /// All zero.
+    ///
+    /// **Errors** as [`SharedMemory::new`].
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let new = |bytes| SharedMemory::new(bytes).map(Arc::new);
+        Ok(Self { numbers: new(NUMBERS * 8)?, paths: new(PATHS_BYTES)? })
+    }
+}
+
+impl Counters {
+    /// The counts in `memory`. One process counts at a time.
+    pub(crate) fn attach(memory: &CountersMemory) -> Self {
+        let log = Log::attach(Arc::clone(&memory.paths));
+        let mut known: [HashMap<Box<[u8]>, Place>; LISTS] = Default::default();
+        for (place, record) in log.records() {
+            if let Some(list) = known.get_mut(usize::from(record.kind)) {
+                list.insert(record.text.into(), place);
+            }
+        }
+        Self { numbers: Arc::clone(&memory.numbers), paths: Mutex::new(Paths { log, known }) }
+    }
+
+    /// The kernel asked.
+    pub(crate) fn asked(&self, what: Asked) {
+        self.number(REQUESTS + what as usize).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `bytes` of content were answered from the image.
+    pub(crate) fn answered(&self, bytes: u64) {
+        self.number(IMAGE_BYTES).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// An operation was sent on to the original of `path`.
+    pub(crate) fn sent_on(&self, what: SentOn, path: &Path) {
+        self.number(ORIGINAL + what as usize).fetch_add(1, Ordering::Relaxed);
+        self.count(ORIGINAL_PATHS, path);
+        if what == SentOn::Write {
+            self.count(WRITES, path);
+        }
+    }
+
+    /// Something was refused on `path`.
+    pub(crate) fn refused(&self, what: Refusal, path: &Path) {
+        self.count(
+            match what {
+                Refusal::Lock => LOCKS,
+                Refusal::Append => APPENDS,
+            },
+            path,
+        );
+    }
+
+    /// A server died.
+    pub(crate) fn lost(&self, what: Loss) {
+        self.number(LOSSES + what as usize).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were asked so far: a server that changes this lives.
+    pub(crate) fn progress(&self) -> u64 {
+        (0..6).map(|kind| self.load(REQUESTS + kind)).sum()
+    }
+
+    /// Everything counted so far, for one rank's file.
+    pub(crate) fn snapshot(
+        &self,
+        image: ImageStats,
+        namespace: Membership,
+        seconds_to_exec: f64,
+    ) -> RunStats {
+        let of = |first: usize| std::array::from_fn(|kind| self.load(first + kind));
+        let [lookup, getattr, readdir, read, write, other] = of(REQUESTS);
+        let requests = RequestStats { lookup, getattr, readdir, read, write, other };
+        let [lookup, stat, open, readdir, read, write] = of(ORIGINAL);
+        RunStats {
+            mode: RunMode::Mount,
+            namespace: Some(namespace),
+            image: ImageStats { bytes_read: self.load(IMAGE_BYTES), ..image },
+            requests,
+            original: OriginalStats { lookup, stat, open, readdir, read, write },
+            original_paths: self.sorted(ORIGINAL_PATHS),
+            unforeseen_writes: self.sorted(WRITES),
+            refused_locks: self.sorted(LOCKS),
+            refused_appends: self.sorted(APPENDS),
+            takeovers: self.load(LOSSES + Loss::Takeover as usize),
+            abandoned_requests: self.load(LOSSES + Loss::Abandoned as usize),
+            ..RunStats::plain(seconds_to_exec)
+        }
+    }
+
+    fn number(&self, number: usize) -> &AtomicU64 {
+        self.numbers.word(8 * number)
+    }
+
+    fn load(&self, number: usize) -> u64 {
+        self.number(number).load(Ordering::Relaxed)
+    }
+
+    fn count(&self, list: usize, path: &Path) {
+        let mut paths = crate::lock(&self.paths);
+        let path = path.as_os_str().as_bytes();
+        if let Some(place) = paths.known[list].get(path) {
+            paths.log.word(*place, 0).fetch_add(1, Ordering::Relaxed);
+        } else if paths.known[list].len() < MAX_PATHS
+            && let Some(place) = paths.log.append(&Record { kind: list as u8, words: &[1], text: path })
+        {
+            paths.known[list].insert(path.into(), place);
+        }
+    }
+
+    /// Most operations first, then by path.
+    fn sorted(&self, list: usize) -> Vec<PathStats> {
+        let paths = crate::lock(&self.paths);
+        let mut sorted: Vec<PathStats> = paths.known[list]
+            .iter()
+            .map(|(path, place)| PathStats {
+                path: String::from_utf8_lossy(path).into_owned(),
+                operations: paths.log.word(*place, 0).load(Ordering::Relaxed),
+            })
+            .collect();
+        sorted.sort_by(|a, b| b.operations.cmp(&a.operations).then_with(|| a.path.cmp(&b.path)));
+        sorted
+    }
+}
+
+/// Where each count is.
+const REQUESTS: usize = 0;
+const ORIGINAL: usize = 6;
+const IMAGE_BYTES: usize = 12;
+const LOSSES: usize = 13;
+const NUMBERS: usize = 15;
+
+/// The lists of paths.
+const ORIGINAL_PATHS: usize = 0;
+const WRITES: usize = 1;
+const LOCKS: usize = 2;
+const APPENDS: usize = 3;
+const LISTS: usize = 4;
+
+/// Room for the longest paths that there can be, in all lists. Only what is used becomes memory.
+const PATHS_BYTES: usize = 2 * LISTS * MAX_PATHS * 4200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_appear_under_the_promised_names() {
+        let memory = CountersMemory::new().unwrap();
+        let counters = Counters::attach(&memory);
+        counters.asked(Asked::Lookup);
+        counters.sent_on(SentOn::Write, Path::new("/env/log"));
+        counters.refused(Refusal::Append, Path::new("/env/log"));
+        // The next server counts on.
+        let counters = Counters::attach(&memory);
+        counters.lost(Loss::Takeover);
+        counters.refused(Refusal::Append, Path::new("/env/log"));
+        let stats = counters.snapshot(ImageStats::default(), Membership::Created, 0.5);
+        let json = serde_json::to_value(&stats).unwrap();
+        assert_eq!(json["mode"], "mount");
+        assert_eq!(json["namespace"], "created");
+        assert_eq!(json["requests"]["lookup"], 1);
+        assert_eq!(json["original"]["write"], 1);
+        assert_eq!(json["unforeseen_writes"][0]["path"], "/env/log");
+        assert_eq!(json["refused_appends"][0]["operations"], 2);
+        assert_eq!(json["seconds_to_exec"], 0.5);
+        assert_eq!((&json["takeovers"], &json["abandoned_requests"]), (&1.into(), &0.into()));
+    }
+}

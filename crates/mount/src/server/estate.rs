@@ -1,0 +1,87 @@
+//! Everything that one server leaves to the next: memory that the holder and all servers of a namespace share.
+//!
+//! Nothing is written here while the image has the answer, but for a name that is told to be absent and the counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use super::THREADS;
+use super::log::Log;
+use super::slots::slot_memory;
+use crate::counters::CountersMemory;
+use crate::sys::process::SingleThreaded;
+use crate::sys::shared::SharedMemory;
+
+/// The memory. Its pages come into being as they are used.
+#[derive(Debug, Clone)]
+pub(crate) struct Estate {
+    pub(crate) counters: CountersMemory,
+    pub(crate) found: Arc<SharedMemory>,
+    pub(crate) alterations: Arc<SharedMemory>,
+    pub(crate) absences: Arc<SharedMemory>,
+    /// One for each thread that answers.
+    pub(crate) slots: Vec<Arc<SharedMemory>>,
+    facts: Arc<SharedMemory>,
+}
+
+/// A fact that is settled once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fact {
+    /// INIT was answered, and the kernel can make a name stale without dropping it.
+    CanExpire = 0,
+    /// The last process of the namespace is gone and the statistics are written.
+    Finished = 1,
+}
+
+impl Estate {
+    /// With nothing in it.
+    ///
+    /// **Errors** as [`SharedMemory::new`].
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let new = |bytes| SharedMemory::new(bytes).map(Arc::new);
+        Ok(Self {
+            counters: CountersMemory::new()?,
+            found: new(FOUND_BYTES)?,
+            alterations: new(ALTERATIONS_BYTES)?,
+            absences: new(ABSENCES_BYTES)?,
+            slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
+            facts: new(16)?,
+        })
+    }
+
+    /// Settles a fact.
+    pub(crate) fn settle(&self, fact: Fact) {
+        self.fact(fact).store(1, Ordering::Release);
+    }
+
+    /// Whether a fact is settled.
+    pub(crate) fn is_settled(&self, fact: Fact) -> bool {
+        self.fact(fact).load(Ordering::Acquire) != 0
+    }
+
+    /// Whether another server would know enough never to answer what is not true any more.
+    pub(crate) fn is_whole(&self) -> bool {
+        Log::attach(Arc::clone(&self.alterations)).is_whole()
+    }
+
+    /// In a process that was forked by one of several threads: the slots are nobody's.
+    pub(crate) fn forsake(&self, alone: &SingleThreaded) {
+        self.slots.iter().for_each(|slot| slot.forsake(alone));
+    }
+
+    fn fact(&self, fact: Fact) -> &AtomicU64 {
+        self.facts.word(8 * fact as usize)
+    }
+}
+
+/// About 200 000 nodes that are not in the image, in each half.
+const FOUND_BYTES: usize = 64 << 20;
+
+/// About 80 000 changes of frozen nodes. When it is full, no server can take over any more.
+const ALTERATIONS_BYTES: usize = 16 << 20;
+
+/// About 500 000 absent names; beyond them the kernel is told for a second only. A start of Python tells about a
+/// thousand; the bound keeps a program that probes random names from filling the memory.
+const ABSENCES_BYTES: usize = 64 << 20;

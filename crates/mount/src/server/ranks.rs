@@ -1,0 +1,190 @@
+//! The ranks that came, and whether they still live.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::message::{FromRank, RankRecord, receive};
+use crate::stats::Membership;
+
+/// One rank.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    /// Until it executes its command.
+    pub(crate) connection: Option<OwnedFd>,
+    /// While it lives.
+    pub(crate) process: Option<Watch>,
+    pub(crate) membership: Membership,
+    pub(crate) stats: Option<PathBuf>,
+    pub(crate) seconds_to_exec: f64,
+}
+
+/// What a rank said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It wants to come in.
+    Join,
+    /// It executes its command.
+    Started,
+    /// It went without executing anything.
+    Gone,
+}
+
+impl Rank {
+    /// The rank at the other end of `connection`.
+    pub(crate) fn at(connection: OwnedFd) -> Self {
+        let process = sockopt::socket_peercred(&connection).ok().and_then(|peer| Watch::of(peer.pid));
+        Self { connection: Some(connection), process, ..Self::silent() }
+    }
+
+    /// One that never said anything.
+    pub(crate) fn silent() -> Self {
+        Self {
+            connection: None,
+            process: None,
+            membership: Membership::Joined,
+            stats: None,
+            seconds_to_exec: 0.0,
+        }
+    }
+
+    /// Takes in what the rank says next.
+    pub(crate) fn hear(&mut self) -> Heard {
+        let said = self.connection.as_ref().map(receive::<FromRank>);
+        match said {
+            Some(Ok(Some((FromRank::Join { created, stats }, _)))) => {
+                if created {
+                    self.membership = Membership::Created;
+                }
+                self.stats = stats.map(|path| std::ffi::OsString::from_vec(path).into());
+                Heard::Join
+            }
+            Some(Ok(Some((FromRank::Started { seconds_to_exec }, _)))) => {
+                self.seconds_to_exec = seconds_to_exec;
+                self.connection = None;
+                Heard::Started
+            }
+            _ => {
+                (self.connection, self.process, self.stats) = (None, None, None);
+                Heard::Gone
+            }
+        }
+    }
+
+    /// Whether it may still want to come in, or lives.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.connection.is_some() || self.process.is_some()
+    }
+
+    /// What another holder has to know of it.
+    pub(crate) fn record(&self) -> RankRecord {
+        RankRecord {
+            process: self.process.as_ref().map(Watch::identity),
+            membership: self.membership,
+            stats: self.stats.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
+            seconds_to_exec: self.seconds_to_exec,
+        }
+    }
+
+    /// The rank of such a record, if it is still the same process.
+    pub(crate) fn from_record(record: RankRecord) -> Self {
+        let process = record.process.and_then(|(pid, started)| Watch::of_same(pid, started));
+        Self {
+            connection: None,
+            process,
+            membership: record.membership,
+            stats: record.stats.map(|path| std::ffi::OsString::from_vec(path).into()),
+            seconds_to_exec: record.seconds_to_exec,
+        }
+    }
+}
+
+/// A process whose end is waited for.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pid: Pid,
+    /// When it started, in clock ticks since boot.
+    started: u64,
+    /// Linux 5.3 and later.
+    descriptor: Option<OwnedFd>,
+}
+
+impl Watch {
+    /// Watches `pid`; `None` if it is over already.
+    pub(crate) fn of(pid: Pid) -> Option<Self> {
+        let descriptor = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return None,
+            outcome => outcome.ok(),
+        };
+        let started = match (start_time(pid), &descriptor) {
+            (None, None) => return None,
+            (started, _) => started.unwrap_or(0),
+        };
+        Some(Self { pid, started, descriptor })
+    }
+
+    /// Watches the process that had this number and start time; `None` if it is over.
+    fn of_same(pid: i32, started: u64) -> Option<Self> {
+        Self::of(Pid::from_raw(pid)?).filter(|watch| watch.started == started)
+    }
+
+    fn identity(&self) -> (i32, u64) {
+        (self.pid.as_raw_nonzero().get(), self.started)
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Readable when the process is over; `None` where the kernel has no descriptor for it.
+    pub(crate) fn poll(&self) -> Option<PollFd<'_>> {
+        self.descriptor.as_ref().map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.descriptor {
+            Some(descriptor) => is_readable_now(descriptor.as_fd()),
+            None => start_time(self.pid) != Some(self.started),
+        }
+    }
+}
+
+/// Whether something can be read without waiting.
+pub(crate) fn is_readable_now(descriptor: BorrowedFd<'_>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+/// When a process started, in clock ticks since boot; `None` if it is over. Source: proc_pid_stat(5), field 22.
+fn start_time(pid: Pid) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The command's name may hold spaces and parentheses: fields are counted behind the last one.
+    let mut fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
+    let state = fields.next()?;
+    if state == "Z" { None } else { fields.nth(18)?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_time_of_this_process_is_known_and_of_none_is_not() {
+        let own = start_time(rustix::process::getpid());
+        assert!(own.is_some_and(|ticks| ticks > 0));
+        assert_eq!(start_time(Pid::from_raw(i32::MAX).unwrap()), None);
+    }
+
+    #[test]
+    fn a_rank_is_known_again_by_number_and_start() {
+        let watch = Watch::of(rustix::process::getpid()).unwrap();
+        let (pid, started) = watch.identity();
+        assert!(Watch::of_same(pid, started).is_some_and(|watch| !watch.is_over()));
+        assert!(Watch::of_same(pid, started + 1).is_none());
+    }
+}

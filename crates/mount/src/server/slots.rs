@@ -1,0 +1,234 @@
+//! The requests that are being answered, in memory that outlives the server.
+//!
+//! Each thread reads its requests into a slot of its own. A slot whose first bytes, the request's length, are not zero
+//! holds a request that may not have been answered: whoever takes over answers it, again or for the first time. The
+//! kernel does not mind an answer that it has already (`ENOENT`), and whether a change was carried out stands in the
+//! slot's [`Attempt`].
+//!
+//! ```text
+//! word 0       1       2       3        4, 5   |  byte 4096 ...
+//! | deaths    | stage | errno | second | nodes |  the request, as the kernel wrote it
+//! ```
+//!
+//! All pages are touched before the first request is read: the kernel would answer a request with `EIO` itself if we
+//! were killed while it waits for a page to copy it to.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quell_image::Nid;
+use rustix::io::Errno;
+
+use super::nodes::Node;
+use crate::fuse::abi::{self, NodeId};
+use crate::fuse::request::Unique;
+use crate::sys::shared::{Exclusive, SharedMemory, Words};
+
+/// What a thread reads its requests into.
+#[derive(Debug)]
+pub(crate) struct Slot(Exclusive);
+
+/// Memory for a slot.
+///
+/// **Errors** as [`SharedMemory::new`].
+pub(crate) fn slot_memory() -> Result<Arc<SharedMemory>, Errno> {
+    SharedMemory::new(MARKS_BYTES + abi::REQUEST_BUFFER).map(Arc::new)
+}
+
+impl Slot {
+    /// The slot in `memory`, with what another server left in it; `None` if another thread has it. All of it is
+    /// brought into this process' memory.
+    pub(crate) fn take(memory: &Arc<SharedMemory>) -> Option<Self> {
+        let slot = memory.claim()?;
+        for page in (0..memory.length()).step_by(SMALLEST_PAGE) {
+            memory.word(page).fetch_or(0, Ordering::Relaxed);
+        }
+        Some(Self(slot))
+    }
+
+    /// Whether a request lies in it that may not have been answered.
+    pub(crate) fn is_occupied(&self) -> bool {
+        self.0.memory().word(MARKS_BYTES).load(Ordering::Acquire) & LENGTH != 0
+    }
+
+    /// Its request is answered.
+    pub(crate) fn clear(&self) {
+        self.0.memory().word(MARKS_BYTES).store(0, Ordering::Release);
+    }
+
+    /// What is known of requests, and the bytes of the present one.
+    pub(crate) fn parts(&mut self) -> (Marks<'_>, &mut [u8]) {
+        let (words, bytes) = self.0.split(MARKS_BYTES);
+        (Marks(words), bytes)
+    }
+}
+
+/// A slot's notes. Each names the request that it is about, so none has to be taken back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marks<'s>(Words<'s>);
+
+impl<'s> Marks<'s> {
+    /// The notes about request `unique`.
+    pub(crate) fn of(self, unique: Unique) -> Attempt<'s> {
+        Attempt { words: self.0, unique: unique.0 }
+    }
+}
+
+/// What servers did about one request so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt<'s> {
+    words: Words<'s>,
+    unique: u64,
+}
+
+/// How far an earlier server came with a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// It did nothing.
+    Nothing,
+    /// It was about to ask the original for it, or had just done so.
+    Begun,
+    /// It knew what the original said, and may have answered so.
+    Done(Result<(), Errno>),
+}
+
+impl Attempt<'_> {
+    /// What was done before.
+    pub(crate) fn before(&self) -> Before {
+        match self.noted(STAGE, STAGE_BITS) {
+            Some(BEGUN) => Before::Begun,
+            Some(DONE) => {
+                let errno = i32::try_from(self.words.at(ERRNO).load(Ordering::Relaxed)).unwrap_or(0);
+                Before::Done(if errno == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno)) })
+            }
+            _ => Before::Nothing,
+        }
+    }
+
+    /// The original is asked now.
+    pub(crate) fn begin(&self) {
+        // The one clock here: whether a file that is found in our way may be ours depends on its age.
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        self.words.at(SECOND).store(since.as_secs(), Ordering::Relaxed);
+        self.note(STAGE, STAGE_BITS, BEGUN);
+    }
+
+    /// The original has answered.
+    pub(crate) fn finish(&self, outcome: Result<(), Errno>) {
+        let errno = outcome.err().map_or(0, |errno| errno.raw_os_error().unsigned_abs().into());
+        self.words.at(ERRNO).store(errno, Ordering::Relaxed);
+        self.note(STAGE, STAGE_BITS, DONE);
+    }
+
+    /// When the original was asked first, in seconds since the epoch.
+    pub(crate) fn begun_at(&self) -> i64 {
+        self.words.at(SECOND).load(Ordering::Relaxed).cast_signed()
+    }
+
+    /// Node `number` that the change is about, looked for before it is begun and remembered from then on: afterwards
+    /// its name may lead elsewhere.
+    pub(crate) fn node(&self, number: usize, root: Nid, look: impl FnOnce() -> Option<Node>) -> Option<Node> {
+        let word = self.words.at(NODES + number);
+        if self.before() != Before::Nothing {
+            let id = word.load(Ordering::Relaxed);
+            return (id != 0).then(|| Node::decode(NodeId(id), root));
+        }
+        let node = look();
+        word.store(node.map_or(0, |node| node.encode(root).0), Ordering::Relaxed);
+        node
+    }
+
+    /// One more server died with this request in its hands. Whether it is to be given up.
+    pub(crate) fn note_death(&self, weight: Death) -> bool {
+        let deaths = self.noted(DEATHS, DEATHS_BITS).unwrap_or(0) + weight as u64;
+        self.note(DEATHS, DEATHS_BITS, deaths.min(MOST_DEATHS));
+        deaths >= MOST_DEATHS
+    }
+
+    /// Whether it may have been the cause of a server's death.
+    pub(crate) fn is_suspect(&self) -> bool {
+        self.noted(DEATHS, DEATHS_BITS).is_some_and(|deaths| deaths >= Death::Crashed as u64)
+    }
+
+    fn note(&self, word: usize, bits: u32, value: u64) {
+        self.words.at(word).store(self.unique << bits | value, Ordering::Release);
+    }
+
+    fn noted(&self, word: usize, bits: u32) -> Option<u64> {
+        let noted = self.words.at(word).load(Ordering::Acquire);
+        (noted >> bits == self.unique << bits >> bits).then_some(noted & ((1 << bits) - 1))
+    }
+}
+
+/// How a server died, with the weight of such a death.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Death {
+    /// Somebody killed it, or it is not known. Requests that need much memory may be the cause, so this counts too.
+    Killed = 1,
+    /// It ended by a fault of its own, which the requests in its hands may have caused.
+    Crashed = 80,
+}
+
+/// Deaths after which a request is answered with `EIO`: three faults, or 240 times SIGKILL.
+const MOST_DEATHS: u64 = 240;
+
+/// Words of the notes.
+const DEATHS: usize = 0;
+const STAGE: usize = 1;
+const ERRNO: usize = 2;
+const SECOND: usize = 3;
+const NODES: usize = 4;
+
+/// Bits below the request's number. Numbers of requests are counted from zero and do not reach the upper bits.
+const DEATHS_BITS: u32 = 8;
+const STAGE_BITS: u32 = 2;
+
+const BEGUN: u64 = 1;
+const DONE: u64 = 2;
+
+/// Bytes of the notes: a page, so that the request begins at one.
+const MARKS_BYTES: usize = 4096;
+
+/// What of the request's first word is its length, in the machine's byte order.
+const LENGTH: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+
+/// No machine that quell is built for has smaller pages.
+const SMALLEST_PAGE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_about_one_request_only() {
+        let mut slot = Slot::take(&slot_memory().unwrap()).unwrap();
+        assert!(!slot.is_occupied());
+        let root = Nid::new(1);
+        let (marks, bytes) = slot.parts();
+        bytes[0] = 40;
+        let attempt = marks.of(Unique(6));
+        assert_eq!(attempt.node(1, root, || Some(Node::Found(3))), Some(Node::Found(3)));
+        assert_eq!(attempt.before(), Before::Nothing);
+        attempt.begin();
+        assert_eq!(attempt.before(), Before::Begun);
+        assert_eq!(attempt.node(1, root, || None), Some(Node::Found(3)));
+        attempt.finish(Err(Errno::EXIST));
+        assert_eq!(attempt.before(), Before::Done(Err(Errno::EXIST)));
+        assert_eq!(marks.of(Unique(8)).before(), Before::Nothing);
+        assert!(slot.is_occupied());
+        slot.clear();
+        assert!(!slot.is_occupied());
+    }
+
+    #[test]
+    fn a_request_is_given_up_after_three_crashes() {
+        let mut slot = Slot::take(&slot_memory().unwrap()).unwrap();
+        let (marks, _) = slot.parts();
+        let attempt = marks.of(Unique(6));
+        let outcomes = [Death::Crashed, Death::Killed, Death::Crashed, Death::Crashed, Death::Killed]
+            .map(|death| attempt.note_death(death));
+        assert_eq!(outcomes, [false, false, false, true, true]);
+        assert!(!marks.of(Unique(8)).note_death(Death::Crashed));
+        assert!((1..200).all(|_| !marks.of(Unique(10)).note_death(Death::Killed)));
+    }
+}

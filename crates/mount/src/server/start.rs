@@ -1,0 +1,195 @@
+//! How the processes of a namespace come to life.
+//!
+//! They are forked from the rank that was elected, before that rank has threads, and detach themselves completely: no
+//! terminal, no inherited descriptor, no parent that would have to wait for them.
+//!
+//! ```text
+//! elected rank --fork--> (middle, exits) --fork--> holder --fork--> builder, exits when all is mounted
+//!                                                   |    `--fork--> server, answers
+//!                                                   | lets ranks in while one of them lives
+//!                                                   | forks another server when one dies
+//!                                                   ' ENODEV: writes statistics, ends, and the server with it
+//! ```
+//!
+//! [`super::holder`] and [`super::answering`] say what each of the two does, and who replaces whom.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
+use rustix::thread::CpuSet;
+
+use super::builder::build;
+use super::estate::Estate;
+use super::holder::{Door, Holding, hold};
+use super::ranks::Watch;
+use crate::error::{Step, Unavailable};
+use crate::fuse::device::Device;
+use crate::memory::LoadedImage;
+use crate::message::{FromRank, FromServer, receive, send};
+use crate::namespace::Layout;
+use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
+
+/// What a server is started with.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// The meeting place's socket, listening.
+    pub(crate) listener: OwnedFd,
+    /// The image, opened and verified.
+    pub(crate) image: LoadedImage,
+    /// What the namespace shows.
+    pub(crate) layout: Layout,
+}
+
+/// Starts the server's processes; returns when they are detached, with the image. It lets ranks in at the meeting place when
+/// it is ready.
+pub(crate) fn start(start: Start, alone: &SingleThreaded) -> Result<LoadedImage, Errno> {
+    let starter = rustix::process::getpid();
+    let middle = match fork(alone)? {
+        Forked::Parent(middle) => middle,
+        Forked::Child => run_middle(start, alone, starter),
+    };
+    loop {
+        match rustix::process::waitpid(Some(middle), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            // Whoever started us has SIGCHLD ignored, so there is nothing to wait for. If no server came to life,
+            // nobody will be met.
+            Err(Errno::CHILD) => return Ok(start.image),
+            Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(start.image),
+            Ok(_) => return Err(Errno::AGAIN),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// The process in between: makes a session of its own and a holder that init inherits.
+fn run_middle(start: Start, alone: &SingleThreaded, starter: Pid) -> ! {
+    let _already_leader = rustix::process::setsid();
+    match fork(alone) {
+        Ok(Forked::Parent(_)) => exit_now(0),
+        Ok(Forked::Child) => {
+            run_holder(start, alone, starter);
+            exit_now(0)
+        }
+        Err(_) => exit_now(1),
+    }
+}
+
+fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
+    let starter = Watch::of(starter);
+    detach(&start, starter.as_ref());
+    let Start { listener, image, layout } = start;
+    match prepare(&layout, alone) {
+        Ok((estate, ended, device, builder)) => {
+            let holding = Holding {
+                estate,
+                image: Arc::new(image.image),
+                memory: image.memory,
+                device: Arc::new(Device::new(device)),
+                ended: Arc::new(ended),
+                door: Door::Building { listener, builder },
+                ranks: Vec::new(),
+                starter,
+            };
+            hold(holding, Vec::new(), None, alone);
+        }
+        Err(unavailable) => turn_away(&listener, &unavailable),
+    }
+}
+
+/// Everything that a holder needs: memory for what is left from server to server, and a mounted connection.
+fn prepare(
+    layout: &Layout,
+    alone: &SingleThreaded,
+) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Unavailable> {
+    let failed = |errno| Unavailable::new(Step::StartServer, errno);
+    let estate = Estate::new().map_err(failed)?;
+    let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
+    let (device, builder) = build(layout, alone)?;
+    Ok((estate, ended, device, builder))
+}
+
+/// Leaves everything behind that the elected rank's process had: descriptors, streams, directory, signals, mask, core.
+fn detach(start: &Start, starter: Option<&Watch>) {
+    let mut kept: Vec<RawFd> = start.image.memory.descriptors();
+    kept.push(start.listener.as_raw_fd());
+    kept.extend(starter.and_then(Watch::descriptor));
+    close_all_but(&kept);
+    if let Ok(null) = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _streams = rustix::stdio::dup2_stdin(&null);
+        let _streams = rustix::stdio::dup2_stdout(&null);
+        let _streams = rustix::stdio::dup2_stderr(&null);
+    }
+    let _root_exists = rustix::process::chdir("/");
+    rustix::process::umask(Mode::empty());
+    // Schedulers send these to every process of a job so that it can save its state: the server must still answer
+    // then. It ends with the namespace, or by SIGKILL. A limit on the size of files must fail the write, not us.
+    reset_signals(&[
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGALRM,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGPIPE,
+    ]);
+    use_all_descriptors();
+    leave_cores(rustix::thread::sched_getaffinity(None).ok());
+}
+
+/// Lets the server have as many files open as the system allows; the usual soft limit is 1024.
+fn use_all_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _enough_as_it_is =
+        rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Runs on the job's cores without those that the first rank is bound to, if any are left.
+fn leave_cores(taken: Option<CpuSet>) {
+    let mut free = CpuSet::new();
+    for core in 0..CpuSet::MAX_CPU {
+        if !taken.as_ref().is_some_and(|taken| taken.is_set(core)) {
+            free.set(core);
+        }
+    }
+    // The kernel takes away what the job's control group does not have; with nothing left it refuses.
+    let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
+}
+
+/// Tells everybody who waits at the door that there is nothing to come in to. If only the builder has died, nobody is
+/// told: whoever waits finds the door gone, and another one is elected.
+pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
+    if (unavailable.step, unavailable.errno) == (Step::StartServer, Errno::CONNRESET) {
+        return;
+    }
+    let message = FromServer::Failed(unavailable.clone().into());
+    // The starter is on its way here, perhaps with others: wait a little for each of them.
+    while readable(listener, TURN_AWAY_PATIENCE) {
+        let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
+            return;
+        };
+        // What is left unread when the connection closes would reach the rank before the message does, as an error.
+        if readable(&connection, TURN_AWAY_PATIENCE) {
+            let _whatever_it_says = receive::<FromRank>(&connection);
+        }
+        let _gone = send(&connection, &message, &[]);
+    }
+}
+
+/// How long a failed holder waits for one more rank to be told so. Ranks that come later find nobody, and try
+/// themselves.
+const TURN_AWAY_PATIENCE: Duration = Duration::from_millis(100);
+
+fn readable(descriptor: &OwnedFd, patience: Duration) -> bool {
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+    poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
