@@ -238,18 +238,31 @@ impl Test {
         numbers
     }
 
-    /// Those processes of this test that hold `/dev/fuse`: its servers.
+    /// Those processes of this test that answer.
     pub(crate) fn servers(&self) -> Vec<i32> {
-        let holds_fuse = |number: &i32| {
-            let descriptors = std::fs::read_dir(format!("/proc/{number}/fd"));
-            descriptors.is_ok_and(|mut entries| {
-                entries.any(|entry| {
-                    let target = entry.and_then(|entry| std::fs::read_link(entry.path()));
-                    target.is_ok_and(|target| target == Path::new("/dev/fuse"))
-                })
-            })
+        self.named("quell-server")
+    }
+
+    /// Those that replace a server when it dies.
+    pub(crate) fn holders(&self) -> Vec<i32> {
+        self.named("quell-holder")
+    }
+
+    /// Kills both, all of them at once, so that none replaces another.
+    pub(crate) fn kill_all_servers(&self) {
+        let all = || self.servers().into_iter().chain(self.holders()).collect::<Vec<i32>>();
+        all().into_iter().for_each(|number| send(number, rustix::process::Signal::STOP));
+        wait_until("the servers have ended", || {
+            all().into_iter().for_each(kill);
+            all().is_empty()
+        });
+    }
+
+    fn named(&self, name: &str) -> Vec<i32> {
+        let is_called = |number: &i32| {
+            std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name)
         };
-        self.processes().into_iter().filter(holds_fuse).collect()
+        self.processes().into_iter().filter(is_called).collect()
     }
 
     /// Waits until every process of this test has ended.

@@ -169,18 +169,45 @@ fn privileged_killing_the_first_rank_leaves_the_others_working() {
 }
 
 #[test]
-fn privileged_a_server_that_is_killed_is_an_error_not_a_hang() {
+fn privileged_servers_that_are_killed_together_are_an_error_not_a_hang() {
     let Some(test) = Test::privileged(ALL) else { return };
     test.pack();
     let look = "echo ready; read -r line; cat env/lib/a.txt env/lib/b.txt; echo status $?";
     let mut child = started(&test, &["run", "app.qimg", "--", "sh", "-c", look]);
     assert_eq!(next_line(&mut child), "ready");
-    test.servers().into_iter().for_each(kill);
-    wait_until("the server has ended", || test.servers().is_empty());
+    test.kill_all_servers();
     drop(child.stdin.take());
     let outcome = test.wait(child);
     assert_eq!(outcome.stdout, "status 1\n", "{outcome}");
     assert_eq!(test.quell(&["run", "app.qimg", "--", "cat", "env/lib/a.txt"]).succeeds(), "alpha\n");
+}
+
+#[test]
+fn privileged_a_server_that_is_killed_is_replaced() {
+    for user in [User::Ourselves, User::Nobody] {
+        if Test::of_nobody(ALL).is_none() {
+            return;
+        }
+        let stage = Stage::new(user);
+        let test = &stage.test;
+        let ranks = stage.ranks(3, WAIT);
+        for victims in [test.servers(), test.holders()] {
+            assert_eq!(victims.len(), 1);
+            victims.iter().copied().for_each(kill);
+            wait_until("both are there again", || {
+                let (servers, holders) = (test.servers(), test.holders());
+                servers.len() == 1
+                    && holders.len() == 1
+                    && !victims.iter().any(|one| servers.contains(one) || holders.contains(one))
+            });
+        }
+        // A rank that comes after all that joins the others.
+        let late = stage.ranks(1, WAIT);
+        for rank in ranks.into_iter().chain(late) {
+            assert_eq!(test.wait(rank).succeeds(), "unread\ndata\n");
+        }
+        test.silence();
+    }
 }
 
 #[test]
