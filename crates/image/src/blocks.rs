@@ -35,6 +35,26 @@ impl BlockSet {
         self.runs.insert(start, end);
     }
 
+    /// Takes the blocks of `run` out.
+    pub fn remove(&mut self, run: Range<u64>) {
+        while let Some((&first, &last)) =
+            self.runs.range(..run.end).next_back().filter(|(_, last)| **last > run.start)
+        {
+            self.runs.remove(&first);
+            if last > run.end {
+                self.runs.insert(run.end, last);
+            }
+            if first < run.start {
+                self.runs.insert(first, run.start);
+            }
+        }
+    }
+
+    /// Whether every block of `run` is in it.
+    pub fn contains(&self, run: Range<u64>) -> bool {
+        run.is_empty() || self.runs.range(..=run.start).next_back().is_some_and(|(_, last)| *last >= run.end)
+    }
+
     /// Adds the blocks of `other`.
     pub fn union(&mut self, other: &Self) {
         other.runs().for_each(|run| self.insert(run));
@@ -125,6 +145,13 @@ mod tests {
             prop_assert_eq!(set.len(), expected.len() as u64);
             let runs: Vec<_> = set.runs().collect();
             prop_assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start));
+            for run in (0..70).flat_map(|start| (0..6).map(move |length| start..start + length)) {
+                prop_assert_eq!(set.contains(run.clone()), run.clone().all(|block| expected.contains(&block)));
+                let mut rest = set.clone();
+                rest.remove(run.clone());
+                let left = expected.iter().copied().filter(|block| !run.contains(block));
+                prop_assert!(rest.runs().flatten().eq(left));
+            }
         }
     }
 }

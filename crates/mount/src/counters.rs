@@ -107,6 +107,11 @@ impl Counters {
         self.number(IMAGE_BYTES).fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// `bytes` of content were given to the kernel unasked.
+    pub(crate) fn pushed(&self, bytes: u64) {
+        self.number(PUSHED_BYTES).fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// An operation was sent on to the original of `path`.
     pub(crate) fn sent_on(&self, what: SentOn, path: &Path) {
         self.number(ORIGINAL + what as usize).fetch_add(1, Ordering::Relaxed);
@@ -151,7 +156,11 @@ impl Counters {
         RunStats {
             mode: RunMode::Mount,
             namespace: Some(namespace),
-            image: ImageStats { bytes_read: self.load(IMAGE_BYTES), ..image },
+            image: ImageStats {
+                bytes_read: self.load(IMAGE_BYTES),
+                bytes_pushed: self.load(PUSHED_BYTES),
+                ..image
+            },
             requests,
             original: OriginalStats { lookup, stat, open, readdir, read, write },
             original_paths: self.sorted(ORIGINAL_PATHS),
@@ -204,7 +213,8 @@ const REQUESTS: usize = 0;
 const ORIGINAL: usize = 6;
 const IMAGE_BYTES: usize = 12;
 const LOSSES: usize = 13;
-const NUMBERS: usize = 15;
+const PUSHED_BYTES: usize = 15;
+const NUMBERS: usize = 16;
 
 /// The lists of paths.
 const ORIGINAL_PATHS: usize = 0;

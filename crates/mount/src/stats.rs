@@ -74,6 +74,9 @@ pub struct ImageStats {
     pub files: u64,
     /// Bytes of content that were answered from it.
     pub bytes_read: u64,
+    /// Bytes of content that were given to the kernel before they were asked for: what the image holds of files that
+    /// it holds in part.
+    pub bytes_pushed: u64,
     /// Bytes of it that were copied or decompressed into the node's memory; 0 for a plain image on a local file system.
     pub bytes_fetched: u64,
     /// Length of its file, which is less if it is compressed.

@@ -98,6 +98,9 @@ pub(crate) const NOTIFY_INVAL_INODE: i32 = 2;
 /// `FUSE_NOTIFY_INVAL_ENTRY`.
 pub(crate) const NOTIFY_INVAL_ENTRY: i32 = 3;
 
+/// `FUSE_NOTIFY_STORE`.
+pub(crate) const NOTIFY_STORE: i32 = 4;
+
 /// Operation codes (`enum fuse_opcode`).
 pub(crate) mod opcode {
     pub(crate) const LOOKUP: u32 = 1;
@@ -140,6 +143,8 @@ pub(crate) enum Validity {
     Forever,
     /// One second: the answer comes from the original, which may change.
     Brief,
+    /// Not at all: the kernel has to ask before it uses it.
+    Never,
 }
 
 impl Validity {
@@ -149,6 +154,7 @@ impl Validity {
         match self {
             Self::Forever => u64::from(u32::MAX),
             Self::Brief => 1,
+            Self::Never => 0,
         }
     }
 }

@@ -81,6 +81,20 @@ impl Device {
         self.notify(abi::NOTIFY_INVAL_ENTRY, &body, &terminated)
     }
 
+    /// Puts `data` into the kernel's cache of `node`, as if it had been read at `offset`.
+    ///
+    /// Blocks while the kernel holds a lock of one of its pages, which a READ does until it is answered: never from a
+    /// thread that answers requests.
+    ///
+    /// **Errors** `ENOENT` when the kernel does not know the inode; `ENODEV` when the mount is gone.
+    pub(crate) fn store(&self, node: NodeId, offset: u64, data: &[u8]) -> Result<(), Errno> {
+        let mut body = [0; 24];
+        body[..8].copy_from_slice(&node.0.to_ne_bytes());
+        body[8..16].copy_from_slice(&offset.to_ne_bytes());
+        body[16..20].copy_from_slice(&u32::try_from(data.len()).unwrap_or(u32::MAX).to_ne_bytes());
+        self.notify(abi::NOTIFY_STORE, &body, data)
+    }
+
     fn notify(&self, code: i32, body: &[u8], name: &[u8]) -> Result<(), Errno> {
         let length = abi::OUT_HEADER + body.len() + name.len();
         let mut header = [0; abi::OUT_HEADER];

@@ -78,10 +78,7 @@ pub(crate) enum Operation<'a> {
         old: NodeId,
         name: &'a [u8],
     },
-    Read {
-        offset: u64,
-        size: u32,
-    },
+    Read(Read),
     Write(Write<'a>),
     Synchronise {
         data_only: bool,
@@ -143,6 +140,22 @@ pub(crate) struct Create<'a> {
     pub(crate) flags: u32,
     /// Type and permissions, umask applied.
     pub(crate) mode: u32,
+}
+
+/// Body of READ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) offset: u64,
+    pub(crate) size: u32,
+    /// The file is open with `O_DIRECT`: the kernel's cache is not involved.
+    pub(crate) direct: bool,
+}
+
+impl Read {
+    /// The bytes that are asked for.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.offset..self.offset.saturating_add(self.size.into())
+    }
 }
 
 /// Body of WRITE.
@@ -258,7 +271,11 @@ fn batch_forget<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
 
 fn read<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     body.u64()?;
-    Ok(Operation::Read { offset: body.u64()?, size: body.u32()? })
+    let (offset, size) = (body.u64()?, body.u32()?);
+    // struct fuse_read_in: then flags of the request, owner of a lock, flags of the open call.
+    body.take(12)?;
+    let direct = body.u32()? & libc::O_DIRECT.cast_unsigned() != 0;
+    Ok(Operation::Read(Read { offset, size, direct }))
 }
 
 fn list<'a>(mut body: Fields<'a>, plus: bool) -> Result<Operation<'a>, Short> {

@@ -17,6 +17,7 @@ use super::custody::Custody;
 use super::estate::Fact;
 use super::holder::{Door, Holding, Kept, ServerProcess, hold};
 use super::notifier::{Forget, Notifier, notify};
+use super::pusher::push_queued;
 use super::ranks::Rank;
 use super::slots::{Death, Slot};
 use crate::message::{FromHolder, receive};
@@ -70,6 +71,8 @@ fn start_threads(
     }
     let notifying = Arc::clone(server);
     spawn(move || notify(&notifying, &jobs))?;
+    let pushing = Arc::clone(server);
+    spawn(move || push_queued(&pushing))?;
     for _ in 0..server.memory.fetchers() {
         let memory = Arc::clone(&server.memory);
         spawn(move || memory.fetch_all())?;

@@ -16,6 +16,7 @@ use super::permissions::Evidence;
 use super::slots::{Attempt, Before};
 use crate::fuse::abi::{self, Attr, Entry, Listing, NodeId, Validity};
 use crate::fuse::reply::Reply;
+use crate::fuse::request::Read;
 
 impl Server {
     /// LOOKUP.
@@ -101,6 +102,7 @@ impl Server {
         if let Node::Frozen(nid) = node
             && self.is_frozen(nid)
         {
+            self.push_first(nid);
             return Ok((self.frozen_attr(nid)?, Validity::Forever));
         }
         if let Node::Frozen(nid) = node
@@ -119,39 +121,45 @@ impl Server {
     }
 
     /// READ.
-    pub(crate) fn read(&self, node: Node, offset: u64, size: u32, reply: Reply<'_>, scratch: &mut Vec<u8>) {
+    pub(crate) fn read(&self, node: Node, read: &Read, reply: Reply<'_>, scratch: &mut Vec<u8>) {
         if let Node::Frozen(nid) = node
             && !self.is_rewritten(nid)
         {
-            match self.frozen_content(nid, offset, size) {
-                Ok(Some(part)) => {
-                    self.counters.answered(part.len() as u64);
-                    return reply.bytes(part);
+            match self.frozen_content(nid, read) {
+                Ok(Some(held)) => {
+                    self.counters.answered(held.len() as u64);
+                    self.note_read(nid, read);
+                    return reply.bytes(held);
+                }
+                Ok(None) if self.is_needless(nid, read) => {
+                    reply.error(Errno::IO);
+                    return self.push_window(nid, read);
                 }
                 Ok(None) => {}
                 Err(errno) => return reply.error(errno),
             }
         }
-        match self.original_read(node, offset, size, scratch) {
-            Ok(bytes) => reply.bytes(&scratch[..bytes]),
+        match self.original_read(node, read, scratch) {
+            Ok(bytes) => {
+                if let Node::Frozen(nid) = node {
+                    self.note_read(nid, read);
+                }
+                reply.bytes(&scratch[..bytes]);
+            }
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn original_read(
-        &self,
-        node: Node,
-        offset: u64,
-        size: u32,
-        scratch: &mut Vec<u8>,
-    ) -> Result<usize, Errno> {
+    fn original_read(&self, node: Node, read: &Read, scratch: &mut Vec<u8>) -> Result<usize, Errno> {
         let path = self.path(node)?;
         let held = match self.held(node).filter(|held| held.access.allows(Access::Read)) {
             Some(held) => held,
             None => self.originals.reading(node, &path)?,
         };
-        scratch.resize(size.min(abi::MAX_TRANSFER) as usize, 0);
-        self.originals.read(&held, &path, scratch, offset)
+        scratch.resize(read.size.min(abi::MAX_TRANSFER) as usize, 0);
+        let bytes = self.originals.read(&held, &path, scratch, read.offset)?;
+        self.verify_part(node, &held, &path)?;
+        Ok(bytes)
     }
 
     /// READDIR and READDIRPLUS.
@@ -217,7 +225,10 @@ impl Server {
             Node::Frozen(nid) if self.alterations.of(nid).is_some_and(|altered| altered.held.is_some()) => {
                 self.alterations.note(nid, |alteration| alteration.held = None).held
             }
-            Node::Frozen(_) => None,
+            Node::Frozen(nid) => {
+                self.parts.forget(nid);
+                None
+            }
         };
         if held.is_some() {
             self.custody.give_up(node);

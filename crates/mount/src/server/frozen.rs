@@ -10,6 +10,7 @@ use super::nodes::Node;
 use super::originals::{BLOCK_SIZE, device_number};
 use super::permissions::Evidence;
 use crate::fuse::abi::{Attr, Entry, ListedName, Listing, Pushed, Time, Validity};
+use crate::fuse::request::Read;
 
 /// What the frozen tier says to a question.
 #[derive(Debug)]
@@ -39,7 +40,8 @@ impl Server {
         Ok(Entry {
             node: Some(Node::Frozen(nid).encode(self.root)),
             name_valid: Validity::Forever,
-            attr_valid: Validity::Forever,
+            // Asked for when the file is opened, which is the moment to push what is held of it.
+            attr_valid: if self.is_due(nid) { Validity::Never } else { Validity::Forever },
             attr: self.frozen_attr(nid)?,
         })
     }
@@ -107,24 +109,26 @@ impl Server {
     }
 
     /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
-    pub(crate) fn frozen_content(&self, nid: Nid, offset: u64, size: u32) -> Result<Option<&[u8]>, Errno> {
-        let part = self.held_part(nid, offset, size)?;
+    pub(crate) fn frozen_content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
+        let held = self.held_content(nid, read)?;
         // An image that cannot be read any more is no reason to fail: the original is still there.
-        Ok(part.filter(|part| self.memory.ensure(part).is_ok()))
+        Ok(held.filter(|held| self.memory.ensure(held).is_ok()))
     }
 
     /// The same if it can be had without waiting.
-    pub(crate) fn present_content(&self, nid: Nid, offset: u64, size: u32) -> Option<&[u8]> {
-        self.held_part(nid, offset, size).ok().flatten().filter(|part| self.memory.is_present(part))
+    pub(crate) fn present_content(&self, nid: Nid, read: &Read) -> Option<&[u8]> {
+        self.held_content(nid, read).ok().flatten().filter(|held| self.memory.is_present(held))
     }
 
-    /// Where the image holds this part of a file.
-    fn held_part(&self, nid: Nid, offset: u64, size: u32) -> Result<Option<&[u8]>, Errno> {
-        let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
-            return Ok(None);
+    /// Where the image holds what is to be read.
+    fn held_content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
+        let content = match self.image.content(nid).map_err(damaged)? {
+            Content::Held(content) => content,
+            Content::Part(part) => return Ok(part.bytes(read.range())),
+            Content::Original => return Ok(None),
         };
-        let start = usize::try_from(offset).map_or(content.len(), |offset| offset.min(content.len()));
-        let end = start.saturating_add(size as usize).min(content.len());
+        let start = usize::try_from(read.offset).map_or(content.len(), |offset| offset.min(content.len()));
+        let end = start.saturating_add(read.size as usize).min(content.len());
         Ok(Some(&content[start..end]))
     }
 }

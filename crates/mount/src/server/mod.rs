@@ -6,7 +6,8 @@
 //! ```
 //!
 //! One [`Server`] is shared by a few threads that all read the same device. What each request means is decided in
-//! [`Server::answer`]; the tiers are in [`frozen`], [`fallthrough`] and [`writes`].
+//! [`Server::answer`]; the tiers are in [`frozen`], [`fallthrough`] and [`writes`]; [`parts`] has what is particular to files that the image holds
+//! in part.
 //!
 //! What no-open cannot do, and what happens instead: OPEN is answered with ENOSYS once, so nothing is sent when a
 //! file is closed. Exclusive locks could never be released: `ENOLCK`. An append is sent with the offset that the
@@ -28,7 +29,9 @@ pub(crate) mod log;
 pub(crate) mod nodes;
 mod notifier;
 mod originals;
+mod parts;
 mod permissions;
+mod pusher;
 mod ranks;
 mod slots;
 pub(crate) mod start;
@@ -61,6 +64,7 @@ use inodes::InodeNumbers;
 use nodes::{Holders, Node};
 use notifier::{Forget, Notifier};
 use originals::Originals;
+use parts::Parts;
 use permissions::Viewer;
 use slots::{Attempt, Death, Marks, Slot};
 
@@ -90,6 +94,7 @@ pub(crate) struct Server {
     alterations: Alterations,
     holders: Holders,
     told_absences: ToldAbsences,
+    parts: Parts,
     notifier: Notifier,
     custody: Custody,
     estate: Estate,
@@ -151,6 +156,7 @@ impl Server {
             alterations,
             holders: Holders::default(),
             told_absences,
+            parts: Parts::new(death),
             notifier,
             custody,
             estate,
@@ -248,17 +254,18 @@ impl Server {
                     Err(errno) => reply.error(errno),
                 }
             }
-            (Operation::GetAttributes, Node::Frozen(nid)) if self.is_frozen(nid) => {
+            (Operation::GetAttributes, Node::Frozen(nid)) if self.is_frozen(nid) && !self.is_due(nid) => {
                 match self.frozen_attr(nid) {
                     Ok(attr) => reply.attr(&attr, Validity::Forever),
                     Err(errno) => reply.error(errno),
                 }
             }
-            (Operation::Read { offset, size }, Node::Frozen(nid)) if !self.is_rewritten(nid) => {
-                match self.present_content(nid, *offset, *size) {
-                    Some(part) => {
-                        self.counters.answered(part.len() as u64);
-                        reply.bytes(part);
+            (Operation::Read(read), Node::Frozen(nid)) if !self.is_rewritten(nid) => {
+                match self.present_content(nid, read) {
+                    Some(held) => {
+                        self.counters.answered(held.len() as u64);
+                        self.note_read(nid, read);
+                        reply.bytes(held);
                     }
                     None => return Some(reply),
                 }
@@ -280,7 +287,7 @@ impl Server {
                 Ok((attr, valid)) => reply.attr(&attr, valid),
                 Err(errno) => reply.error(errno),
             },
-            Operation::Read { offset, size } => self.read(node, offset, size, reply, scratch),
+            Operation::Read(read) => self.read(node, &read, reply, scratch),
             Operation::ListDirectory { offset, size, plus } => match self.list(node, offset, size, plus) {
                 Ok(listing) => reply.bytes(listing.bytes()),
                 Err(errno) => reply.error(errno),
@@ -315,7 +322,7 @@ impl Server {
             Operation::Lookup { .. } => Asked::Lookup,
             Operation::GetAttributes => Asked::GetAttributes,
             Operation::ListDirectory { .. } => Asked::ListDirectory,
-            Operation::Read { .. } => Asked::Read,
+            Operation::Read(_) => Asked::Read,
             Operation::Write(_) => Asked::Write,
             Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt => return,
             _ => Asked::Other,

@@ -3,12 +3,13 @@
 mod failures;
 mod frozen;
 mod life;
+mod parts;
 mod ranks;
 mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 34] = [
+pub(crate) const ALL: [(&str, fn()); 38] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -41,6 +42,10 @@ pub(crate) const ALL: [(&str, fn()); 34] = [
     ("compressed_tree_is_equal", transport::compressed_tree_is_equal),
     ("damaged_frame", transport::damaged_frame),
     ("memory_budget", transport::memory_budget),
+    ("any_way_to_read_gives_the_originals_bytes", parts::any_way_to_read_gives_the_originals_bytes),
+    ("what_is_held_is_pushed", parts::what_is_held_is_pushed),
+    ("changed_original_is_not_mixed_in", parts::changed_original_is_not_mixed_in),
+    ("written_while_pushed", parts::written_while_pushed),
     ("bad_images", failures::bad_images),
     ("forbidden", failures::forbidden),
 ];

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use quell_image::write::{Audience, Form, write_as};
-use quell_image::{Attributes, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
+use quell_image::{Attributes, BlockSet, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
 
 /// How a tree is packed.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Packing {
     pub(crate) uncovered: Vec<PathBuf>,
     /// Files of which no content is taken.
     pub(crate) not_held: Vec<PathBuf>,
+    /// Files of which these runs of blocks are taken: first block and end.
+    pub(crate) parts: Vec<(PathBuf, Vec<(u64, u64)>)>,
     /// If there are any: the only files of which content is taken, in this order.
     pub(crate) in_order: Vec<PathBuf>,
     /// Whether the image is compressed.
@@ -88,7 +90,14 @@ impl Packing {
             match found.kind {
                 Kind::Directory => self.take(tree, child, &path, links),
                 Kind::Regular if self.in_order.is_empty() && !self.not_held.contains(&path) => {
-                    tree.hold(child, Source::File(path)).unwrap();
+                    match self.parts.iter().find(|(part, _)| *part == path) {
+                        None => tree.hold(child, Source::File(path)).unwrap(),
+                        Some((_, runs)) => {
+                            let mut blocks = BlockSet::default();
+                            runs.iter().for_each(|&(first, end)| blocks.insert(first..end));
+                            tree.hold_part(child, Source::File(path), &blocks).unwrap();
+                        }
+                    }
                     links.insert(key, child);
                 }
                 _ => {

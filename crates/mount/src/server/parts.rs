@@ -1,0 +1,273 @@
+//! Files that the image holds in part: which READ gets what.
+//!
+//! Almost none is asked: what is held was pushed into the kernel's cache before the file was opened (see `pusher`).
+//! What is left is what the recorded run did not need, what the kernel dropped again, and read-ahead.
+//!
+//! The kernel asks for more than the program does: it reads ahead, and around each fault. Where that meets pages that
+//! are not held, it could be answered short (which says that the file ends there), with zeros (which are wrong), or
+//! from the original (which nobody needs). It is refused instead, once. The kernel then has those pages without
+//! content, and asks again for the one page that the program wants. An error of read-ahead reaches no program.
+//!
+//! ```text
+//! READ --> all of it held ---------------------------> from the image
+//!      \-> one page, O_DIRECT, or refused before -----> from the original (counted)
+//!      \-> several pages, some of them not held ------> EIO; the held ones are pushed
+//! ```
+//!
+//! What must stay true: one page is never refused, since the kernel asks for it without read-ahead too; nor is a READ of
+//! which every page was refused before, since where the kernel keeps several pages as one it asks for all of them
+//! again; nor what goes past its cache (`O_DIRECT`). As soon as a page that is not held turns out to be needed,
+//! nothing of that file is refused any more: this run is not like the recorded one. Nor does a server refuse anything that
+//! took over from another one, since it does not know what that one refused.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use quell_image::{BlockSet, Content, Nid, Part};
+use rustix::io::Errno;
+
+use super::Server;
+use super::frozen::damaged;
+use super::nodes::{Held, Node};
+use super::pusher::Pushes;
+use super::slots::Death;
+use crate::fuse::request::Read;
+use crate::lock;
+
+/// What is known of the files that the image holds in part.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    inherits: bool,
+    table: Mutex<Table>,
+    /// A file was pushed.
+    pushed: Condvar,
+    pub(super) pushes: Pushes,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    files: HashMap<Nid, File>,
+    /// Threads that push before they answer.
+    pushing: usize,
+}
+
+/// How the kernel uses one file.
+#[derive(Debug, Default)]
+struct File {
+    progress: Progress,
+    /// Pages that the kernel may have without content, because they were refused.
+    refused: BlockSet,
+    /// A page that is not held was needed.
+    exceeded: bool,
+}
+
+/// Whether what is held is in the kernel's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Progress {
+    #[default]
+    Due,
+    Running,
+    Done,
+}
+
+/// What to do about a READ of which not everything is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Refuse,
+    AskOriginal,
+}
+
+/// Threads that may push before they answer: not all, because a store waits for the answer to a READ of the same page.
+const PUSHING: usize = 4;
+
+/// How long an answer waits for another thread's push. Only a store that waits for a READ that no thread is free to
+/// answer takes so long; then these threads become free.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl File {
+    fn judge(&mut self, pages: Range<u64>, direct: bool) -> Verdict {
+        if direct {
+            return Verdict::AskOriginal;
+        }
+        self.exceeded |= pages.end - pages.start <= 1;
+        if self.exceeded || self.refused.contains(pages.clone()) {
+            return Verdict::AskOriginal;
+        }
+        self.refused.insert(pages);
+        Verdict::Refuse
+    }
+}
+
+impl Parts {
+    /// Nothing is known yet. Nor is what a server refused that died, after which nothing is refused.
+    pub(crate) fn new(death: Option<Death>) -> Self {
+        Self {
+            inherits: death.is_some(),
+            table: Mutex::default(),
+            pushed: Condvar::new(),
+            pushes: Pushes::default(),
+        }
+    }
+
+    fn is_due(&self, nid: Nid) -> bool {
+        lock(&self.table).files.get(&nid).is_none_or(|file| file.progress != Progress::Done)
+    }
+
+    /// Whether the caller has to push the file. Waits while others do, but not for ever.
+    fn begin(&self, nid: Nid) -> bool {
+        let mut table = lock(&self.table);
+        loop {
+            let free = table.pushing < PUSHING;
+            let file = table.files.entry(nid).or_default();
+            match file.progress {
+                Progress::Done => return false,
+                Progress::Due if free => {
+                    file.progress = Progress::Running;
+                    table.pushing += 1;
+                    return true;
+                }
+                Progress::Due | Progress::Running => {}
+            }
+            let waited = self.pushed.wait_timeout(table, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            if waited.1.timed_out() {
+                return false;
+            }
+            table = waited.0;
+        }
+    }
+
+    fn end(&self, nid: Nid) {
+        let mut table = lock(&self.table);
+        table.pushing -= 1;
+        table.files.entry(nid).or_default().progress = Progress::Done;
+        self.pushed.notify_all();
+    }
+
+    /// The kernel has dropped the inode, and with it what was pushed.
+    pub(crate) fn forget(&self, nid: Nid) {
+        let mut table = lock(&self.table);
+        if table.files.get(&nid).is_some_and(|file| file.progress != Progress::Running) {
+            table.files.remove(&nid);
+        }
+    }
+}
+
+impl Server {
+    /// What the image holds of a file that it holds in part.
+    pub(super) fn part(&self, nid: Nid) -> Option<Part<'_>> {
+        match self.image.content(nid) {
+            Ok(Content::Part(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Whether a file is held in part, and still to be pushed.
+    pub(crate) fn is_due(&self, nid: Nid) -> bool {
+        self.part(nid).is_some() && self.parts.is_due(nid)
+    }
+
+    /// Has the kernel given what is held of a file, unless it is not held in part. Returns when it has got it, or the
+    /// beginning of it if that is much.
+    pub(crate) fn push_first(&self, nid: Nid) {
+        let Some(part) = self.part(nid).filter(|_| self.parts.begin(nid)) else {
+            return;
+        };
+        let end = self.push_beginning(nid, &part);
+        self.parts.end(nid);
+        if end < part.size() {
+            self.parts.pushes.rest(nid, end..part.size());
+        }
+    }
+
+    /// Notes that a READ is about to be answered.
+    pub(crate) fn note_read(&self, nid: Nid, read: &Read) {
+        let Some(part) = self.part(nid) else { return };
+        let mut table = lock(&self.parts.table);
+        let file = table.files.entry(nid).or_default();
+        // They have content now: should the kernel drop them and ask again, read-ahead can be told from need again.
+        file.refused.remove(pages(read.range()));
+        if file.progress == Progress::Due {
+            // Somebody came to the file by another way than opening it by name.
+            file.progress = Progress::Done;
+            self.parts.pushes.rest(nid, 0..part.size());
+        }
+    }
+
+    /// Whether a READ that is not held whole is to be refused.
+    pub(crate) fn is_needless(&self, nid: Nid, read: &Read) -> bool {
+        let Some(part) = self.part(nid).filter(|_| !self.parts.inherits) else {
+            return false;
+        };
+        let pages = pages(read.offset..read.range().end.min(part.size()));
+        let mut table = lock(&self.parts.table);
+        table.files.entry(nid).or_default().judge(pages, read.direct) == Verdict::Refuse
+    }
+
+    /// Refuses to mix what the image holds of a file with what the original is now, if that is not what was packed.
+    pub(crate) fn verify_part(&self, node: Node, original: &Held, path: &Path) -> Result<(), Errno> {
+        let Node::Frozen(nid) = node else { return Ok(()) };
+        if self.is_rewritten(nid) || self.part(nid).is_none() {
+            return Ok(());
+        }
+        let packed = self.image.attributes(nid).map_err(damaged)?;
+        let now = self.originals.stat(path, Some(original))?;
+        let mtime = (packed.mtime.seconds, u64::from(packed.mtime.nanoseconds));
+        let same = now.st_size.cast_unsigned() == packed.size && (now.st_mtime, now.st_mtime_nsec) == mtime;
+        if same { Ok(()) } else { Err(Errno::IO) }
+    }
+}
+
+/// The numbers of the pages in which `range` lies.
+fn pages(range: Range<u64>) -> Range<u64> {
+    let page = rustix::param::page_size() as u64;
+    range.start / page..range.end.div_ceil(page).max(range.start / page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_ahead_is_refused_once() {
+        let mut file = File::default();
+        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
+        assert_eq!(file.judge(16..48, false), Verdict::Refuse);
+        // Pages that the kernel keeps as one are asked for again as one.
+        assert_eq!(file.judge(8..24, false), Verdict::AskOriginal);
+        file.refused.remove(8..24);
+        assert_eq!(file.judge(8..24, false), Verdict::Refuse);
+    }
+
+    #[test]
+    fn what_goes_past_the_cache_is_answered() {
+        let mut file = File::default();
+        assert_eq!(file.judge(0..32, true), Verdict::AskOriginal);
+        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
+    }
+
+    #[test]
+    fn after_a_page_that_was_needed_nothing_is_refused() {
+        let mut file = File::default();
+        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
+        assert_eq!(file.judge(7..8, false), Verdict::AskOriginal);
+        assert_eq!(file.judge(64..96, false), Verdict::AskOriginal);
+    }
+
+    #[test]
+    fn a_file_is_pushed_by_one_and_again_when_it_was_forgotten() {
+        let (parts, nid) = (Parts::new(None), Nid::new(7));
+        assert!(parts.is_due(nid) && parts.begin(nid));
+        parts.forget(nid);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| parts.begin(nid));
+            parts.end(nid);
+            assert!(!waiting.join().unwrap());
+        });
+        assert!(!parts.is_due(nid) && !parts.begin(nid));
+        parts.forget(nid);
+        assert!(parts.is_due(nid) && parts.begin(nid));
+    }
+}
