@@ -49,6 +49,7 @@ class Found:
 
 
 def main() -> int:
+    costs.end_cleanly()
     if os.geteuid() != 0:
         print("pynamic.sh: a disk of its own needs root", file=sys.stderr)
         return 2

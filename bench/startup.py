@@ -1,91 +1,139 @@
-"""Start-up of `import numpy, scipy.stats, pandas`: wall seconds side by side, interleaved, medians.
+"""Start-up of `import numpy, scipy.stats, pandas` on a real shared file system, in several ways, side by side.
 
-Each round runs every case once, at each latency, so that a slow minute of the machine meets all cases alike. `first` is a
+Each round runs every way once, at each latency, so that a slow minute of the machine meets all ways alike. `first` is a
 process on a node whose client has just been mounted; `further` is one beside another rank on the node. The local disk is
-the base: with its page cache dropped for `first`, warm for `further`.
+the base: with its page cache dropped for `first`, warm for `further`. Memory is measured apart, once a way.
 """
 
 import contextlib
 import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests/shared_fs"))
-import shared_fs as rig  # noqa: E402
+import costs
+import rivals
+from rivals import Way, rig
 
-LATENCIES = (0, 500, 1000)
-ROUNDS = int(os.environ.get("ROUNDS", "5"))
-CODE = ["-c", "import numpy, scipy.stats, pandas"]
-NODE, PLAIN_NODE = 2, 3
-RESULT = REPOSITORY / "bench/results/run.md"
+LATENCIES = [int(word) for word in os.environ.get("LATENCIES", "0 500 1000").split()]
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+RESULT = Path(__file__).resolve().parent / "results/run.md"
 
-Seconds = dict[tuple[str, int], list[float]]
-Counts = dict[tuple[str, int], list[int]]
+
+@dataclass
+class Samples:
+    """One value a round."""
+
+    seconds: list[float] = field(default_factory=list)
+    operations: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on a node when its first process has ended and others may come."""
+
+    way: Way
+    all: int | None
+    server: dict[str, int]
+
+
+Table = dict[tuple[str, int], Samples]
 
 
 def main() -> None:
+    costs.end_cleanly()
     was_up = json.loads(rig.rig("status")).get("up", False)
     if not was_up:
         rig.rig("up", "--nodes", "4", "--policy", "lustre")
+    machine = costs.machine()
     try:
-        measured = measure()
+        rig.rig("venv")
+        ways = rivals.ways()
+        text = page(machine, ways, measure(ways), [memory_of(way) for way in ways])
     finally:
+        rivals.remove()
         if not was_up:
             rig.rig("down")
-    text = page(*measured)
     print(text)
     RESULT.write_text(text)
 
 
-def measure() -> tuple[Seconds, Counts]:
-    rig.rig("venv")
-    local = [rig.rig("venv", "--local").split()[-1] + "/bin/python", *CODE]
-    rig.on(1, "mkdir", "-p", str(rig.WORK))
-    image = rig.Fixture.image("bench", {})
-    copy = Path(os.environ.get("QUELL_RIG_DIR", "/var/tmp/quell-rig")) / "bench.qimg"
-    copy.write_bytes(b"")
-    rig.on(1, "cp", str(image), str(copy))
-    copy.chmod(0o600)
-    seconds: Seconds = {}
-    counts: Counts = {}
-    try:
-        for number in range(ROUNDS):
-            for latency in LATENCIES:
-                rig.rig("latency", str(latency))
-                for case, found, operations in one_round(local, image, copy):
-                    seconds.setdefault((case, latency), []).append(found)
-                    if operations is not None:
-                        counts.setdefault((case, latency), []).append(operations)
-            print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
-    finally:
-        copy.unlink()
-    return seconds, counts
+def measure(ways: list[Way]) -> Table:
+    local = [rig.rig("venv", "--local").split()[-1] + "/bin/python", *rivals.CODE]
+    table: Table = {}
+    for number in range(ROUNDS):
+        for latency in LATENCIES:
+            rig.rig("latency", str(latency))
+            for case, samples in one_round(local, ways):
+                into = table.setdefault((case, latency), Samples())
+                into.seconds += samples.seconds
+                into.operations += samples.operations
+                into.received += samples.received
+        print(f"run.sh: round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
+    return table
 
 
-def one_round(local: list[str], image: Path, copy: Path) -> Iterator[tuple[str, float, int | None]]:
+def one_round(local: list[str], ways: list[Way]) -> Iterator[tuple[str, Samples]]:
     drop_page_cache()
-    yield "local disk, first", wall(local), None
-    yield "local disk, further", wall(local), None
-    yield "plain, first", *on_rig(PLAIN_NODE, rig.PROGRAM, cold=True)
-    yield "plain, further", *on_rig(PLAIN_NODE, rig.PROGRAM)
-    for name, path in (("image on the shared file system", image), ("image on the node", copy)):
-        yield f"{name}, first", *on_rig(NODE, rig.Fixture.packed(path), cold=True)
-        with rig.Fixture.rank_on(NODE, path):
-            yield f"{name}, further", *on_rig(NODE, rig.Fixture.packed(path))
-        settle()
+    yield "local disk, first", Samples([wall(local)])
+    yield "local disk, further", Samples([wall(local)])
+    for way in ways:
+        with undone(way):
+            yield f"{way.name}, first", on_rig(way.node, [*way.first, *way.program], cold=True)
+            with rig.Fixture.rank_on(way.node, way.image) if way.image else contextlib.nullcontext():
+                yield f"{way.name}, further", on_rig(way.node, [*way.further, *way.program])
 
 
-def on_rig(node: int, command: list[str], cold: bool = False) -> tuple[float, int]:
-    found = rig.Fixture.measure([node], command, cold=cold)
-    return found.seconds, found.total
+@contextlib.contextmanager
+def undone(way: Way) -> Iterator[None]:
+    """The way leaves nothing behind."""
+    try:
+        yield
+    finally:
+        if way.undo:
+            rig.on(way.node, *way.undo)
+        if way.image:
+            costs.wait_for_servers(way.image)
+
+
+def on_rig(node: int, command: list[str], cold: bool = False) -> Samples:
+    if cold:
+        rig.rig("cold", "--node", str(node))
+    before = received(node)
+    found = rig.Fixture.measure([node], command)
+    return Samples([found.seconds], [found.total], [received(node) - before])
+
+
+def received(node: int) -> int:
+    """Bytes that came over the node's wire."""
+    rows = rig.on(node, "cat", "/proc/net/dev").splitlines()[2:]
+    return sum(int(row.split(":")[1].split()[0]) for row in rows if row.split(":")[0].strip() != "lo")
+
+
+def memory_of(way: Way) -> Memory:
+    """All that one node holds for the first process, when that has ended."""
+    rig.rig("latency", "0")
+    rig.rig("cold", "--node", str(way.node))
+    command = [rig.RIG, "exec", str(way.node), "--", *way.first]
+    with undone(way), costs.MemoryGroup("quell-bench") as group:
+        group.empty()
+        with costs.started(group.command(command), way.program):
+            pids = costs.servers(way.image) if way.image else named(way.server)
+            found = Memory(way, group.bytes(), costs.resident(pids))
+    return found
+
+
+def named(server: str) -> list[int]:
+    """Processes of this name."""
+    done = subprocess.run(["pgrep", "-x", server], stdout=subprocess.PIPE, text=True) if server else None
+    return [int(word) for word in done.stdout.split()] if done else []
 
 
 def wall(command: list[str]) -> float:
@@ -99,35 +147,52 @@ def drop_page_cache() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def settle() -> None:
-    """The server of the last run ends when its last process has gone."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        time.sleep(0.3)
-
-
-def page(seconds: Seconds, counts: Counts) -> str:
-    cases = list(dict.fromkeys(case for case, _ in seconds))
+def page(machine: str, ways: list[Way], table: Table, memory: list[Memory]) -> str:
     lines = [
         "# Start-up of a Python program on a real shared file system",
         "",
         f"`import numpy, scipy.stats, pandas`; {ROUNDS} rounds, interleaved; medians (smallest to largest) of wall seconds;",
-        "metadata operations by the server's own counters, reads of data left out; clients that cache as Lustre's do.",
-        f"{datetime.date.today()}, Linux {platform.release()}, {os.cpu_count()} cores. Command: `bench/run.sh`.",
+        "metadata operations by the server's own counters, reads of data left out, and MB that came over the node's wire;",
+        "clients that cache as Lustre's do. Mounting and extracting are part of the first start.",
+        f"{datetime.date.today()}, {machine}. Command: `bench/run.sh`.",
         "",
-        "| case | added round trip, us | seconds | of the local disk | metadata operations |",
-        "|---|---|---|---|---|",
+        "| case | added round trip, us | seconds | of the local disk | metadata operations | MB received |",
+        "|---|---|---|---|---|---|",
     ]
-    for case in cases:
-        base = f"local disk, {case.rsplit(' ', 1)[1]}"
-        for latency in LATENCIES:
-            values = seconds[case, latency]
-            ratio = statistics.median(values) / statistics.median(seconds[base, latency])
-            operations = counts.get((case, latency))
-            lines.append(
-                f"| {case} | {latency} | {statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}) "
-                f"| {ratio:.2f} | {'' if operations is None else round(statistics.median(operations))} |"
-            )
+    for case in dict.fromkeys(case for case, _ in table):
+        lines += [row(table, case, latency) for latency in LATENCIES]
+    lines += [
+        "",
+        "## Memory of a node",
+        "",
+        "MB when the first process has ended and others may come: all that the kernel charges to what was started there,",
+        "page cache included, and of that the resident memory of the server. The program's own is gone.",
+        "",
+        "| | file, MB | all | server, RSS | server, PSS | of that anonymous | shared memory |",
+        "|---|---|---|---|---|---|---|",
+        *map(memory_row, memory),
+    ]
     return "\n".join(lines) + "\n"
+
+
+def row(table: Table, case: str, latency: int) -> str:
+    found, base = table[case, latency], table[f"local disk, {case.rsplit(' ', 1)[1]}", latency]
+    middle = statistics.median(found.seconds)
+    ratio = middle / statistics.median(base.seconds)
+    operations = round(statistics.median(found.operations)) if found.operations else ""
+    received = f"{statistics.median(found.received) / 1e6:.1f}" if found.received else ""
+    spread = f"{min(found.seconds):.2f} to {max(found.seconds):.2f}"
+    return f"| {case} | {latency} | {middle:.2f} ({spread}) | {ratio:.2f} | {operations} | {received} |"
+
+
+def memory_row(found: Memory) -> str:
+    def mb(value: int | None) -> str:
+        return "" if value is None else f"{value / 1e6:.1f}"
+
+    size = found.way.file.stat().st_size if found.way.file and found.way.file.exists() else None
+    names = ("Rss", "Pss", "Pss_Anon", "Pss_Shmem")
+    cells = [mb(size), mb(found.all), *(mb(found.server.get(name)) for name in names)]
+    return f"| {found.way.name} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
