@@ -5,7 +5,7 @@
 #   QUELL=path/to/quell          the binary (default: target/release/quell)
 #
 # Calls: the least of 3 x 300 samples, interleaved, of a 4 KiB file by its absolute path, four levels below the image's root.
-# Starts: medians of `true`, spawned and waited for. Needs a C compiler, and a local ext4 or other disk below /var/tmp.
+# Starts: the first rank checks its originals, as by default; medians of `true`, spawned and waited for. Needs a C compiler, and a local ext4 or other disk below /var/tmp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,9 +29,12 @@ head -c 4096 /dev/zero >"$directory/f"
 cp "$directory/f" "$memory/f"
 cc -O2 -o "$work/warm" bench/warm.c
 
-"$quell" record -f -o "$work/t.qtrace" -- "$work/warm" calls "$directory" >/dev/null 2>&1
+# One look is enough: a name that is asked for again and again is waited for, and its directory stays the original.
+"$quell" record -f -o "$work/t.qtrace" -- sh -c "cat $directory/f; test -e $directory/absent || true" >/dev/null 2>&1
 "$quell" pack --force "$work/t.qtrace" --root "$root" -o "$work/image" >/dev/null 2>&1
 run=("$quell" run --require "$work/image" --)
+served=$("${run[@]}" stat -f -c %T "$directory/f")
+[ "$served" != "$(stat -f -c %T "$directory/f")" ] || { echo "warm.sh: the image does not serve $directory" >&2; exit 1; }
 
 # least NAME CALL: of all rounds.
 least() { awk -F'\t' -v call="$2" '$1 == call && (!n++ || $2 < v) { v = $2 } END { print v }' "$work/$1"; }
@@ -46,7 +49,9 @@ done
 "${run[@]}" sleep 600 &
 holder=$!
 sleep 0.5
-"$work/warm" start 200 "${run[@]}" true >"$work/joined.start"
+# Further ranks do not check; here each command would be a job's first.
+"$work/warm" start 200 "$quell" run --require --check none "$work/image" -- true >"$work/joined.start"
+"$work/warm" start 200 "$quell" --version >"$work/version.start"
 kill "$holder"
 
 row() { # row CALL [LIMIT]
@@ -85,6 +90,7 @@ kept=0
     echo "| start of \`true\` | us | more than plain | at most | |"
     echo "|---|---|---|---|---|"
     start "plain" plain
+    start "quell --version, nothing else" version
     start "quell run, first rank on the node" first 5000 || kept=1
     start "quell run, joining" joined 1000 || kept=1
 } >"$work/result.md"
