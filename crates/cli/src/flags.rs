@@ -25,6 +25,17 @@ use std::path::PathBuf;
     quell pack app.qtrace -o app.qimg          the working set and the absences, one file\n  \
     srun -N 64 quell run app.qimg -- python3 app.py")]
 pub struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub general: General,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub struct General {
     /// When to use colour.
     #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
     pub colour: Colour,
@@ -34,9 +45,6 @@ pub struct Arguments {
     /// Read this settings file instead of the user's.
     #[arg(long, global = true, value_name = "FILE", env = "QUELL_CONFIG")]
     pub config: Option<PathBuf>,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
 }
 
 /// When to use colour. `auto` obeys NO_COLOR and whether a terminal listens.
@@ -60,10 +68,20 @@ pub enum Verbosity {
     Normal,
 }
 
-impl Arguments {
+impl General {
     /// How much talk was asked for.
     pub fn verbosity(&self) -> Verbosity {
         if self.quiet { Verbosity::Quiet } else { Verbosity::Normal }
+    }
+}
+
+impl Arguments {
+    /// What it takes to understand a right command line of `quell run`, which every rank has: building the flags of all
+    /// commands takes about as long as joining the namespace. Help and errors are not worded by it.
+    pub(crate) fn of_run() -> clap::Command {
+        let run = Run::augment_args(clap::Command::new("run"));
+        let general = clap::Command::new("quell").disable_help_subcommand(true);
+        General::augment_args(general).subcommand_required(true).subcommand(run)
     }
 }
 

@@ -21,7 +21,7 @@ const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
 impl Printer {
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        Self { colour: arguments.colour, verbosity: arguments.verbosity() }
+        Self { colour: arguments.general.colour, verbosity: arguments.general.verbosity() }
     }
 
     /// The flags by which another quell talks as this one.

@@ -60,8 +60,14 @@ pub(crate) struct Parsed {
 
 /// Parses a command line. Shape: the first word is the program's name.
 pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
-    let mut definitions = Arguments::command();
-    let mut matches = definitions.try_get_matches_from_mut(words)?;
+    let (mut definitions, mut matches) = match matches_of_run(words) {
+        Some(parsed) => parsed,
+        None => {
+            let mut definitions = Arguments::command();
+            let matches = definitions.try_get_matches_from_mut(words)?;
+            (definitions, matches)
+        }
+    };
     let named = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
     let settings = Settings::read(named, host::launcher().as_ref());
     let command = matches.subcommand_name().map(str::to_owned);
@@ -70,6 +76,13 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     }
     let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definitions))?;
     Ok(Parsed { arguments, matches, settings })
+}
+
+/// A right command line of `quell run`, and what it was parsed by.
+fn matches_of_run(words: &[OsString]) -> Option<(Command, ArgMatches)> {
+    let mut definitions = (words.get(1)? == "run").then(Arguments::of_run)?;
+    let matches = definitions.try_get_matches_from_mut(words).ok()?;
+    Some((definitions, matches))
 }
 
 impl Parsed {
@@ -289,4 +302,33 @@ fn shown(path: &Path) -> String {
 /// The same error once more: errors of the system cannot be cloned.
 fn system(error: &std::io::Error) -> std::io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_run_means_the_same_by_the_definitions_of_run_alone() {
+        let lines = [
+            "quell run app.qimg -- true",
+            "quell run app.qimg true -q --check none -- x",
+            "quell run -q --check none --stats s.json --require --trust --colour never app.qimg -- cmd run --help",
+            "quell run --color=always --config f.toml app.qimg cmd",
+        ];
+        for line in lines {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let (_, narrow) = matches_of_run(&words).unwrap();
+            let whole = Arguments::command().try_get_matches_from(&words).unwrap();
+            let [narrow, whole] = [narrow, whole]
+                .map(|matches| format!("{:?}", Arguments::from_arg_matches(&matches).unwrap()));
+            assert_eq!(narrow, whole, "{line}");
+        }
+        for line in
+            ["quell run", "quell run --help", "quell run --absent", "quell -q run app.qimg true", "quell"]
+        {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert!(matches_of_run(&words).is_none(), "{line}");
+        }
+    }
 }

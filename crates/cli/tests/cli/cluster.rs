@@ -45,6 +45,14 @@ const NEEDS: &[Need] = &[
 
 static CLUSTER: LazyLock<Mutex<Cluster>> = LazyLock::new(|| Mutex::new(Cluster::start()));
 
+/// Whether Slurm keeps a step in control groups here, as sites do: then it confines it, and finds all that it left. Without,
+/// it finds processes by their parents.
+pub(crate) fn has_control_groups() -> bool {
+    ["freezer", "cpuset"]
+        .iter()
+        .all(|name| Path::new("/sys/fs/cgroup").join(name).join("cgroup.procs").exists())
+}
+
 impl Slurm {
     /// The cluster for a test of `user`, with a tree and its image; `None`, and a line that says why, where there can be
     /// none.

@@ -199,6 +199,30 @@ fn privileged_started_by_other_tools() {
     }
 }
 
+/// One image inside another: of the same directory, where the inner one is seen, and of another.
+#[test]
+fn privileged_images_inside_each_other() {
+    for user in [User::Ourselves, User::Nobody] {
+        if Test::of_nobody(ALL).is_none() {
+            return;
+        }
+        let test = Test::of(user, Path::new("/var/tmp"));
+        test.pack();
+        test.write("other/data", "other\n");
+        test.script("$quell -q record -o b.qtrace cat env/lib/unread.txt; $quell -q record -o c.qtrace cat other/data")
+            .succeeds();
+        for (image, root) in [("b", "env"), ("c", "other")] {
+            test.quell(&["-q", "pack", &format!("{image}.qtrace"), "--root", root]).succeeds();
+        }
+        let script = "$quell run app.qimg -- $quell run b.qimg -- $quell run c.qimg -- \
+                      cat env/lib/unread.txt env/lib/a.txt env/aside/deep/data other/data; ls env/lib";
+        let printed = test.script(script).succeeds();
+        assert_eq!(printed, "unread\nalpha\ndata\nother\na.txt\nb.txt\nunread.txt\n", "{user:?}");
+        let again = "$quell run app.qimg -- $quell run b.qimg -- $quell run app.qimg -- env/bin/app";
+        assert_eq!(test.script(again).succeeds(), test.run(&["env/bin/app"]).succeeds(), "{user:?}");
+    }
+}
+
 /// With few descriptors allowed, many processes are still served.
 #[test]
 fn privileged_few_descriptors_are_enough() {
