@@ -5,12 +5,12 @@ mod image;
 
 pub use image::*;
 
+use crate::compression::Compression;
 use crate::limits::{self, Limits};
 use crate::size::Bytes;
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quell_analyse::comparison::Limit;
-use quell_image::frames::Level;
 use quell_report::csv::{DiffTable, ReportTable};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -293,11 +293,19 @@ pub struct Pack {
     /// Make an image that every user may use, of world-readable sources only.
     #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
     pub public: bool,
-    /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given). `quell run` serves it while it
-    /// decompresses; `zstd -d` makes the plain image of it.
+    /// Make an image that is all that a run needs: what it does not hold is not there, and the directories that it covers
+    /// need not exist. Compressed, unless `--compress=no` says otherwise.
+    #[arg(long, env = "QUELL_COMPLETE", value_parser = FalseyValueParser::new())]
+    pub complete: bool,
+    /// Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be
+    /// given several times.
+    #[arg(long = "add", value_name = "DIR", value_delimiter = ':', env = "QUELL_ADD")]
+    pub added: Vec<PathBuf>,
+    /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it
+    /// while it decompresses; `zstd -d` makes the plain image of it.
     #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "9")]
     #[arg(env = "QUELL_COMPRESS")]
-    pub compress: Option<Level>,
+    pub compress: Option<Compression>,
     /// Say what N nodes will read of the image, and on Lustre how to stripe it for them.
     #[arg(long, value_name = "N", env = "QUELL_NODES", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,

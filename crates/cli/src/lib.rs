@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+pub mod compression;
 mod failure;
 pub mod flags;
 mod host;

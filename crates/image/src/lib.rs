@@ -37,6 +37,6 @@ pub use error::{Corrupt, Fault, OpenError};
 pub use image::{Content, Entries, Entry, Image, Lookup};
 pub use index::Identity;
 pub use index::read::{Absences, Index, Place, Totals};
-pub use model::{Attributes, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};
+pub use model::{Attributes, Beyond, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};
 pub use part::{Part, Run, Runs};
 pub use tree::{NodeId, Source, Tree, TreeError};

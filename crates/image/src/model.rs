@@ -123,6 +123,17 @@ pub enum Coverage {
     Uncovered,
 }
 
+/// What a run from an image may turn to for what the image does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Beyond {
+    /// The originals.
+    #[default]
+    Originals,
+    /// Nothing: the image is complete. A name that it does not have is absent, content that it does not hold cannot be
+    /// read, and the originals need not exist.
+    Nothing,
+}
+
 /// Why a node is in the image, which decides whether staleness is checked by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {

@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::blocks::BlockSet;
 use crate::erofs::{BLOCK, BLOCK_BYTES, NAME_MAX, blocks_for, chunk, xattr};
 use crate::image::{ASKED_PATH, INDEX_PATH};
-use crate::model::{Attributes, Coverage, Device, Kind, NamedValues, Timestamp, Use};
+use crate::model::{Attributes, Beyond, Coverage, Device, Kind, NamedValues, Timestamp, Use};
 
 /// A node of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +45,8 @@ pub struct Tree {
     pub(crate) command: Vec<Vec<u8>>,
     /// The node of `/.quell/asked`, if there is one.
     pub(crate) asked: Option<NodeId>,
+    pub(crate) directory: Vec<u8>,
+    pub(crate) beyond: Beyond,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,8 @@ impl Tree {
             live: Vec::new(),
             command: Vec::new(),
             asked: None,
+            directory: Vec::new(),
+            beyond: Beyond::Originals,
         };
         if root.kind != Kind::Directory {
             return Err(TreeError::Kind { kind: root.kind });
@@ -336,6 +340,16 @@ impl Tree {
         self.node_mut(node).body = Body::File(Some(Held { source: Source::Bytes(asked), part: None }));
         self.asked = Some(node);
         Ok(())
+    }
+
+    /// Sets where the recorded command was started: an absolute path.
+    pub fn set_directory(&mut self, directory: &[u8]) {
+        self.directory = directory.to_vec();
+    }
+
+    /// Says what a run may turn to beyond the image.
+    pub fn set_beyond(&mut self, beyond: Beyond) {
+        self.beyond = beyond;
     }
 
     /// Declares the directory at `path` a root, for a `reason` that a person reads.

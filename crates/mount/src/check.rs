@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quell_image::{Attributes, Content, Coverage, Image, Kind, Nid, Use};
+use quell_image::{Attributes, Beyond, Content, Coverage, Image, Kind, Nid, Use};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use serde::Serialize;
@@ -69,6 +69,8 @@ pub const DEFAULT_PARALLELISM: usize = 32;
 
 /// Compares the image at `path` with its sources; every change, sorted by path.
 ///
+/// A complete image whose directories this node does not all have is compared with nothing.
+///
 /// `parallelism` bounds the operations in flight; 0 counts as 1. All threads have ended on return.
 ///
 /// **Errors** see [`ImageError`].
@@ -78,6 +80,9 @@ pub fn check(path: &Path, trust: Trust, parallelism: usize) -> Result<Vec<Change
 
 /// Compares an open image with its sources.
 pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<Change>, ImageError> {
+    if !is_beside_its_sources(image) {
+        return Ok(Vec::new());
+    }
     let subjects = subjects(image)?;
     let next = AtomicUsize::new(0);
     let changes = Mutex::new(Vec::new());
@@ -101,6 +106,13 @@ pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<C
     let mut changes = changes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     changes.sort();
     Ok(changes)
+}
+
+/// Whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
+/// counts as having them if this node has a directory for each root.
+pub(crate) fn is_beside_its_sources(image: &Image<Shared>) -> bool {
+    let index = image.index();
+    index.beyond() == Beyond::Originals || index.roots().all(|root| path_of(root.path.to_vec()).is_dir())
 }
 
 /// Stack of a checking thread.

@@ -121,6 +121,11 @@ impl Counters {
         }
     }
 
+    /// Content of `path` was asked for that is nowhere.
+    pub(crate) fn missed(&self, path: &Path) {
+        self.count(MISSING, path);
+    }
+
     /// Something was refused on `path`.
     pub(crate) fn refused(&self, what: Refusal, path: &Path) {
         self.count(
@@ -166,6 +171,7 @@ impl Counters {
             original_paths: self.sorted(ORIGINAL_PATHS),
             unforeseen_writes: self.sorted(WRITES),
             refused_locks: self.sorted(LOCKS),
+            missing_content: self.sorted(MISSING),
             refused_appends: self.sorted(APPENDS),
             takeovers: self.load(LOSSES + Loss::Takeover as usize),
             abandoned_requests: self.load(LOSSES + Loss::Abandoned as usize),
@@ -221,7 +227,8 @@ const ORIGINAL_PATHS: usize = 0;
 const WRITES: usize = 1;
 const LOCKS: usize = 2;
 const APPENDS: usize = 3;
-const LISTS: usize = 4;
+const MISSING: usize = 4;
+const LISTS: usize = 5;
 
 /// Room for the longest paths that there can be, in all lists. Only what is used becomes memory.
 const PATHS_BYTES: usize = 2 * LISTS * MAX_PATHS * 4200;

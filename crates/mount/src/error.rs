@@ -43,6 +43,8 @@ pub enum Step {
     MapIdentity,
     /// Making mounts arrive from outside but not leave.
     IsolateMounts,
+    /// Making a root file system with directories that the node does not have.
+    OwnRoot,
     /// Opening a root that the image covers.
     OpenRoot,
     /// Mounting.
@@ -63,6 +65,7 @@ impl Step {
             Self::MakeNamespace => "make a namespace",
             Self::MapIdentity => "map the user into the namespace",
             Self::IsolateMounts => "isolate the namespace's mounts",
+            Self::OwnRoot => "make a root file system with the image's directories",
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
             Self::Bind => "place the image over its directories",

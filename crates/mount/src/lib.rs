@@ -24,6 +24,7 @@ mod fuse;
 mod memory;
 mod message;
 mod namespace;
+mod own_root;
 pub mod pmi;
 mod rendezvous;
 mod run;

@@ -40,7 +40,10 @@ pub(crate) enum FromRank {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum FromServer {
     /// Come in. With the mount namespace's descriptor, and the user namespace's before it if there is one.
-    Ready,
+    Ready {
+        /// Where a rank goes whose working directory is not in the namespace, if that has a root of its own.
+        own_root: Option<Vec<u8>>,
+    },
     /// There is nothing to come in to.
     Failed(Failure),
 }

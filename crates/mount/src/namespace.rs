@@ -18,6 +18,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use quell_image::Beyond;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -26,6 +27,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use crate::error::{Step, Unavailable};
+use crate::own_root;
 use crate::sys::process::unshare_namespaces;
 
 /// What a namespace shows.
@@ -35,6 +37,10 @@ pub(crate) struct Layout {
     pub(crate) roots: Vec<PathBuf>,
     /// Directories below them that stay the original.
     pub(crate) live: Vec<PathBuf>,
+    /// What there is for what the image does not hold: if nothing, its mount is read-only.
+    pub(crate) beyond: Beyond,
+    /// Where a command goes whose working directory is not in the namespace, if that gets a root of its own.
+    pub(crate) own_root: Option<PathBuf>,
     /// What mountinfo shows as the source: the meeting place, by which a nested run recognises the mount.
     pub(crate) source: String,
 }
@@ -92,7 +98,9 @@ impl Namespaces {
     /// Moves this process into them and back to its working directory: by path, because the old one belongs to the
     /// old namespace, where the image covers nothing. Where no path leads to it (it was removed, or lies below a
     /// directory that may not be searched) the old one it is.
-    pub(crate) fn enter(&self) -> Result<(), Unavailable> {
+    ///
+    /// In a root of its own the old one would lead out of the namespace: there `own_root` stands in.
+    pub(crate) fn enter(&self, own_root: Option<&Path>) -> Result<(), Unavailable> {
         use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
         let failed = |errno| Unavailable::new(Step::Join, errno);
         let old = open_path(Path::new("."));
@@ -102,7 +110,10 @@ impl Namespaces {
         }
         move_into_link_name_space(self.mount.as_fd(), Some(LinkNameSpaceType::Mount)).map_err(failed)?;
         rustix::process::chdir(path)
-            .or_else(|_| rustix::process::fchdir(old?))
+            .or_else(|_| match own_root {
+                Some(directory) => rustix::process::chdir(directory),
+                None => rustix::process::fchdir(old?),
+            })
             .or_else(|_| rustix::process::chdir("/"))
             .map_err(failed)
     }
@@ -114,6 +125,9 @@ impl Namespaces {
 pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Unavailable> {
     let privilege = Privilege::of_this_process();
     isolate(privilege)?;
+    if layout.own_root.is_some() {
+        own_root::make(&layout.roots)?;
+    }
     let roots = open_originals(&layout.roots)?;
     let (first, place) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
     let live = open_originals(&layout.live)?;
@@ -126,7 +140,10 @@ pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Un
         crate::fuse::abi::MAX_TRANSFER,
     );
     let options = CString::new(options).map_err(|_| Unavailable::new(Step::Mount, Errno::INVAL))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    if layout.beyond == Beyond::Nothing {
+        flags |= MountFlags::RDONLY;
+    }
     mount(layout.source.as_str(), magic(first), "fuse.quell", flags, options.as_c_str())
         .map_err(|errno| at(Step::Mount, errno, place))?;
     Ok((device, Mounted { roots, live, privilege }))
@@ -233,11 +250,11 @@ fn open_below(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The path by which mount(2) takes a descriptor, without walking to it again.
-fn magic(descriptor: impl AsFd) -> String {
+pub(crate) fn magic(descriptor: impl AsFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
 }
 
-fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
+pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
     Unavailable { step, errno, path: Some(path.to_owned()) }
 }
 

@@ -11,13 +11,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use quell_image::Image;
 use rustix::io::Errno;
 
 use crate::budget::Budget;
-use crate::check::changes;
+use crate::check::{changes, is_beside_its_sources};
 use crate::command::execute;
 use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
-use crate::memory::{LoadedImage, Trust, verify_owner};
+use crate::memory::{LoadedImage, Shared, Trust, verify_owner};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, mounted_source};
 use crate::rendezvous::{Common, Meeting, MeetingPlace};
@@ -73,8 +74,8 @@ pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
     if let Some(outer) = surrounding_place(&place) {
         return Err(run_inside(request, &outer, stats));
     }
-    let Admitted { connection, namespaces } = enter_through(&place, request, stats)?;
-    namespaces.enter()?;
+    let Admitted { connection, namespaces, own_root } = enter_through(&place, request, stats)?;
+    namespaces.enter(own_root.as_deref())?;
     drop(namespaces);
     Err(start_command(request, &connection))
 }
@@ -98,6 +99,7 @@ pub fn run_plain(command: &[OsString], stats: Option<&Path>, began: Instant) -> 
 struct Admitted {
     connection: OwnedFd,
     namespaces: Namespaces,
+    own_root: Option<PathBuf>,
 }
 
 /// Meets the server, or starts it, until one lets this rank in.
@@ -128,10 +130,10 @@ fn enter_through(
             verify_sources(request, image)?;
         }
         match receive::<FromServer>(&connection) {
-            Ok(Some((FromServer::Ready, descriptors))) => {
+            Ok(Some((FromServer::Ready { own_root }, descriptors))) => {
                 let namespaces = Namespaces::from_descriptors(descriptors);
                 let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
-                return Ok(Admitted { connection, namespaces });
+                return Ok(Admitted { connection, namespaces, own_root: own_root.map(path_of) });
             }
             Ok(Some((FromServer::Failed(failure), _))) => return Err(Unavailable::from(failure).into()),
             Ok(None) | Err(_) => {}
@@ -150,16 +152,26 @@ fn start_server(
     request: &RunRequest,
 ) -> Result<LoadedImage, RunError> {
     let image = open(request)?;
-    let paths = |places: Vec<&[u8]>| places.into_iter().map(|path| path_of(path.to_vec())).collect();
-    let index = image.image.index();
-    let layout = Layout {
-        roots: paths(index.roots().map(|root| root.path).collect()),
-        live: paths(index.live_directories().map(|live| live.path).collect()),
-        source: place.name().to_owned(),
-    };
+    let layout = layout_of(&image.image, place);
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
     start(Start { listener, image, layout }, &alone)
         .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
+}
+
+fn layout_of(image: &Image<Shared>, place: &MeetingPlace) -> Layout {
+    let paths = |places: Vec<&[u8]>| places.into_iter().map(|path| path_of(path.to_vec())).collect();
+    let index = image.index();
+    let directory = match index.directory() {
+        b"" => b"/",
+        directory => directory,
+    };
+    Layout {
+        roots: paths(index.roots().map(|root| root.path).collect()),
+        live: paths(index.live_directories().map(|live| live.path).collect()),
+        beyond: index.beyond(),
+        own_root: (!is_beside_its_sources(image)).then(|| path_of(directory.to_vec())),
+        source: place.name().to_owned(),
+    }
 }
 
 fn open(request: &RunRequest) -> Result<LoadedImage, RunError> {

@@ -57,6 +57,8 @@ pub struct RunStats {
     pub unforeseen_writes: Vec<PathStats>,
     /// Locks that were refused (`ENOLCK`), by path.
     pub refused_locks: Vec<PathStats>,
+    /// Files of a complete image whose content was asked for and is not in it (`EIO`), by path.
+    pub missing_content: Vec<PathStats>,
     /// Appends that were refused (`EIO`) because the file had grown elsewhere, by path.
     pub refused_appends: Vec<PathStats>,
     /// Servers that died while they were needed, and were replaced.
@@ -143,6 +145,7 @@ impl RunStats {
             original_paths: Vec::new(),
             unforeseen_writes: Vec::new(),
             refused_locks: Vec::new(),
+            missing_content: Vec::new(),
             refused_appends: Vec::new(),
             takeovers: 0,
             abandoned_requests: 0,

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::flags::Doctor;
 use crate::host;
 use crate::printer::Printer;
+use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
 use quell_record::{Barrier, RecordError, Recording};
@@ -129,6 +130,10 @@ fn image(path: &Path, trust: bool) -> Probe {
     let shown = escape(path.as_os_str().as_bytes());
     let mut probe = Probe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
     match doctor::image(path, trust) {
+        Ok(facts) if facts.beyond == Beyond::Nothing && !facts.missing.is_empty() => {
+            let missing = list(&facts.missing);
+            probe.detail = Some(format!("complete; this node does not have {missing}, the run makes it"));
+        }
         Ok(facts) if facts.missing.len() == facts.roots.len() => {
             probe.answer = "no";
             probe.detail =

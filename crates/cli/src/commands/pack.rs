@@ -7,6 +7,8 @@ use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_image::Beyond;
+use quell_image::frames::Level;
 use quell_image::pack::{Options, PackError, Packed, Progress};
 use quell_image::write::{Audience, Form, WriteError, Written};
 use quell_trace::path::escape;
@@ -24,13 +26,20 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
     refuse_to_replace(&target, flags)?;
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
-    let form = flags.compress.map_or(Form::Plain, Form::Compressed);
-    let options = Options { roots: flags.roots.clone(), audience, form };
+    // What is complete is there to be sent.
+    let usual = if flags.complete { Form::Compressed(Level::default()) } else { Form::Plain };
+    let options = Options {
+        roots: flags.roots.clone(),
+        audience,
+        form: flags.compress.map_or(usual, |compression| compression.0),
+        beyond: if flags.complete { Beyond::Nothing } else { Beyond::Originals },
+        added: flags.added.clone(),
+    };
     let bar = progress_bar(printer);
     let packed = quell_image::pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let packed = packed.map_err(explain)?;
-    printer.data(&describe(&packed, &target))?;
+    printer.data(&describe(&packed, &target, options.beyond))?;
     describe_transport(flags, &packed, &target, printer)?;
     let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
     printer.talk(&format!(
@@ -93,7 +102,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// What was packed, what stays outside, and why.
-pub(super) fn describe(packed: &Packed, target: &Path) -> String {
+pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String {
     let mut text = String::new();
     let totals = &packed.totals;
     // Writing to a string cannot fail.
@@ -112,7 +121,11 @@ pub(super) fn describe(packed: &Packed, target: &Path) -> String {
         list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()
     };
     list(&mut text, "packed below", &reasons(&packed.roots));
-    list(&mut text, "stays the original", &reasons(&packed.live));
+    let live = match beyond {
+        Beyond::Originals => "stays the original",
+        Beyond::Nothing => "stays the original, and is empty and read-only where there is none",
+    };
+    list(&mut text, live, &reasons(&packed.live));
     let left_out = packed.left_out.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason));
     list(&mut text, "left out", &left_out.collect::<Vec<_>>());
     let outside = packed.outside.iter().map(|outside| {
@@ -155,6 +168,8 @@ pub(super) fn explain(error: PackError) -> Failure {
             Some("refresh where it is mounted; where it was given up, record and pack again")
         }
         PackError::Untold => Some("pack it again from its recording"),
+        PackError::Added { .. } => Some("`--add` takes a directory that exists and that you may read"),
+        PackError::Outside { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
         PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),
         PackError::Original(_) => Some("pack on a node that sees the files as the recording did"),
         PackError::Write(WriteError::Output { .. }) => Some("`-o IMG` writes elsewhere"),

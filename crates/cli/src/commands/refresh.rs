@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     let refreshed = quell_image::pack::refresh(&opened, target, audience, form, &mut show);
     bar.finish_and_clear();
     let refreshed = refreshed.map_err(pack::explain)?;
-    printer.data(&pack::describe(&refreshed.packed, target))?;
+    printer.data(&pack::describe(&refreshed.packed, target, opened.index().beyond()))?;
     printer.data(&describe(&refreshed.altered))?;
     pack::describe_transport(flags, &refreshed.packed, target, printer)?;
     Ok(0)
@@ -45,8 +45,11 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
 fn form(flags: &Pack, path: &Path) -> Result<Form, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
-    let level = quell_image::frames::is_compressed(&first).then(Level::default);
-    Ok(flags.compress.or(level).map_or(Form::Plain, Form::Compressed))
+    let usual = match quell_image::frames::is_compressed(&first) {
+        true => Form::Compressed(Level::default()),
+        false => Form::Plain,
+    };
+    Ok(flags.compress.map_or(usual, |compression| compression.0))
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

@@ -5,6 +5,7 @@
 //! bad_input      one clear line with a hint, the right status, nothing left behind
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
+//! complete       one file for a node that has nothing else of the program
 //! compressed     an image compressed for transport, opened by every command
 //! refresh        `quell pack --refresh`: an image made anew without a recording
 //! launchers      which ranks record; two real MPI ranks in one namespace
@@ -38,6 +39,7 @@ mod harness;
 mod awaited;
 mod bad_input;
 mod cluster;
+mod complete;
 mod compressed;
 mod config;
 mod csv;

@@ -151,14 +151,17 @@ fn privileged_statistics_have_the_promised_names() {
     schema_version
     mode
     namespace
-    image {bytes, files, bytes_read, bytes_fetched, file_bytes}
+    image {bytes, files, bytes_read, bytes_pushed, bytes_fetched, file_bytes}
     requests {lookup, getattr, readdir, read, write, other}
     original {lookup, stat, open, readdir, read, write}
     seconds_to_exec
     original_paths
     unforeseen_writes
     refused_locks
+    missing_content
     refused_appends
+    takeovers
+    abandoned_requests
     ");
     assert_eq!((stats["mode"].as_str(), stats["namespace"].as_str()), (Some("mount"), Some("created")));
     assert_eq!(stats["image"]["bytes"].as_u64(), Some(test.read("app.qimg").len() as u64));

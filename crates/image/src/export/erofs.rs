@@ -171,6 +171,8 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
         for live in index.live_directories() {
             self.rebuilt.tree.add_live(live.path, live.reason)?;
         }
+        self.rebuilt.tree.set_directory(index.directory());
+        self.rebuilt.tree.set_beyond(index.beyond());
         self.rebuilt.tree.set_command(index.command().map(<[u8]>::to_vec).collect());
         Ok(())
     }

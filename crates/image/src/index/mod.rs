@@ -5,7 +5,7 @@
 //!     0 magic "QUELLIDX"        24 identity [32]            80 six sections: offset u64, count u64
 //!     8 version u32             56 held files u64              rows, roots, live, command,
 //!    12 checksum u32            64 nodes u64                   absences, pool
-//!    16 length u64              72 bytes of content u64    176 zeros
+//!    16 length u64              72 bytes of content u64    176 flags u64: bit 0 complete; 184 directory: a string
 //! rows      one of 64 bytes for each inode, in order of nids: see `row`
 //! roots     32 bytes each: nid u64, then strings: path, reason, file system type
 //! live      32 bytes each: nid u64, then strings: path, reason, empty
@@ -13,6 +13,9 @@
 //! absences  8 bytes for each name: a string; those of one directory lie side by side, sorted by byte
 //! pool      the bytes of all strings
 //! ```
+//!
+//! A complete image is all that a run has: nothing is asked of originals. The directory is where the recorded command
+//! was started. Images of version 1 have zeros there.
 //!
 //! A string is an offset into the pool (u32) and a length (u32). The checksum is CRC-32C of everything from
 //! offset 16. An inode names its row by number (`ino - 1`), so nothing is searched and nothing is parsed at
@@ -47,6 +50,15 @@ pub(crate) const IDENTITY_AT: usize = 24;
 
 /// Offset of the section table in the header.
 pub(crate) const SECTIONS_AT: usize = 80;
+
+/// Offset of the flags in the header.
+pub(crate) const FLAGS_AT: usize = 176;
+
+/// The flag of a complete image.
+pub(crate) const COMPLETE: u64 = 1;
+
+/// Offset of the recorded directory in the header.
+pub(crate) const DIRECTORY_AT: usize = 184;
 
 /// Size of a root or live directory in bytes.
 pub(crate) const PLACE: usize = 32;

@@ -6,9 +6,10 @@ use crate::bytes::{array, span, u32_at, u64_at};
 use crate::error::OpenError;
 use crate::index::row::{ROW, Row};
 use crate::index::{
-    CHECKED_FROM, CHECKSUM_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE, SECTIONS_AT, STRING, VERSION,
+    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE,
+    SECTIONS_AT, STRING, VERSION,
 };
-use crate::model::Nid;
+use crate::model::{Beyond, Nid};
 
 /// A directory that the image covers, or one below it that it must leave alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,10 @@ impl Sections {
             totals: Totals { held_files: number(56), nodes: number(64), content_bytes: number(72) },
             identity: Identity(array(index, IDENTITY_AT).unwrap_or_default()),
         };
+        // A flag that is not known may change what everything else means.
+        if number(FLAGS_AT) & !COMPLETE != 0 {
+            return Err(OpenError::IndexBounds { part: "flags" });
+        }
         sections.verify_lists(index)?;
         Ok(sections)
     }
@@ -95,7 +100,8 @@ impl Sections {
             sound.then_some(()).ok_or(OpenError::IndexBounds { part })?;
         }
         let sound = (0..self.command.count).all(|i| view.argument(i).is_some());
-        sound.then_some(()).ok_or(OpenError::IndexBounds { part: "command" })
+        sound.then_some(()).ok_or(OpenError::IndexBounds { part: "command" })?;
+        view.string(index, DIRECTORY_AT).map(drop).ok_or(OpenError::IndexBounds { part: "directory" })
     }
 }
 
@@ -156,6 +162,20 @@ impl<'a> Index<'a> {
         let view = *self;
         // `open` refuses an index in which an argument is out of bounds.
         (0..self.sections.command.count).map(move |i| view.argument(i).unwrap_or_default())
+    }
+
+    /// Where the recorded command was started; empty if that is not known.
+    pub fn directory(&self) -> &'a [u8] {
+        // `open` refuses an index in which it is out of bounds.
+        self.string(self.bytes, DIRECTORY_AT).unwrap_or_default()
+    }
+
+    /// What a run may turn to for what the image does not hold.
+    pub fn beyond(&self) -> Beyond {
+        match u64_at(self.bytes, FLAGS_AT).unwrap_or_default() & COMPLETE {
+            0 => Beyond::Originals,
+            _ => Beyond::Nothing,
+        }
     }
 
     /// Number of rows, one for each inode.

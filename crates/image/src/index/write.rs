@@ -4,9 +4,10 @@ use crate::bytes::put;
 use crate::erofs::inode::DataLayout;
 use crate::index::row::{ContentState, ROW, Row};
 use crate::index::{
-    CHECKED_FROM, CHECKSUM_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE, SECTIONS_AT, STRING, VERSION,
+    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE,
+    SECTIONS_AT, STRING, VERSION,
 };
-use crate::model::{Coverage, Nid};
+use crate::model::{Beyond, Coverage, Nid};
 use crate::tree::{Body, Chosen, Directory, INDEX_NODE, Node, Tree};
 use crate::write::WriteError;
 use crate::write::plan::{Placed, Plan};
@@ -16,7 +17,8 @@ use crate::write::plan::{Placed, Plan};
 /// **Errors** [`WriteError::TooLarge`] beyond 4 GiB of strings or 2^32 absences.
 pub(crate) fn index_length(tree: &Tree) -> Result<u64, WriteError> {
     let mut absences = 0_u64;
-    let mut pool: u64 = tree.command.iter().map(|argument| argument.len() as u64).sum();
+    let strings = tree.command.iter().chain([&tree.directory]);
+    let mut pool: u64 = strings.map(|string| string.len() as u64).sum();
     for chosen in tree.roots.iter().chain(&tree.live) {
         pool += (chosen.path.len() + chosen.reason.len() + chosen.file_system.len()) as u64;
     }
@@ -135,7 +137,9 @@ impl Builder {
         raw
     }
 
-    fn finish(self, tree: &Tree) -> Vec<u8> {
+    fn finish(mut self, tree: &Tree) -> Vec<u8> {
+        let directory = self.string(&tree.directory);
+        let flags = if tree.beyond == Beyond::Nothing { COMPLETE } else { 0 };
         let sections = [
             (&self.rows, ROW),
             (&self.roots, PLACE),
@@ -153,6 +157,8 @@ impl Builder {
         put(&mut index, 56, &(tree.held.len() as u64).to_le_bytes());
         put(&mut index, 64, &(tree.nodes.len() as u64).to_le_bytes());
         put(&mut index, 72, &tree.held_bytes().to_le_bytes());
+        put(&mut index, FLAGS_AT, &flags.to_le_bytes());
+        put(&mut index, DIRECTORY_AT, &directory);
         for (number, (bytes, size)) in sections.into_iter().enumerate() {
             let at = SECTIONS_AT + number * 16;
             let (offset, count) = (index.len() as u64, (bytes.len() / size) as u64);

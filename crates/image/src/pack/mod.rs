@@ -8,6 +8,7 @@
 //! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
 //! first run wrote is there in its final state.
 
+mod added;
 mod asked;
 mod changes;
 mod forest;
@@ -26,6 +27,7 @@ use quell_trace::{Trace, TraceError};
 use thiserror::Error;
 
 use crate::index::read::Totals;
+use crate::model::Beyond;
 use crate::original::OriginalError;
 use crate::pack::asked::Asked;
 use crate::pack::forest::Forest;
@@ -47,12 +49,22 @@ pub struct Options {
     pub audience: Audience,
     /// Whether the image is compressed for transport.
     pub form: Form,
+    /// What a run may turn to beyond the image.
+    pub beyond: Beyond,
+    /// Directories of which everything is packed, whatever the recordings looked at.
+    pub added: Vec<PathBuf>,
 }
 
 impl Default for Options {
     /// What the recordings say, for its owner.
     fn default() -> Self {
-        Self { roots: Vec::new(), audience: Audience::Owner, form: Form::Plain }
+        Self {
+            roots: Vec::new(),
+            audience: Audience::Owner,
+            form: Form::Plain,
+            beyond: Beyond::Originals,
+            added: Vec::new(),
+        }
     }
 }
 
@@ -142,6 +154,20 @@ pub enum PackError {
     /// An image contradicts itself.
     #[error("damaged image")]
     Image(#[from] crate::error::Corrupt),
+    /// A directory that was given to be packed whole cannot be used.
+    #[error("cannot pack all of `{}`", .path.display())]
+    Added {
+        /// What was given.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A directory that was given to be packed whole lies below no root, or in a directory that stays the original.
+    #[error("`{}` lies below no directory that is packed", .path.display())]
+    Outside {
+        /// What was given.
+        path: PathBuf,
+    },
     /// A recording could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -189,7 +215,20 @@ pub fn pack(
     let within = if given.is_empty() { Within::Network } else { Within::Given(&given) };
     let command = trace.recordings.first().map(|first| first.header.command.clone()).unwrap_or_default();
     let command = command.into_iter().map(String::into_bytes).collect();
-    let order = Order { within, command, target, audience: options.audience, form: options.form };
+    let directory = trace.recordings.first().map(|first| first.header.working_directory.clone());
+    // Escaped where it is not text: such a directory is not remembered.
+    let directory = directory.filter(|directory| !directory.contains('\\')).unwrap_or_default();
+    let added = added::mark(&mut forest, &options.added)?;
+    let order = Order {
+        within,
+        command,
+        directory: directory.into_bytes(),
+        beyond: options.beyond,
+        added,
+        target,
+        audience: options.audience,
+        form: options.form,
+    };
     make(forest, order, &mut |_| Ok(()), progress)
 }
 
@@ -197,6 +236,10 @@ pub fn pack(
 struct Order<'a> {
     within: Within<'a>,
     command: Vec<Vec<u8>>,
+    directory: Vec<u8>,
+    beyond: Beyond,
+    /// Directories that must be packed.
+    added: Vec<Vec<u8>>,
     target: &'a Path,
     audience: Audience,
     form: Form,
@@ -209,13 +252,16 @@ fn make(
     inspect: &mut dyn FnMut(&Tree) -> Result<(), PackError>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Packed, PackError> {
-    let Order { within, command, target, audience, form } = order;
+    let Order { within, command, directory, beyond, added, target, audience, form } = order;
     spare_directory_of(&mut forest, target, "the image is written to it");
     // What is found out from here on is found out again when the image is made anew.
     let mut settled = forest.clone();
     spare_what_comes_again(&mut settled);
     let (choices, mut gathered) = settle(&mut settled, within, audience, progress)?;
+    added::verify(&added, &choices)?;
     gathered.tree.set_command(command);
+    gathered.tree.set_directory(&directory);
+    gathered.tree.set_beyond(beyond);
     let asked = Asked::of(&forest, &choices, &gathered.tree, audience);
     let totals = Totals {
         held_files: gathered.tree.held.len() as u64,

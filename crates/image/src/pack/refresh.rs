@@ -46,6 +46,9 @@ pub fn refresh<B: AsRef<[u8]>>(
     let order = Order {
         within: Within::Again(&asked.roots),
         command,
+        directory: image.index().directory().to_vec(),
+        beyond: image.index().beyond(),
+        added: Vec::new(),
         target,
         audience: audience.unwrap_or(asked.audience),
         form,

@@ -14,6 +14,7 @@ mod cause;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use quell_image::Beyond;
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -119,8 +120,10 @@ pub fn examine() -> Result<Examination, RunError> {
 pub struct ImageFacts {
     /// Directories that it covers.
     pub roots: Vec<PathBuf>,
-    /// Those of them that this node does not have, which a run leaves out.
+    /// Those of them that this node does not have, which a run leaves out unless the image is complete.
     pub missing: Vec<PathBuf>,
+    /// What a run may turn to beyond the image.
+    pub beyond: Beyond,
 }
 
 /// Opens an image as a run would.
@@ -132,7 +135,7 @@ pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
     let path = |place: quell_image::Place<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();
     let missing = roots.iter().filter(|root| !root.is_dir()).cloned().collect();
-    Ok(ImageFacts { roots, missing })
+    Ok(ImageFacts { roots, missing, beyond: loaded.image.index().beyond() })
 }
 
 /// Turns what the children said into findings.
@@ -324,7 +327,13 @@ fn user_namespace(alone: &SingleThreaded) -> Result<(), Unavailable> {
 fn mount(alone: &SingleThreaded) -> Result<Mounted, Unavailable> {
     let child = Child::start(alone, |socket| {
         let privilege = Privilege::of_this_process();
-        let place = Layout { roots: vec![place()], live: Vec::new(), source: "quell-doctor".to_owned() };
+        let place = Layout {
+            roots: vec![place()],
+            live: Vec::new(),
+            beyond: Beyond::Originals,
+            own_root: None,
+            source: "quell-doctor".to_owned(),
+        };
         let outcome = mount_connection(&place).and_then(|(device, _mounted)| {
             let namespaces = Namespaces::of_this_process(privilege)
                 .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
@@ -352,7 +361,7 @@ fn mount(alone: &SingleThreaded) -> Result<Mounted, Unavailable> {
 }
 
 fn join(alone: &SingleThreaded, mounted: &Mounted) -> Result<(), Unavailable> {
-    in_a_child(alone, || mounted.namespaces.enter())
+    in_a_child(alone, || mounted.namespaces.enter(None))
 }
 
 /// A directory to mount over, which nobody in the namespace will look into and which the way to the working directory

@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quell_image::{Kind, Lookup, Nid};
-use rustix::fs::{FileType, Stat};
+use quell_image::{Beyond, Kind, Lookup, Nid};
+use rustix::fs::{FileType, Stat, StatVfs, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::{Answer, damaged};
 use super::nodes::{Access, Held, Node, below};
-use super::originals::attr_of;
+use super::originals::{BLOCK_SIZE, attr_of};
 use super::permissions::Evidence;
 use super::slots::{Attempt, Before};
-use crate::fuse::abi::{self, Attr, Entry, Listing, NodeId, Validity};
+use crate::fuse::abi::{self, Attr, Entry, Listing, NodeId, Totals, Validity, encode_statfs};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::Read;
 
@@ -196,12 +196,33 @@ impl Server {
         }
     }
 
-    /// STATFS: what the original's file system says.
+    /// STATFS: what the original's file system says, or where there is none what the image takes.
     pub(crate) fn file_system(&self, node: Node, reply: Reply<'_>) {
+        if self.beyond == Beyond::Nothing {
+            return reply.bytes(&self.image_totals());
+        }
         match self.path(node).and_then(|path| self.originals.file_system(self.root_of(&path))) {
             Ok(totals) => reply.bytes(&totals),
             Err(errno) => reply.error(errno),
         }
+    }
+
+    /// A full, read-only file system of the image's size.
+    fn image_totals(&self) -> Totals {
+        let block = u64::from(BLOCK_SIZE);
+        encode_statfs(&StatVfs {
+            f_bsize: block,
+            f_frsize: block,
+            f_blocks: self.image.length() / block,
+            f_bfree: 0,
+            f_bavail: 0,
+            f_files: self.image.index().totals().nodes,
+            f_ffree: 0,
+            f_favail: 0,
+            f_fsid: 0,
+            f_flag: StatVfsMountFlags::RDONLY,
+            f_namemax: 255,
+        })
     }
 
     /// The root that `path` lies in.

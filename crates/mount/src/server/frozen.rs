@@ -2,7 +2,7 @@
 //!
 //! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit.
 
-use quell_image::{Attributes, Content, Corrupt, Coverage, Kind, Lookup, Nid};
+use quell_image::{Attributes, Beyond, Content, Corrupt, Coverage, Kind, Lookup, Nid};
 use rustix::io::Errno;
 
 use super::Server;
@@ -27,11 +27,11 @@ impl Server {
         Ok(match self.image.lookup(directory, name).map_err(damaged)? {
             Lookup::Found(nid) if self.is_uncovered(nid)? => Answer::AskOriginal,
             Lookup::Found(nid) => Answer::Known(self.frozen_entry(nid)?),
-            Lookup::Absent if self.told_absences.remember(directory, name) => {
+            Lookup::Unknown if self.beyond == Beyond::Originals => Answer::AskOriginal,
+            Lookup::Absent | Lookup::Unknown if self.told_absences.remember(directory, name) => {
                 Answer::Known(Entry::absent(Validity::Forever))
             }
-            Lookup::Absent => Answer::Known(Entry::absent(Validity::Brief)),
-            Lookup::Unknown => Answer::AskOriginal,
+            Lookup::Absent | Lookup::Unknown => Answer::Known(Entry::absent(Validity::Brief)),
         })
     }
 
@@ -59,7 +59,7 @@ impl Server {
 
     /// Whether `nid` is a directory below a root of which the image does not know the names.
     pub(crate) fn is_uncovered(&self, nid: Nid) -> Result<bool, Errno> {
-        if self.passed_through.contains(&nid) {
+        if self.beyond == Beyond::Nothing || self.passed_through.contains(&nid) {
             return Ok(false);
         }
         match self.image.coverage(nid) {
@@ -71,7 +71,8 @@ impl Server {
 
     /// Whether the image can list the directory.
     pub(crate) fn is_listed(&self, nid: Nid) -> Result<bool, Errno> {
-        Ok(self.image.coverage(nid).map_err(damaged)? == Coverage::Complete)
+        let coverage = self.image.coverage(nid).map_err(damaged)?;
+        Ok(coverage == Coverage::Complete || self.beyond == Beyond::Nothing)
     }
 
     /// Lists a completely covered directory from `offset` on.

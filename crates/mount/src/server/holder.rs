@@ -45,6 +45,8 @@ pub(crate) struct Holding {
     /// Readable when the mount is gone.
     pub(crate) ended: Arc<OwnedFd>,
     pub(crate) door: Door,
+    /// What ranks are told that are let in.
+    pub(crate) ready: FromServer,
     /// All ranks that ever came.
     pub(crate) ranks: Vec<Rank>,
     /// The rank that started us, until any rank has come.
@@ -282,7 +284,7 @@ impl Holder {
         }
         let admitted = match (&self.holding.door, &rank.connection) {
             (Door::Open { namespaces, .. }, Some(connection)) => {
-                send(connection, &FromServer::Ready, &namespaces.descriptors())
+                send(connection, &self.holding.ready, &namespaces.descriptors())
             }
             _ => Err(Errno::CONNRESET),
         };

@@ -42,7 +42,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use quell_image::{Image, Nid};
+use quell_image::{Beyond, Image, Nid};
 use rustix::io::Errno;
 
 use crate::counters::{Asked, Counters, Loss, Refusal};
@@ -81,6 +81,8 @@ pub(crate) struct Server {
     image: Arc<Image<Shared>>,
     memory: Arc<Memory>,
     root: Nid,
+    /// What there is for what the image does not hold.
+    beyond: Beyond,
     /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
     /// covered by other mounts then.
     passed_through: HashSet<Nid>,
@@ -125,6 +127,7 @@ impl Server {
         death: Option<Death>,
     ) -> Self {
         let (image, estate) = (Arc::clone(&holding.image), holding.estate.clone());
+        let beyond = image.index().beyond();
         let device_of = |nid| image.attributes(nid).map_or(0, |attributes| attributes.device);
         let roots = image.index().roots();
         let inode_numbers =
@@ -146,11 +149,12 @@ impl Server {
             suspicion: Mutex::new(()),
             death,
             root: image.root(),
+            beyond,
             passed_through: passed_through(&image),
             xattrs,
             inode_numbers,
             viewer: Viewer::of_this_process(Privilege::of_this_process()),
-            originals: Originals::new(Arc::clone(&counters)),
+            originals: Originals::new(beyond, Arc::clone(&counters)),
             counters,
             found: FoundNodes::attach(Arc::clone(&estate.found)),
             alterations,

@@ -1,7 +1,8 @@
 //! Operations on the original file system: each is counted, with its path, before it is sent on.
 //!
 //! The server lives outside the namespace, so an original is reached by its ordinary path. Nothing here follows a
-//! symbolic link in the last component, and nothing blocks on a pipe.
+//! symbolic link in the last component, and nothing blocks on a pipe. Of a complete image no operation is sent on:
+//! this file is where that is kept.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use quell_image::Beyond;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
@@ -22,6 +24,7 @@ use crate::lock;
 /// The original file system, as seen from outside the namespace.
 #[derive(Debug)]
 pub(crate) struct Originals {
+    beyond: Beyond,
     counters: Arc<Counters>,
     reading: Mutex<Descriptors>,
     listing: Mutex<HashMap<Node, OpenListing>>,
@@ -36,19 +39,43 @@ struct OpenListing {
 }
 
 impl Originals {
-    pub(crate) fn new(counters: Arc<Counters>) -> Self {
-        Self { counters, reading: Mutex::default(), listing: Mutex::default(), totals: Mutex::default() }
+    pub(crate) fn new(beyond: Beyond, counters: Arc<Counters>) -> Self {
+        Self {
+            beyond,
+            counters,
+            reading: Mutex::default(),
+            listing: Mutex::default(),
+            totals: Mutex::default(),
+        }
+    }
+
+    /// Counts an operation that is about to be sent on; refuses it where there are no originals.
+    ///
+    /// **Errors** `ENOENT` for a name, `EROFS` for a change, `EIO` for content, which is noted.
+    fn send_on(&self, what: SentOn, path: &Path) -> Result<(), Errno> {
+        if self.beyond == Beyond::Originals {
+            self.counters.sent_on(what, path);
+            return Ok(());
+        }
+        match what {
+            SentOn::Lookup | SentOn::Stat => Err(Errno::NOENT),
+            SentOn::Write => Err(Errno::ROFS),
+            SentOn::Open | SentOn::List | SentOn::Read => {
+                self.counters.missed(path);
+                Err(Errno::IO)
+            }
+        }
     }
 
     /// Looks a name up: lstat(2) of its path.
     pub(crate) fn lookup(&self, path: &Path) -> Result<Stat, Errno> {
-        self.counters.sent_on(SentOn::Lookup, path);
+        self.send_on(SentOn::Lookup, path)?;
         rustix::fs::lstat(path)
     }
 
     /// Attributes, by the held descriptor if there is one.
     pub(crate) fn stat(&self, path: &Path, held: Option<&Held>) -> Result<Stat, Errno> {
-        self.counters.sent_on(SentOn::Stat, path);
+        self.send_on(SentOn::Stat, path)?;
         match held {
             Some(held) => rustix::fs::fstat(&held.descriptor),
             None => rustix::fs::lstat(path),
@@ -57,7 +84,7 @@ impl Originals {
 
     /// Where a symbolic link points.
     pub(crate) fn read_link(&self, path: &Path) -> Result<Vec<u8>, Errno> {
-        self.counters.sent_on(SentOn::Stat, path);
+        self.send_on(SentOn::Stat, path)?;
         rustix::fs::readlink(path, Vec::new()).map(std::ffi::CString::into_bytes)
     }
 
@@ -69,7 +96,7 @@ impl Originals {
         {
             return Ok(*stat);
         }
-        self.counters.sent_on(SentOn::Stat, root);
+        self.send_on(SentOn::Stat, root)?;
         let stat = encode_statfs(&rustix::fs::statvfs(root)?);
         totals.insert(root.to_owned(), (Instant::now(), stat));
         Ok(stat)
@@ -82,7 +109,7 @@ impl Originals {
             Access::Write => OFlags::WRONLY,
             Access::Both => OFlags::RDWR,
         };
-        self.counters.sent_on(SentOn::Open, path);
+        self.send_on(SentOn::Open, path)?;
         let descriptor = rustix::fs::openat(CWD, path, flags | SAFELY, Mode::empty())?;
         Ok(Held { descriptor, access })
     }
@@ -118,7 +145,7 @@ impl Originals {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<usize, Errno> {
-        self.counters.sent_on(SentOn::Read, path);
+        self.send_on(SentOn::Read, path)?;
         let mut filled = 0;
         while filled < buffer.len() {
             match rustix::io::pread(&held.descriptor, &mut buffer[filled..], offset + filled as u64) {
@@ -133,7 +160,7 @@ impl Originals {
 
     /// Writes all of `data`.
     pub(crate) fn write(&self, held: &Held, path: &Path, data: &[u8], offset: u64) -> Result<(), Errno> {
-        self.counters.sent_on(SentOn::Write, path);
+        self.send_on(SentOn::Write, path)?;
         let mut written = 0;
         while written < data.len() {
             match rustix::io::pwrite(&held.descriptor, &data[written..], offset + written as u64) {
@@ -152,7 +179,7 @@ impl Originals {
         path: &Path,
         action: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        self.counters.sent_on(SentOn::Write, path);
+        self.send_on(SentOn::Write, path)?;
         action()
     }
 
@@ -191,7 +218,7 @@ impl Originals {
         push: &mut dyn FnMut(&ListedName<'_>) -> Pushed,
     ) -> Result<(), Errno> {
         let directory = self.open_listing(node, path, offset)?;
-        self.counters.sent_on(SentOn::List, path);
+        self.send_on(SentOn::List, path)?;
         let next = hand_on(&directory, offset, push)?;
         self.keep_listing(node, OpenListing { directory, next });
         Ok(())
@@ -203,7 +230,7 @@ impl Originals {
         let directory = match kept {
             Some(kept) => kept.directory,
             None => {
-                self.counters.sent_on(SentOn::Open, path);
+                self.send_on(SentOn::Open, path)?;
                 rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | SAFELY, Mode::empty())?
             }
         };

@@ -14,6 +14,7 @@
 //! [`super::holder`] and [`super::answering`] say what each of the two does, and who replaces whom.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +85,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let starter = Watch::of(starter);
     detach(&start, starter.as_ref());
     let Start { listener, image, layout } = start;
+    let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     match prepare(&layout, alone) {
         Ok((estate, ended, device, builder)) => {
             let holding = Holding {
@@ -93,6 +95,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 device: Arc::new(Device::new(device)),
                 ended: Arc::new(ended),
                 door: Door::Building { listener, builder },
+                ready: FromServer::Ready { own_root },
                 ranks: Vec::new(),
                 starter,
             };

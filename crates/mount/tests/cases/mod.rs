@@ -1,5 +1,6 @@
 //! The tests, each a function that panics when it fails.
 
+mod complete;
 mod failures;
 mod frozen;
 mod life;
@@ -9,7 +10,7 @@ mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 38] = [
+pub(crate) const ALL: [(&str, fn()); 42] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -46,6 +47,10 @@ pub(crate) const ALL: [(&str, fn()); 38] = [
     ("what_is_held_is_pushed", parts::what_is_held_is_pushed),
     ("changed_original_is_not_mixed_in", parts::changed_original_is_not_mixed_in),
     ("written_while_pushed", parts::written_while_pushed),
+    ("complete_without_its_directories", complete::without_its_directories),
+    ("complete_beside_its_directories", complete::beside_its_directories),
+    ("complete_with_ranks_and_nested", complete::ranks_and_nested),
+    ("complete_working_directory", complete::working_directory),
     ("bad_images", failures::bad_images),
     ("forbidden", failures::forbidden),
 ];

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use quell_image::write::{Audience, Form, write_as};
-use quell_image::{Attributes, BlockSet, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
+use quell_image::{Attributes, Beyond, BlockSet, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
 
 /// How a tree is packed.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Packing {
     pub(crate) parts: Vec<(PathBuf, Vec<(u64, u64)>)>,
     /// If there are any: the only files of which content is taken, in this order.
     pub(crate) in_order: Vec<PathBuf>,
+    /// Whether nothing is asked of the originals, and where the command was started.
+    pub(crate) complete: Option<PathBuf>,
     /// Whether the image is compressed.
     pub(crate) compressed: bool,
 }
@@ -57,6 +59,10 @@ impl Packing {
         }
         for live in &self.live {
             tree.add_live(live.as_os_str().as_bytes(), "test").unwrap();
+        }
+        if let Some(directory) = &self.complete {
+            tree.set_beyond(Beyond::Nothing);
+            tree.set_directory(directory.as_os_str().as_bytes());
         }
         let form = if self.compressed { Form::Compressed("1".parse().unwrap()) } else { Form::Plain };
         write_as(form, &tree, image, Audience::Everyone, &mut |_| {}).unwrap();

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ImageInfo;
 use crate::names;
 use crate::printer::Printer;
-use quell_image::{Content, Corrupt, Coverage, Kind, OpenError, Place};
+use quell_image::{Beyond, Content, Corrupt, Coverage, Kind, OpenError, Place};
 use quell_trace::path::escape;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -26,8 +26,12 @@ pub struct Info {
     pub format: &'static str,
     /// Version of the index.
     pub index_version: u32,
+    /// Whether it is all that a run needs: nothing is asked of the originals then.
+    pub complete: bool,
     /// The recorded command.
     pub command: Vec<String>,
+    /// Where it was started; empty where that is not known.
+    pub directory: String,
     /// Directories that it covers.
     pub roots: Vec<Chosen>,
     /// Directories below them that stay the original.
@@ -110,7 +114,9 @@ fn info(image: &Opened, name: String) -> Result<Info, Corrupt> {
         identity: index.identity().to_string(),
         format: "erofs",
         index_version: index.version(),
+        complete: index.beyond() == Beyond::Nothing,
         command: index.command().map(escape).collect(),
+        directory: escape(index.directory()),
         roots: index.roots().map(chosen).collect(),
         live_directories: index.live_directories().map(chosen).collect(),
         names: 0,
@@ -190,9 +196,10 @@ fn describe(info: &Info) -> String {
         (
             "original",
             format!(
-                "{} of {}, known by attributes only",
+                "{} of {}, known by attributes only{}",
                 count(files.original, "file"),
-                size(files.original_bytes)
+                size(files.original_bytes),
+                if info.complete { ": complete, so a run cannot read them" } else { "" },
             ),
         ),
         ("names", format!("{}, {} of them symbolic links", info.names, info.symbolic_links)),
