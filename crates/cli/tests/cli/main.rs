@@ -23,6 +23,7 @@
 //! html           the page of `report --html`: where it goes, whole or not at all
 //! import         the log of a command and its recording are the same trace
 //! packaging      an installation and its module file
+//! programs       real programs, plain and under `run`: the same output, status and files
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
 //! searches       searches against what loader, Python and strace tell of the same programs
@@ -58,6 +59,7 @@ mod launchers;
 mod mpi;
 mod pack_and_run;
 mod packaging;
+mod programs;
 mod refresh;
 mod searches;
 mod server_life;
