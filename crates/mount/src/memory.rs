@@ -22,6 +22,7 @@ use quell_image::frames::{self, Decompressor, Frames};
 use quell_image::{Image, OpenError};
 use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::Uid;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
@@ -42,6 +43,8 @@ pub enum Trust {
 pub(crate) struct LoadedImage {
     pub(crate) image: Image<Shared>,
     pub(crate) memory: Arc<Memory>,
+    /// Who owns the file.
+    pub(crate) owner: Uid,
 }
 
 impl LoadedImage {
@@ -56,17 +59,21 @@ impl LoadedImage {
             return Err(OpenError::TooShort { bytes: 0 }.into());
         }
         let file_bytes = stat.st_size.cast_unsigned();
-        let image = match frames_of(&file, file_bytes)? {
+        let owner = Uid::from_raw(stat.st_uid);
+        let (image, memory) = match frames_of(&file, file_bytes)? {
             Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
             None if is_local(&file, &stat) => open_mapped(&file, file_bytes),
             None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
         }?;
-        if image.image.index().roots().len() == 0 {
+        if image.index().roots().len() == 0 {
             return Err(ImageError::NoRoots);
         }
-        Ok(image)
+        Ok(Self { image, memory, owner })
     }
 }
+
+/// An image and the memory that it is in.
+type Opened = (Image<Shared>, Arc<Memory>);
 
 /// Refuses an image by which somebody else could decide what this user runs.
 pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
@@ -100,18 +107,18 @@ pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames
     Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
 }
 
-fn open_mapped(file: &OwnedFd, file_bytes: u64) -> Result<LoadedImage, ImageError> {
+fn open_mapped(file: &OwnedFd, file_bytes: u64) -> Result<Opened, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let length = usize::try_from(file_bytes).map_err(|_| unreadable(Errno::FBIG))?;
     let mapping = Mapping::of(file.as_fd(), length).map_err(unreadable)?;
     let memory = Arc::new(Memory { mapping, fetcher: None });
-    Ok(LoadedImage { image: Image::open(Shared(Arc::clone(&memory)))?, memory })
+    Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
 }
 
 /// Copies a growing part of the image until its metadata and index are there.
 ///
 /// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
-fn open_copied(memory: Memory) -> Result<LoadedImage, ImageError> {
+fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     let memory = Arc::new(memory);
     let length = memory.mapping.as_ref().len();
     let mut present = 0;
@@ -120,7 +127,7 @@ fn open_copied(memory: Memory) -> Result<LoadedImage, ImageError> {
         memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
         present = wanted;
         match Image::open(Shared(Arc::clone(&memory))) {
-            Ok(image) => return Ok(LoadedImage { image, memory }),
+            Ok(image) => return Ok((image, memory)),
             Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
             Err(_) => {}
         }

@@ -42,6 +42,8 @@ bitflags! {
         const ASYNC_READ = 1 << 0;
         /// fcntl locks are sent to us, so that they can fail loudly.
         const POSIX_LOCKS = 1 << 1;
+        /// Modes of what is made come without the umask applied, and the umask beside them.
+        const DONT_MASK = 1 << 6;
         /// WRITEs of more than one page.
         const BIG_WRITES = 1 << 5;
         /// flock locks are sent to us.
@@ -56,6 +58,8 @@ bitflags! {
         const NO_OPEN_SUPPORT = 1 << 17;
         /// Lookups and listings of one directory at the same time.
         const PARALLEL_DIROPS = 1 << 18;
+        /// The kernel asks for access control lists and judges by them.
+        const POSIX_ACL = 1 << 20;
         /// `max_pages` of the answer counts.
         const MAX_PAGES = 1 << 22;
         /// Targets of symbolic links are cached.
@@ -119,8 +123,10 @@ pub(crate) mod opcode {
     pub(crate) const WRITE: u32 = 16;
     pub(crate) const STATFS: u32 = 17;
     pub(crate) const FSYNC: u32 = 20;
+    pub(crate) const SETXATTR: u32 = 21;
     pub(crate) const GETXATTR: u32 = 22;
     pub(crate) const LISTXATTR: u32 = 23;
+    pub(crate) const REMOVEXATTR: u32 = 24;
     pub(crate) const INIT: u32 = 26;
     pub(crate) const READDIR: u32 = 28;
     pub(crate) const GETLK: u32 = 31;

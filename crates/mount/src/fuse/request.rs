@@ -56,11 +56,13 @@ pub(crate) enum Operation<'a> {
     MakeNode {
         name: &'a [u8],
         mode: u32,
+        umask: u32,
         device: u32,
     },
     MakeDirectory {
         name: &'a [u8],
         mode: u32,
+        umask: u32,
     },
     Unlink {
         name: &'a [u8],
@@ -101,6 +103,10 @@ pub(crate) enum Operation<'a> {
     ListXattr {
         size: u32,
     },
+    SetXattr(SetXattr<'a>),
+    RemoveXattr {
+        name: &'a [u8],
+    },
     Lock {
         kind: LockKind,
     },
@@ -138,8 +144,18 @@ pub(crate) struct Create<'a> {
     pub(crate) name: &'a [u8],
     /// The flags of the open call.
     pub(crate) flags: u32,
-    /// Type and permissions, umask applied.
+    /// Type and permissions, umask not applied.
     pub(crate) mode: u32,
+    pub(crate) umask: u32,
+}
+
+/// Body of SETXATTR.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SetXattr<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// `XATTR_CREATE`, `XATTR_REPLACE`.
+    pub(crate) flags: u32,
 }
 
 /// Body of READ.
@@ -250,6 +266,8 @@ impl<'a> Operation<'a> {
             opcode::LINK => Self::Link { old: NodeId(body.u64()?), name: body.name()? },
             opcode::FSYNC => synchronise(body)?,
             opcode::FALLOCATE => allocate(body)?,
+            opcode::SETXATTR => set_xattr(body)?,
+            opcode::REMOVEXATTR => Self::RemoveXattr { name: body.name()? },
             _ => Self::Other,
         })
     }
@@ -332,21 +350,25 @@ fn set_attributes<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
 }
 
 fn create<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    let (flags, mode) = (body.u32()?, body.u32()?);
-    body.u64()?;
-    Ok(Operation::Create(Create { flags, mode, name: body.name()? }))
+    let (flags, mode, umask) = (body.u32()?, body.u32()?, body.u32()?);
+    body.u32()?;
+    Ok(Operation::Create(Create { flags, mode, umask, name: body.name()? }))
 }
 
 fn make_node<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    let (mode, device) = (body.u32()?, body.u32()?);
-    body.u64()?;
-    Ok(Operation::MakeNode { mode, device, name: body.name()? })
+    let (mode, device, umask) = (body.u32()?, body.u32()?, body.u32()?);
+    body.u32()?;
+    Ok(Operation::MakeNode { mode, umask, device, name: body.name()? })
 }
 
 fn make_directory<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    let mode = body.u32()?;
-    body.u32()?;
-    Ok(Operation::MakeDirectory { mode, name: body.name()? })
+    let (mode, umask) = (body.u32()?, body.u32()?);
+    Ok(Operation::MakeDirectory { mode, umask, name: body.name()? })
+}
+
+fn set_xattr<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+    let (size, flags) = (body.u32()?, body.u32()?);
+    Ok(Operation::SetXattr(SetXattr { flags, name: body.name()?, value: body.take(size as usize)? }))
 }
 
 fn rename<'a>(mut body: Fields<'a>, flagged: bool) -> Result<Operation<'a>, Short> {

@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Stat, StatVfs, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use super::Server;
+use super::found::Rights;
 use super::frozen::{Answer, damaged};
 use super::nodes::{Access, Held, Node, below};
 use super::originals::{BLOCK_SIZE, attr_of};
@@ -48,12 +49,18 @@ impl Server {
         path: PathBuf,
         stat: &Stat,
     ) -> Result<Entry, Errno> {
-        let attr = self.original_attr(&path, stat);
+        let attr = self.original_attr(&path, stat, self.may_write_in(directory));
         let (node, name_valid) = match self.frozen_counterpart(directory, name, stat)? {
             // A name that leads to a frozen node in a frozen directory is as frozen as they are.
             Some(nid) if !self.is_live_node(directory) => (Node::Frozen(nid), Validity::Forever),
             Some(nid) => (Node::Frozen(nid), Validity::Brief),
-            None => (self.found.intern((stat.st_dev, stat.st_ino), path), Validity::Brief),
+            None => {
+                let rights = Rights {
+                    write_below: self.viewer.may_write(&attr),
+                    write_beside: self.may_write_in(directory),
+                };
+                (self.found.intern((stat.st_dev, stat.st_ino), path, rights), Validity::Brief)
+            }
         };
         let node = Some(node.encode(self.root));
         Ok(Entry { node, name_valid, attr_valid: Validity::Brief, attr })
@@ -117,7 +124,7 @@ impl Server {
         {
             self.note_if_rewritten(nid, &stat)?;
         }
-        Ok((self.original_attr(&path, &stat), Validity::Brief))
+        Ok((self.original_attr(&path, &stat, self.may_write_beside(node)), Validity::Brief))
     }
 
     /// READ.
@@ -272,12 +279,29 @@ impl Server {
         }
     }
 
-    /// Attributes of an original, as the kernel must see them.
-    pub(crate) fn original_attr(&self, path: &Path, stat: &Stat) -> Attr {
+    /// Attributes of an original, as the kernel must see them. `removable`: the user may write to its directory.
+    pub(crate) fn original_attr(&self, path: &Path, stat: &Stat, removable: bool) -> Attr {
         let mut attr = attr_of(stat);
         attr.inode = self.inode_numbers.of_path(path, attr.inode);
-        self.viewer.present(&mut attr, Evidence::BitsOnly);
+        let acl = self.viewer.judges(attr.uid).then(|| self.originals.acl(path, stat)).flatten();
+        self.viewer.present(&mut attr, &Evidence { acl: acl.as_deref(), held: false, removable });
         attr
+    }
+
+    /// Whether the user may make and remove names in this directory.
+    fn may_write_in(&self, directory: Node) -> bool {
+        match directory {
+            Node::Frozen(nid) => self.may_write_below(nid),
+            Node::Found(number) => self.found.rights(number).write_below,
+        }
+    }
+
+    /// Whether the user may make and remove names in the directory that the node lies in.
+    pub(crate) fn may_write_beside(&self, node: Node) -> bool {
+        match node {
+            Node::Frozen(nid) => self.image.parent(nid).is_ok_and(|parent| self.may_write_below(parent)),
+            Node::Found(number) => self.found.rights(number).write_beside,
+        }
     }
 
     /// Whether a directory's names come from the original because something was written to it.

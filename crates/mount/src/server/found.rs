@@ -28,9 +28,29 @@ struct Found {
     lookups: u64,
     /// It has lost its name; programs may still have it open.
     nameless: bool,
+    rights: Rights,
     held: Option<Arc<Held>>,
     /// Where it is written down.
     place: Option<Place>,
+}
+
+/// What the user may do with something that only the original has, beside what its attributes say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// Make and remove names in it.
+    pub(crate) write_below: bool,
+    /// Make and remove names in the directory that it lies in.
+    pub(crate) write_beside: bool,
+}
+
+impl Rights {
+    fn to_word(self) -> u64 {
+        u64::from(self.write_below) | u64::from(self.write_beside) << 1
+    }
+
+    fn from_word(word: u64) -> Self {
+        Self { write_below: word & 1 != 0, write_beside: word & 2 != 0 }
+    }
 }
 
 /// The table of found nodes.
@@ -65,19 +85,19 @@ impl FoundNodes {
     }
 
     /// The number of the original `key`, which was found at `path`; counts one lookup.
-    pub(crate) fn intern(&self, key: OriginalKey, path: PathBuf) -> Node {
+    pub(crate) fn intern(&self, key: OriginalKey, path: PathBuf, rights: Rights) -> Node {
         let mut table = lock(&self.0);
         if let Some(number) = table.numbers.get(&key).copied()
             && table.nodes.contains_key(&number)
         {
             table.count(number, |lookups| lookups + 1);
-            table.place_at(number, path);
+            table.place_at(number, path, rights);
             return Node::Found(number);
         }
         table.last += 1;
         let number = table.last;
         table.numbers.insert(key, number);
-        let node = Found { path, key, lookups: 1, nameless: false, held: None, place: None };
+        let node = Found { path, key, lookups: 1, nameless: false, rights, held: None, place: None };
         table.nodes.insert(number, node);
         table.write_down(number);
         Node::Found(number)
@@ -104,6 +124,11 @@ impl FoundNodes {
     /// Where the node's original lies.
     pub(crate) fn path(&self, number: u64) -> Option<PathBuf> {
         lock(&self.0).nodes.get(&number).map(|node| node.path.clone())
+    }
+
+    /// What the user may do around it; nothing if the node is not known.
+    pub(crate) fn rights(&self, number: u64) -> Rights {
+        lock(&self.0).nodes.get(&number).map(|node| node.rights).unwrap_or_default()
     }
 
     /// The number of an original that is known.
@@ -184,11 +209,12 @@ impl Table {
     }
 
     /// The node was found at another path, or at the same.
-    fn place_at(&mut self, number: u64, path: PathBuf) {
-        let Some(node) = self.nodes.get_mut(&number).filter(|node| node.path != path) else {
+    fn place_at(&mut self, number: u64, path: PathBuf, rights: Rights) {
+        let changed = |node: &&mut Found| node.path != path || node.rights != rights;
+        let Some(node) = self.nodes.get_mut(&number).filter(changed) else {
             return;
         };
-        node.path = path;
+        (node.path, node.rights) = (path, rights);
         self.write_down(number);
     }
 
@@ -197,7 +223,7 @@ impl Table {
         let Some(node) = self.nodes.get_mut(&number) else {
             return;
         };
-        let words = [number, node.key.0, node.key.1, node.lookups, u64::from(node.nameless)];
+        let words = node.words(number);
         node.place = self.log.append(&node_record(&words, &node.path));
         if node.place.is_none() {
             self.rewrite();
@@ -208,10 +234,7 @@ impl Table {
     fn rewrite(&mut self) {
         let mut nodes: Vec<(&u64, &mut Found)> = self.nodes.iter_mut().collect();
         nodes.sort_unstable_by_key(|(number, _)| **number);
-        let words: Vec<[u64; 5]> = nodes
-            .iter()
-            .map(|(number, node)| [**number, node.key.0, node.key.1, node.lookups, u64::from(node.nameless)])
-            .collect();
+        let words: Vec<[u64; WORDS]> = nodes.iter().map(|(number, node)| node.words(**number)).collect();
         let last = [self.last];
         let records = words.iter().zip(&nodes).map(|(words, (_, node))| node_record(words, &node.path));
         let records = std::iter::once(Record { kind: LAST, words: &last[..], text: &[][..] }).chain(records);
@@ -237,13 +260,14 @@ impl Table {
     /// Does again what a record says.
     fn replay(&mut self, place: Place, record: OldRecord) {
         match (record.kind, &record.words[..]) {
-            (NODE, &[number, device, inode, lookups, nameless]) => {
+            (NODE, &[number, device, inode, lookups, nameless, rights]) => {
                 self.last = self.last.max(number);
                 let node = Found {
                     path: OsString::from_vec(record.text).into(),
                     key: (device, inode),
                     lookups,
                     nameless: nameless != 0,
+                    rights: Rights::from_word(rights),
                     held: None,
                     place: Some(place),
                 };
@@ -260,7 +284,15 @@ impl Table {
     }
 }
 
-fn node_record<'a>(words: &'a [u64; 5], path: &'a Path) -> NewRecord<'a> {
+impl Found {
+    /// What is written down of it beside its path.
+    fn words(&self, number: u64) -> [u64; WORDS] {
+        let (device, inode) = self.key;
+        [number, device, inode, self.lookups, self.nameless.into(), self.rights.to_word()]
+    }
+}
+
+fn node_record<'a>(words: &'a [u64; WORDS], path: &'a Path) -> NewRecord<'a> {
     Record { kind: NODE, words, text: path.as_os_str().as_bytes() }
 }
 
@@ -283,7 +315,10 @@ const NODE: u8 = 1;
 const RENAME: u8 = 2;
 const LAST: u8 = 3;
 
-/// Words of a node's record that change in place.
+/// Words of a node's record.
+const WORDS: usize = 6;
+
+/// Those that change in place.
 const LOOKUPS: usize = 3;
 const NAMELESS: usize = 4;
 
@@ -298,21 +333,23 @@ mod tests {
     #[test]
     fn a_found_node_lives_as_long_as_its_lookups() {
         let nodes = FoundNodes::attach(memory());
-        let first = nodes.intern((1, 2), "/env/a".into());
-        assert_eq!(nodes.intern((1, 2), "/env/b".into()), first);
+        let first = nodes.intern((1, 2), "/env/a".into(), Rights::default());
+        assert_eq!(nodes.intern((1, 2), "/env/b".into(), Rights::default()), first);
         let Node::Found(number) = first else { panic!("frozen") };
         assert_eq!(nodes.path(number).unwrap(), Path::new("/env/b"));
         nodes.forget(number, 1);
         assert!(nodes.path(number).is_some());
         nodes.forget(number, 1);
         assert!(nodes.path(number).is_none());
-        assert_ne!(nodes.intern((1, 2), "/env/a".into()), first);
+        assert_ne!(nodes.intern((1, 2), "/env/a".into(), Rights::default()), first);
     }
 
     #[test]
     fn renames_carry_everything_below_along() {
         let nodes = FoundNodes::attach(memory());
-        let Node::Found(number) = nodes.intern((1, 2), "/env/a/b/c".into()) else { panic!("frozen") };
+        let Node::Found(number) = nodes.intern((1, 2), "/env/a/b/c".into(), Rights::default()) else {
+            panic!("frozen")
+        };
         nodes.rename(Path::new("/env/a"), Path::new("/env/z"));
         nodes.rename(Path::new("/env/zz"), Path::new("/env/y"));
         assert_eq!(nodes.path(number).unwrap(), Path::new("/env/z/b/c"));
@@ -331,8 +368,10 @@ mod tests {
             }
             for inode in 0..200 {
                 let path = PathBuf::from(format!("/env/{server}/{inode}"));
-                let Node::Found(number) = nodes.intern((server, inode), path) else { panic!("frozen") };
-                nodes.intern((server, inode), format!("/env/other/{inode}").into());
+                let Node::Found(number) = nodes.intern((server, inode), path, Rights::default()) else {
+                    panic!("frozen")
+                };
+                nodes.intern((server, inode), format!("/env/other/{inode}").into(), Rights::default());
                 assert!(expected.iter().all(|(known, ..)| *known != number));
                 if inode == 7 {
                     expected.push((number, (server, inode), format!("/env/moved-{server}/7").into()));

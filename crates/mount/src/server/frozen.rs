@@ -6,6 +6,7 @@ use quell_image::{Attributes, Beyond, Content, Corrupt, Coverage, Kind, Lookup, 
 use rustix::io::Errno;
 
 use super::Server;
+use super::acl;
 use super::nodes::Node;
 use super::originals::{BLOCK_SIZE, device_number};
 use super::permissions::Evidence;
@@ -48,12 +49,29 @@ impl Server {
 
     /// The attributes that the original had when it was packed.
     pub(crate) fn frozen_attr(&self, nid: Nid) -> Result<Attr, Errno> {
+        let owner = self.image.attributes(nid).map_err(damaged)?.uid;
+        let removable = self.viewer.judges(owner)
+            && self.image.parent(nid).is_ok_and(|directory| self.may_write_below(directory));
+        self.presented_attr(nid, removable)
+    }
+
+    /// Whether the user may make and remove names in a directory of the image.
+    pub(crate) fn may_write_below(&self, directory: Nid) -> bool {
+        self.presented_attr(directory, false).is_ok_and(|attr| self.viewer.may_write(&attr))
+    }
+
+    fn presented_attr(&self, nid: Nid, removable: bool) -> Result<Attr, Errno> {
         let attributes = self.image.attributes(nid).map_err(damaged)?;
-        let held =
-            attributes.kind == Kind::Regular && !matches!(self.image.content(nid), Ok(Content::Original));
         let mut attr = attr_of(&attributes);
         attr.inode = self.inode_numbers.of_device(attributes.device, attr.inode);
-        self.viewer.present(&mut attr, if held { Evidence::Readable } else { Evidence::BitsOnly });
+        let mut evidence = Evidence { removable, ..Evidence::default() };
+        if self.viewer.judges(attr.uid) {
+            evidence.acl = self.frozen_xattr(nid, acl::ACCESS)?;
+            evidence.held = self.packed_by_viewer
+                && attributes.kind == Kind::Regular
+                && !matches!(self.image.content(nid), Ok(Content::Original));
+        }
+        self.viewer.present(&mut attr, &evidence);
         Ok(attr)
     }
 

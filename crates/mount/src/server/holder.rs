@@ -16,7 +16,7 @@ use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Uid, WaitOptions};
 
 use super::answering::{Heir, answer};
 use super::builder::Builder;
@@ -41,6 +41,8 @@ pub(crate) struct Holding {
     pub(crate) estate: Estate,
     pub(crate) image: Arc<Image<Shared>>,
     pub(crate) memory: Arc<Memory>,
+    /// Who owns the image's file.
+    pub(crate) owner: Uid,
     pub(crate) device: Arc<Device>,
     /// Readable when the mount is gone.
     pub(crate) ended: Arc<OwnedFd>,

@@ -15,6 +15,7 @@
 //! its original is held open until the kernel forgets the inode.
 
 mod absences;
+mod acl;
 mod alterations;
 mod answering;
 mod builder;
@@ -35,7 +36,9 @@ mod pusher;
 mod ranks;
 mod slots;
 pub(crate) mod start;
+mod umasks;
 mod writes;
+mod xattrs;
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
@@ -67,6 +70,7 @@ use originals::Originals;
 use parts::Parts;
 use permissions::Viewer;
 use slots::{Attempt, Death, Marks, Slot};
+use umasks::Umasks;
 
 /// Everything that the threads of one server share.
 #[derive(Debug)]
@@ -86,10 +90,11 @@ pub(crate) struct Server {
     /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
     /// covered by other mounts then.
     passed_through: HashSet<Nid>,
-    /// Whether any node of the image has extended attributes.
-    xattrs: Xattrs,
     inode_numbers: InodeNumbers,
     viewer: Viewer,
+    /// Who packed the image could read what it holds, and is the user.
+    packed_by_viewer: bool,
+    umasks: Umasks,
     originals: Originals,
     counters: Arc<Counters>,
     found: FoundNodes,
@@ -109,13 +114,6 @@ const THREADS: usize = 8;
 /// The right to wait for the kernel.
 type Turn<'t> = MutexGuard<'t, ()>;
 
-/// Whether the kernel has to ask for extended attributes at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Xattrs {
-    Some,
-    None,
-}
-
 impl Server {
     /// A server for what is held, which goes on where an earlier one stopped. `kept` are descriptors that belong to
     /// nodes.
@@ -134,8 +132,6 @@ impl Server {
             InodeNumbers::new(roots.map(|root| {
                 (Path::new(std::ffi::OsStr::from_bytes(root.path)).to_owned(), device_of(root.nid))
             }));
-        let has_xattrs = |nid| image.xattrs(nid).is_ok_and(|mut xattrs| xattrs.next().is_some());
-        let xattrs = if image.nodes().any(has_xattrs) { Xattrs::Some } else { Xattrs::None };
         let counters = Arc::new(Counters::attach(&estate.counters));
         let alterations = Alterations::attach(Arc::clone(&estate.alterations));
         let is_told = |nid| alterations.of(nid).is_some_and(|altered| altered.told);
@@ -151,9 +147,10 @@ impl Server {
             root: image.root(),
             beyond,
             passed_through: passed_through(&image),
-            xattrs,
             inode_numbers,
             viewer: Viewer::of_this_process(Privilege::of_this_process()),
+            packed_by_viewer: holding.owner == rustix::process::geteuid(),
+            umasks: Umasks::default(),
             originals: Originals::new(beyond, Arc::clone(&counters)),
             counters,
             found: FoundNodes::attach(Arc::clone(&estate.found)),
@@ -178,6 +175,7 @@ impl Server {
     /// answer: it stays on its core with warm caches, which is worth more than a second thread. Before anything that
     /// may take long it passes the turn on.
     fn serve(&self, mut slot: Slot) {
+        self.umasks.separate();
         let mut scratch = Vec::new();
         if slot.is_occupied() {
             let (marks, buffer) = slot.parts();
@@ -264,6 +262,10 @@ impl Server {
                     Err(errno) => reply.error(errno),
                 }
             }
+            (Operation::GetXattr { name, size }, Node::Frozen(nid)) if self.is_frozen(nid) => {
+                let value = self.frozen_xattr(nid, name).and_then(|value| value.ok_or(Errno::NODATA));
+                xattrs::reply_xattr(value, *size, reply);
+            }
             (Operation::Read(read), Node::Frozen(nid)) if !self.is_rewritten(nid) => {
                 match self.present_content(nid, read) {
                     Some(held) => {
@@ -338,10 +340,13 @@ impl Server {
         if offer.major != abi::MAJOR || offer.minor < abi::OLDEST_MINOR {
             return reply.error(Errno::PROTO);
         }
+        // Who is not the namespace's only user must be judged by lists too; for that user we judge.
+        let acl = if self.viewer.acts_for_others() { InitFlags::POSIX_ACL } else { InitFlags::empty() };
         // Never ATOMIC_O_TRUNC (an open for writing would keep the old length) nor WRITEBACK_CACHE (what others
         // write would be overwritten).
         let wanted = InitFlags::ASYNC_READ
             | InitFlags::POSIX_LOCKS
+            | InitFlags::DONT_MASK
             | InitFlags::BIG_WRITES
             | InitFlags::FLOCK_LOCKS
             | InitFlags::AUTO_INVAL_DATA
@@ -351,7 +356,8 @@ impl Server {
             | InitFlags::PARALLEL_DIROPS
             | InitFlags::MAX_PAGES
             | InitFlags::CACHE_SYMLINKS
-            | InitFlags::NO_OPENDIR_SUPPORT;
+            | InitFlags::NO_OPENDIR_SUPPORT
+            | acl;
         let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
         if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
             self.estate.settle(Fact::CanExpire);
@@ -380,36 +386,6 @@ impl Server {
         }
         reply.error(Errno::NOLCK);
     }
-
-    fn get_xattr(&self, node: Node, name: &[u8], size: u32, reply: Reply<'_>) {
-        let Node::Frozen(nid) = node else {
-            return reply.error(if self.xattrs == Xattrs::None { Errno::NOSYS } else { Errno::NODATA });
-        };
-        if self.xattrs == Xattrs::None {
-            return reply.error(Errno::NOSYS);
-        }
-        let value = self.image.xattrs(nid).ok().and_then(|mut all| all.find(|xattr| xattr.is_named(name)));
-        match value {
-            Some(xattr) => reply_xattr(xattr.value, size, reply),
-            None => reply.error(Errno::NODATA),
-        }
-    }
-
-    fn list_xattr(&self, node: Node, size: u32, reply: Reply<'_>) {
-        if self.xattrs == Xattrs::None {
-            return reply.error(Errno::NOSYS);
-        }
-        let mut names = Vec::new();
-        if let Node::Frozen(nid) = node
-            && let Ok(xattrs) = self.image.xattrs(nid)
-        {
-            for xattr in xattrs {
-                names.extend_from_slice(&xattr.name());
-                names.push(0);
-            }
-        }
-        reply_xattr(&names, size, reply);
-    }
 }
 
 /// What the kernel offers in INIT.
@@ -420,20 +396,6 @@ struct Offer {
     max_readahead: u32,
     flags: u32,
     flags2: u32,
-}
-
-/// Answers with the value, or with its length if that is all that was asked for. Source: getxattr(2).
-fn reply_xattr(value: &[u8], size: u32, reply: Reply<'_>) {
-    let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
-    if size == 0 {
-        let mut answer = [0; 8];
-        answer[..4].copy_from_slice(&length.to_ne_bytes());
-        reply.bytes(&answer);
-    } else if length > size {
-        reply.error(Errno::RANGE);
-    } else {
-        reply.bytes(value);
-    }
 }
 
 /// The directories from the image's root to each covered root, without the latter, and the live ones.

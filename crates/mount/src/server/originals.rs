@@ -4,17 +4,20 @@
 //! symbolic link in the last component, and nothing blocks on a pipe. Of a complete image no operation is sent on:
 //! this file is where that is kept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quell_image::Beyond;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
+use super::acl;
 use super::nodes::{Access, Held, Node};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
@@ -29,6 +32,8 @@ pub(crate) struct Originals {
     reading: Mutex<Descriptors>,
     listing: Mutex<HashMap<Node, OpenListing>>,
     totals: Mutex<HashMap<PathBuf, (Instant, Totals)>>,
+    /// Devices whose file systems know no POSIX access control lists.
+    without_acl: Mutex<HashSet<u64>>,
 }
 
 /// A directory that is being listed: where the next request probably goes on.
@@ -46,6 +51,7 @@ impl Originals {
             reading: Mutex::default(),
             listing: Mutex::default(),
             totals: Mutex::default(),
+            without_acl: Mutex::default(),
         }
     }
 
@@ -80,6 +86,46 @@ impl Originals {
             Some(held) => rustix::fs::fstat(&held.descriptor),
             None => rustix::fs::lstat(path),
         }
+    }
+
+    /// The access control list of the original that `stat` is of, if its file system has such lists.
+    pub(crate) fn acl(&self, path: &Path, stat: &Stat) -> Option<Vec<u8>> {
+        if FileType::from_raw_mode(stat.st_mode).is_symlink()
+            || lock(&self.without_acl).contains(&stat.st_dev)
+        {
+            return None;
+        }
+        let outcome = self.xattr(path, None, OsStr::from_bytes(acl::ACCESS));
+        if outcome == Err(Errno::OPNOTSUPP) {
+            lock(&self.without_acl).insert(stat.st_dev);
+        }
+        outcome.ok()
+    }
+
+    /// The value of an extended attribute.
+    pub(crate) fn xattr(&self, path: &Path, held: Option<&Held>, name: &OsStr) -> Result<Vec<u8>, Errno> {
+        self.send_on(SentOn::Stat, path)?;
+        whole(|buffer| match held {
+            Some(held) => rustix::fs::fgetxattr(&held.descriptor, name, buffer),
+            None => rustix::fs::lgetxattr(path, name, buffer),
+        })
+    }
+
+    /// The names of all extended attributes, each with a zero byte behind it.
+    pub(crate) fn xattr_names(&self, path: &Path, held: Option<&Held>) -> Result<Vec<u8>, Errno> {
+        self.send_on(SentOn::Stat, path)?;
+        whole(|buffer| match held {
+            Some(held) => rustix::fs::flistxattr(&held.descriptor, buffer),
+            None => rustix::fs::llistxattr(path, buffer),
+        })
+    }
+
+    /// A descriptor that leads to something whatever becomes of its name: no file, or one that is not to be opened.
+    pub(crate) fn place(&self, path: &Path) -> Result<Held, Errno> {
+        self.send_on(SentOn::Open, path)?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Held { descriptor, access: Access::Read })
     }
 
     /// Where a symbolic link points.
@@ -247,6 +293,17 @@ impl Originals {
         kept.insert(node, listing);
     }
 }
+
+/// Asks for something of unknown length with the room that the kernel allows it at most.
+fn whole(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut value = vec![0; XATTR_MAX];
+    let length = ask(&mut value)?;
+    value.truncate(length);
+    Ok(value)
+}
+
+/// Longest value, and longest list of names, of extended attributes. Source: xattr(7).
+const XATTR_MAX: usize = 64 << 10;
 
 /// Hands names on from where `directory` stands, at `offset`; returns where the next request goes on.
 fn hand_on(

@@ -5,13 +5,15 @@
 //! really do is worked out here, from the bits and the supplementary groups, and put where the kernel looks:
 //!
 //! - the user's own file in a foreign group: shown in the user's group, so that it can be written to;
-//! - somebody else's that the user may write to: shown as the user's own, with what the user may do;
+//! - somebody else's that the user may write to, or that lies in a directory that the user may write to (the kernel
+//!   removes and renames nothing of unmapped owners): shown as the user's own, with what the user may do;
 //! - anything else: what the user may do becomes the "other" bits, owner and group stay unmapped (65534).
 //!
 //! With real administrator rights every user is mapped and nothing changes.
 
 use rustix::process::{getegid, geteuid, getgroups};
 
+use super::acl;
 use crate::fuse::abi::Attr;
 use crate::namespace::Privilege;
 
@@ -20,24 +22,44 @@ use crate::namespace::Privilege;
 pub(crate) struct Viewer {
     uid: u32,
     gid: u32,
+    /// Primary and supplementary.
     groups: Vec<u32>,
     privilege: Privilege,
 }
 
-/// What is known of a file beside its bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Evidence {
-    /// Nothing.
-    BitsOnly,
-    /// The image holds its content, so the user who packed it could read it (an ACL may say so).
-    Readable,
+/// What is known of somebody else's file beside its bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Evidence<'a> {
+    /// Its access control list, as getxattr(2) gives it.
+    pub(crate) acl: Option<&'a [u8]>,
+    /// The user's own image holds its content: whatever bits say, it could be read (a list of another kind may say so).
+    pub(crate) held: bool,
+    /// The user may write to its directory.
+    pub(crate) removable: bool,
 }
 
 impl Viewer {
     /// The user of this process.
     pub(crate) fn of_this_process(privilege: Privilege) -> Self {
-        let groups = getgroups().unwrap_or_default().into_iter().map(|group| group.as_raw()).collect();
-        Self { uid: geteuid().as_raw(), gid: getegid().as_raw(), groups, privilege }
+        let gid = getegid().as_raw();
+        let supplementary = getgroups().unwrap_or_default().into_iter().map(|group| group.as_raw());
+        let groups = [gid].into_iter().chain(supplementary).collect();
+        Self { uid: geteuid().as_raw(), gid, groups, privilege }
+    }
+
+    /// Whether [`Self::present`] needs evidence for a file of this owner.
+    pub(crate) fn judges(&self, owner: u32) -> bool {
+        self.privilege == Privilege::User && owner != self.uid
+    }
+
+    /// Whether the kernel lets the user write to what it was presented.
+    pub(crate) fn may_write(&self, presented: &Attr) -> bool {
+        let shift = match presented {
+            attr if attr.uid == self.uid => 6,
+            attr if attr.gid == self.gid => 3,
+            _ => 0,
+        };
+        presented.mode >> shift & WRITE != 0
     }
 
     /// Whether what the kernel creates must be given to the caller afterwards, because the server is somebody else.
@@ -46,7 +68,7 @@ impl Viewer {
     }
 
     /// Changes `attr` to what the kernel must see, so that this user can do what the original allows.
-    pub(crate) fn present(&self, attr: &mut Attr, evidence: Evidence) {
+    pub(crate) fn present(&self, attr: &mut Attr, evidence: &Evidence<'_>) {
         if self.privilege == Privilege::Administrator || (attr.uid == self.uid && attr.gid == self.gid) {
             return;
         }
@@ -54,11 +76,11 @@ impl Viewer {
             attr.gid = self.gid;
             return;
         }
-        let mut allowed = self.allowed(attr);
-        if evidence == Evidence::Readable {
+        let mut allowed = self.allowed(attr, evidence.acl);
+        if evidence.held {
             allowed |= READ;
         }
-        if allowed & WRITE != 0 {
+        if allowed & WRITE != 0 || evidence.removable {
             (attr.uid, attr.gid) = (self.uid, self.gid);
             attr.mode = attr.mode & !0o700 | allowed << 6;
         } else if attr.gid == self.gid {
@@ -68,11 +90,14 @@ impl Viewer {
         }
     }
 
-    /// Read, write and execute as three bits, by the rules of path_resolution(7), for a file of somebody else.
-    fn allowed(&self, attr: &Attr) -> u32 {
-        let in_group = attr.gid == self.gid || self.groups.contains(&attr.gid);
-        let shift = if in_group { 3 } else { 0 };
-        attr.mode >> shift & 0o7
+    /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for a file of somebody
+    /// else.
+    fn allowed(&self, attr: &Attr, acl: Option<&[u8]>) -> u32 {
+        let subject = acl::Subject { uid: self.uid, groups: &self.groups, owning_group: attr.gid };
+        acl.and_then(|list| acl::allowed(list, &subject)).unwrap_or_else(|| {
+            let shift = if self.groups.contains(&attr.gid) { 3 } else { 0 };
+            attr.mode >> shift & 0o7
+        })
     }
 }
 
@@ -85,27 +110,39 @@ mod tests {
 
     #[test]
     fn foreign_files_show_what_the_user_may_do() {
-        let viewer = Viewer { uid: 1000, gid: 1000, groups: vec![50], privilege: Privilege::User };
+        let viewer = Viewer { uid: 1000, gid: 1000, groups: vec![1000, 50], privilege: Privilege::User };
+        let nothing = Evidence::default();
+        let held = Evidence { held: true, ..nothing };
+        let removable = Evidence { removable: true, ..nothing };
+        // Owner r, user 1000 w, group -, mask rwx, other r.
+        let list = b"\x02\0\0\0\x01\0\x04\0\0\0\0\0\x02\0\x02\0\xe8\x03\0\0\x04\0\0\0\0\0\0\0\x10\0\x07\0\0\0\0\0\x20\0\x04\0\0\0\0\0";
+        let listed = Evidence { acl: Some(list), ..nothing };
         // uid, gid, mode, evidence -> uid, gid, mode
         let cases = [
-            ((1000, 1000, 0o640), Evidence::BitsOnly, (1000, 1000, 0o640)),
-            ((1000, 50, 0o640), Evidence::BitsOnly, (1000, 1000, 0o640)),
-            ((0, 50, 0o640), Evidence::BitsOnly, (0, 50, 0o644)),
-            ((0, 0, 0o644), Evidence::BitsOnly, (0, 0, 0o644)),
-            ((0, 0, 0o600), Evidence::BitsOnly, (0, 0, 0o600)),
-            ((0, 0, 0o600), Evidence::Readable, (0, 0, 0o604)),
-            ((0, 1000, 0o640), Evidence::BitsOnly, (0, 1000, 0o640)),
-            ((0, 50, 0o775), Evidence::BitsOnly, (1000, 1000, 0o775)),
-            ((0, 50, 0o065), Evidence::BitsOnly, (1000, 1000, 0o665)),
-            ((0, 50, 0o745), Evidence::BitsOnly, (0, 50, 0o744)),
+            ((1000, 1000, 0o640), nothing, (1000, 1000, 0o640)),
+            ((1000, 50, 0o640), nothing, (1000, 1000, 0o640)),
+            ((0, 50, 0o640), nothing, (0, 50, 0o644)),
+            ((0, 0, 0o644), nothing, (0, 0, 0o644)),
+            ((0, 0, 0o600), nothing, (0, 0, 0o600)),
+            ((0, 0, 0o600), held, (0, 0, 0o604)),
+            ((0, 1000, 0o640), nothing, (0, 1000, 0o640)),
+            ((0, 50, 0o775), nothing, (1000, 1000, 0o775)),
+            ((0, 50, 0o065), nothing, (1000, 1000, 0o665)),
+            ((0, 50, 0o745), nothing, (0, 50, 0o744)),
+            ((0, 0, 0o640), removable, (1000, 1000, 0o040)),
+            ((0, 0, 0o474), listed, (1000, 1000, 0o274)),
         ];
         for ((uid, gid, mode), evidence, (shown_uid, shown_gid, shown_mode)) in cases {
             let mut attr = Attr { uid, gid, mode, ..Attr::default() };
-            viewer.present(&mut attr, evidence);
+            viewer.present(&mut attr, &evidence);
             assert_eq!(
                 (attr.uid, attr.gid, attr.mode),
                 (shown_uid, shown_gid, shown_mode),
                 "{uid} {gid} {mode:o}"
+            );
+            assert_eq!(
+                viewer.may_write(&attr),
+                viewer.allowed(&attr, None) & WRITE != 0 || attr.mode & 0o200 != 0 && attr.uid == 1000
             );
         }
     }
@@ -114,7 +151,8 @@ mod tests {
     fn an_administrator_sees_everything_as_it_is() {
         let viewer = Viewer { uid: 0, gid: 0, groups: vec![], privilege: Privilege::Administrator };
         let mut attr = Attr { uid: 7, gid: 8, mode: 0o600, ..Attr::default() };
-        viewer.present(&mut attr, Evidence::Readable);
+        viewer.present(&mut attr, &Evidence { held: true, removable: true, acl: None });
         assert_eq!((attr.uid, attr.gid, attr.mode), (7, 8, 0o600));
+        assert!(!viewer.judges(7));
     }
 }

@@ -92,6 +92,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 estate,
                 image: Arc::new(image.image),
                 memory: image.memory,
+                owner: image.owner,
                 device: Arc::new(Device::new(device)),
                 ended: Arc::new(ended),
                 door: Door::Building { listener, builder },

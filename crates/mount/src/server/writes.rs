@@ -1,8 +1,8 @@
 //! Unforeseen writes: what the program changes below a frozen root although the recording did not.
 //!
 //! Each goes to the original, is counted and named, and makes its directory live: later lookups and listings of it
-//! come from the original, and the kernel is told to forget what it was told for ever. The mode that the kernel sends
-//! has the program's umask applied already, so the server's own is zero.
+//! come from the original, and the kernel is told to forget what it was told for ever. Modes come with the program's
+//! umask beside them, see [`super::umasks`].
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
-use quell_image::{Lookup, Nid};
+use quell_image::{Kind, Lookup, Nid};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps,
     UTIME_NOW, UTIME_OMIT, Uid,
@@ -18,11 +18,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Server;
+use super::frozen::damaged;
 use super::holder::Kept;
 use super::nodes::{Access, Held, Node, below};
 use super::notifier::Forget;
 use super::originals::NO_FOLLOW;
 use super::slots::{Attempt, Before};
+use super::umasks::Bits;
 use crate::counters::Refusal;
 use crate::fuse::abi::{self, Attr, Entry, NodeId, SetAttributes, Validity};
 use crate::fuse::reply::Reply;
@@ -46,13 +48,13 @@ impl Server {
                 Ok(entry) => reply.parts(&[&entry.encode(), &[0; 16]]),
                 Err(errno) => reply.error(errno),
             },
-            Operation::MakeNode { name, mode, device } => {
+            Operation::MakeNode { name, mode, umask, device } => {
                 let making = Making { parent: node, name, caller, attempt };
-                reply_entry(self.make_node(making, mode, device), reply);
+                reply_entry(self.make_node(making, Bits { mode, umask }, device), reply);
             }
-            Operation::MakeDirectory { name, mode } => {
+            Operation::MakeDirectory { name, mode, umask } => {
                 let making = Making { parent: node, name, caller, attempt };
-                reply_entry(self.make_directory(making, mode), reply);
+                reply_entry(self.make_directory(making, Bits { mode, umask }), reply);
             }
             Operation::Symlink { name, target } => {
                 let making = Making { parent: node, name, caller, attempt };
@@ -77,6 +79,8 @@ impl Server {
             }
             Operation::Synchronise { data_only } => self.synchronise(node, data_only),
             Operation::Allocate { offset, length, mode } => self.allocate(node, offset, length, mode),
+            Operation::SetXattr(ref change) => self.set_xattr(node, change),
+            Operation::RemoveXattr { name } => self.remove_xattr(node, name),
             _ => Err(Errno::NOSYS),
         }
     }
@@ -205,6 +209,17 @@ impl Server {
         }
     }
 
+    /// From now on attributes are the original's.
+    pub(crate) fn note_changed(&self, node: Node) -> Result<(), Errno> {
+        self.note_rewritten(node);
+        if let Node::Frozen(nid) = node
+            && self.image.attributes(nid).map_err(damaged)?.kind == Kind::Directory
+        {
+            self.go_live(node);
+        }
+        Ok(())
+    }
+
     /// Makes a directory live, once.
     fn go_live(&self, directory: Node) {
         let Node::Frozen(nid) = directory else {
@@ -232,14 +247,9 @@ impl Server {
         }
         self.set_owner(&path, change, held.as_deref())?;
         self.set_times(&path, change, held.as_deref())?;
-        self.note_rewritten(node);
+        self.note_changed(node)?;
         let stat = self.originals.stat(&path, held.as_deref())?;
-        if let Node::Frozen(_) = node
-            && FileType::from_raw_mode(stat.st_mode).is_dir()
-        {
-            self.go_live(node);
-        }
-        Ok(self.original_attr(&path, &stat))
+        Ok(self.original_attr(&path, &stat, self.may_write_beside(node)))
     }
 
     fn set_owner(&self, path: &Path, change: &SetAttr, held: Option<&Held>) -> Result<(), Errno> {
@@ -291,11 +301,12 @@ impl Server {
             // An existing file could be one that the caller may not open.
             flags |= OFlags::EXCL;
         }
-        let mode = Mode::from_raw_mode(create.mode & 0o7777);
+        let bits = Bits { mode: create.mode, umask: create.umask };
+        let mode = Mode::from_raw_mode(create.mode & !create.umask & 0o7777);
         let made = self.originals.change_once(
             &path,
             attempt,
-            || rustix::fs::openat(CWD, &path, flags, mode),
+            || self.umasks.apply(bits, |mode| rustix::fs::openat(CWD, &path, flags, mode)),
             |failed| match failed {
                 None => open_made(&path, mode),
                 Some(Errno::EXIST) if is_ours(&path, FileType::RegularFile, attempt) => {
@@ -318,20 +329,23 @@ impl Server {
         Ok(entry)
     }
 
-    fn make_node(&self, making: Making<'_>, mode: u32, device: u32) -> Result<Entry, Errno> {
-        let kind = FileType::from_raw_mode(mode);
+    fn make_node(&self, making: Making<'_>, bits: Bits, device: u32) -> Result<Entry, Errno> {
+        let kind = FileType::from_raw_mode(bits.mode);
         if kind.is_file() {
-            let create = Create { name: making.name, flags: OFlags::EXCL.bits(), mode };
+            let Bits { mode, umask } = bits;
+            let create = Create { name: making.name, flags: OFlags::EXCL.bits(), mode, umask };
             return self.create(making.parent, &create, making.caller, making.attempt);
         }
-        let bits = Mode::from_raw_mode(mode & 0o7777);
         let device = rustix::fs::makedev(device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
-        self.make(making, kind, |path| rustix::fs::mknodat(CWD, path, kind, bits, device))
+        self.make(making, kind, |path| {
+            self.umasks.apply(bits, |mode| rustix::fs::mknodat(CWD, path, kind, mode, device))
+        })
     }
 
-    fn make_directory(&self, making: Making<'_>, mode: u32) -> Result<Entry, Errno> {
-        let mode = Mode::from_raw_mode(mode & 0o7777);
-        self.make(making, FileType::Directory, |path| rustix::fs::mkdir(path, mode))
+    fn make_directory(&self, making: Making<'_>, bits: Bits) -> Result<Entry, Errno> {
+        self.make(making, FileType::Directory, |path| {
+            self.umasks.apply(bits, |mode| rustix::fs::mkdir(path, mode))
+        })
     }
 
     fn make_symlink(&self, making: Making<'_>, target: &[u8]) -> Result<Entry, Errno> {
@@ -387,7 +401,7 @@ impl Server {
             node: Some(old.encode(self.root)),
             name_valid: Validity::Brief,
             attr_valid: Validity::Brief,
-            attr: self.original_attr(&to, &stat),
+            attr: self.original_attr(&to, &stat, self.may_write_beside(old)),
         })
     }
 
@@ -463,10 +477,10 @@ impl Server {
         if needless || self.held(node).is_some() {
             return Some(node);
         }
-        let regular = || rustix::fs::lstat(path).is_ok_and(|stat| is_file(&stat));
-        if regular()
-            && let Ok(held) = self.originals.open_widely(path, Access::Read)
-        {
+        let regular = rustix::fs::lstat(path).is_ok_and(|stat| is_file(&stat));
+        let held =
+            if regular { self.originals.open_widely(path, Access::Read) } else { self.originals.place(path) };
+        if let Ok(held) = held {
             self.hold(node, Arc::new(held));
         }
         Some(node)

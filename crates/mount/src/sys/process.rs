@@ -75,6 +75,12 @@ pub(crate) fn unshare_namespaces(flags: UnshareFlags) -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
+/// unshare(2) for working directory, root and umask: the calling thread has its own from then on.
+pub(crate) fn unshare_umask() -> Result<(), Errno> {
+    // SAFETY: the flags do not contain CLONE_FILES, the one that is dangerous.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
+}
+
 /// Closes every descriptor from 3 on except those in `kept`.
 ///
 /// Only for a process that has just been forked and is about to drop everything it inherited: owners of closed

@@ -3,7 +3,10 @@
 //! ```text
 //! tests/programs/cases/NAME.sh    plant() makes the tree `env`, use() is what is compared
 //! mod.rs                          every case, for every user and way of packing
+//! identity.rs                     who may do what, for users by number
 //! ```
+
+mod identity;
 
 use std::path::Path;
 
@@ -26,9 +29,7 @@ impl Recorded {
     fn command(self) -> [&'static str; 3] {
         match self {
             Self::Itself => CASE,
-            Self::Reader => {
-                ["sh", "-c", "find env -exec stat {} + ; find env -type f -exec cat {} + ; true"]
-            }
+            Self::Reader => ["sh", "-c", "find env -exec stat {} + ; find env -type f -exec cat {} + ; true"],
             Self::Glance => ["sh", "-c", "ls env"],
         }
     }
@@ -68,7 +69,9 @@ fn compare(name: &str, needs: &[Need]) {
         assert!(plain == again, "does not repeat\n=== plain\n{plain}\n=== under quell run\n{again}");
         for recorded in Recorded::ALL {
             test.script("rm -rf env beside t.qimg && cp -a planted/* .").succeeds();
-            test.quell(&[&["-q", "record", "--force", "-o", "t.qtrace", "--"], &recorded.command()[..]].concat());
+            test.quell(
+                &[&["-q", "record", "--force", "-o", "t.qtrace", "--"], &recorded.command()[..]].concat(),
+            );
             test.quell(&["-q", "pack", "t.qtrace", "-o", "t.qimg", "--root", "env"]).succeeds();
             let mounted = ending(&test, &["run", "t.qimg", "--"]);
             let way = format!("recorded {recorded:?} as {test:?}");
