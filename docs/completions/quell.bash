@@ -16,6 +16,9 @@ _quell() {
             ",$1")
                 cmd="quell"
                 ;;
+            quell,check)
+                cmd="quell__subcmd__check"
+                ;;
             quell,config)
                 cmd="quell__subcmd__config"
                 ;;
@@ -74,12 +77,46 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff pack run image doctor demo config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff pack run check image doctor demo config"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__check)
+            opts="-q -h --jobs --valid-for --trust --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --valid-for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -635,7 +672,7 @@ _quell() {
             fi
             case "${prev}" in
                 --check)
-                    COMPREPLY=($(compgen -W "first none" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "first all none" -- "${cur}"))
                     return 0
                     ;;
                 --stats)

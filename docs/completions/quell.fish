@@ -38,6 +38,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to ch
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
@@ -150,6 +151,7 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Repl
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'Who compares the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
+all\t'One rank on each node, the one that comes first'
 none\t'Nobody'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
@@ -162,6 +164,16 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an ima
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
+complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
+complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand check" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that neither you nor root own'
+complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

@@ -6,6 +6,7 @@ mod image;
 pub use image::*;
 
 use crate::compression::Compression;
+use crate::duration::Seconds;
 use crate::limits::{self, Limits};
 use crate::size::Bytes;
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -103,6 +104,8 @@ pub enum Command {
     Pack(Pack),
     #[command(about = "Run a command with an image in place of the files that it holds")]
     Run(Run),
+    #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
+    Check(CheckSources),
     #[command(about = "Look into an image, check it, take out what it holds")]
     Image(Image),
     #[command(
@@ -352,12 +355,42 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
+/// Compare an image with its originals, as the first rank of a job does before it starts its program: everything that the
+/// image answers for, one operation each.
+///
+/// When nothing has changed, a small file beside the image, IMG.checked, says so, and for a while ranks trust it instead of
+/// comparing: run this before you submit a job array, and its tasks start without a check each. A stamp counts when you or
+/// root left it, for this very image.
+///
+/// Exit status: 0 when nothing changed, 1 when something did, 2 for an error.
+#[derive(Debug, Args)]
+pub struct CheckSources {
+    /// The image.
+    #[arg(value_name = "IMG")]
+    pub image: PathBuf,
+    /// Have at most N operations in flight.
+    #[arg(long, value_name = "N", env = "QUELL_JOBS", default_value_t = 32)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: u16,
+    /// Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp.
+    #[arg(long, value_name = "TIME", env = "QUELL_VALID_FOR", default_value = "10m")]
+    pub valid_for: Seconds,
+    /// Compare an image that neither you nor root own.
+    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
+    pub trust: bool,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
 /// Who checks that the originals are as they were when the image was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Check {
     /// The first rank of the job.
     #[default]
     First,
+    /// One rank on each node, the one that comes first.
+    All,
     /// Nobody.
     None,
 }

@@ -8,6 +8,7 @@
 
 pub mod commands;
 pub mod compression;
+pub mod duration;
 mod failure;
 pub mod flags;
 mod host;
@@ -46,6 +47,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
         Command::Run(flags) => commands::run::run(&flags, printer),
+        Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),

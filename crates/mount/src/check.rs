@@ -4,20 +4,19 @@
 //! asked for: what a program would be told wrongly if it had changed. The time of the last inode change is the
 //! witness: no program can set it back.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use quell_image::{Attributes, Beyond, Content, Coverage, Image, Kind, Nid, Use};
-use rustix::fs::Stat;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::lock;
-use crate::memory::{LoadedImage, Shared, Trust};
 
 /// Something that is not as it was packed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,35 +66,39 @@ impl std::fmt::Display for Difference {
 /// network file system, few enough not to be the storm that quell is there to prevent.
 pub const DEFAULT_PARALLELISM: usize = 32;
 
-/// Compares the image at `path` with its sources; every change, sorted by path.
-///
-/// A complete image whose directories this node does not all have is compared with nothing.
-///
-/// `parallelism` bounds the operations in flight; 0 counts as 1. All threads have ended on return.
-///
-/// **Errors** see [`ImageError`].
-pub fn check(path: &Path, trust: Trust, parallelism: usize) -> Result<Vec<Change>, ImageError> {
-    changes(&LoadedImage::open(path, trust, Budget::Available)?.image, parallelism)
+/// What a comparison found, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What differs. Shape: sorted by path.
+    pub changes: Vec<Change>,
+    /// Files, directories and links that were compared.
+    pub entries: u64,
+    /// Operations on the originals: one for each of them, and one for each [`STRETCH`] of names in a directory.
+    pub operations: u64,
 }
 
-/// Compares an open image with its sources.
-pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<Change>, ImageError> {
+/// Compares an image with its sources. A complete image whose directories this node does not all have is compared with
+/// nothing.
+///
+/// `parallelism` bounds the operations in flight; 0 counts as 1. All threads have ended on return. Names are looked up by
+/// their directory's descriptor: a client that keeps no names would walk the whole path anew for each of them.
+///
+/// **Errors** [`ImageError::Invalid`] for a damaged image. An original that cannot be looked at is a change.
+pub fn check<B: AsRef<[u8]>>(image: &Image<B>, parallelism: usize) -> Result<Checked, ImageError> {
     if !is_beside_its_sources(image) {
-        return Ok(Vec::new());
+        return Ok(Checked { changes: Vec::new(), entries: 0, operations: 0 });
     }
     let subjects = subjects(image)?;
+    let stretches = stretches(&subjects);
     let next = AtomicUsize::new(0);
     let changes = Mutex::new(Vec::new());
     let work = || {
-        while let Some(subject) = subjects.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Some(difference) =
-                compare(&subject.packed, subject.extent, rustix::fs::lstat(&subject.path))
-            {
-                lock(&changes).push(Change { path: subject.path.clone(), difference });
-            }
+        while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let found = compare_stretch(stretch);
+            lock(&changes).extend(found);
         }
     };
-    let threads = parallelism.clamp(1, subjects.len().max(1));
+    let threads = parallelism.clamp(1, stretches.len().max(1));
     std::thread::scope(|scope| {
         // Where a thread cannot be had, the others do its work.
         let started =
@@ -105,12 +108,38 @@ pub(crate) fn changes(image: &Image<Shared>, parallelism: usize) -> Result<Vec<C
     });
     let mut changes = changes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     changes.sort();
-    Ok(changes)
+    let (entries, opened) = (subjects.len() as u64, stretches.len() as u64);
+    Ok(Checked { changes, entries, operations: entries + opened })
+}
+
+/// Most names that one thread takes at a time: many enough to be worth opening their directory, few enough to leave the
+/// other threads some of a large one.
+const STRETCH: usize = 64;
+
+/// `subjects`, sorted by directory, cut where the directory changes, and where it is large.
+fn stretches(subjects: &[Subject]) -> Vec<&[Subject]> {
+    let of_one_directory = subjects.chunk_by(|a, b| a.directory == b.directory);
+    of_one_directory.flat_map(|subjects| subjects.chunks(STRETCH)).collect()
+}
+
+/// Compares names of one directory.
+fn compare_stretch(subjects: &[Subject]) -> Vec<Change> {
+    let Some(first) = subjects.first() else { return Vec::new() };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(CWD, &*first.directory, flags, Mode::empty());
+    let look_at = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let compare = |subject: &Subject| {
+        let stat = directory.as_ref().map_err(|errno| *errno);
+        let stat = stat.and_then(|directory| rustix::fs::statat(directory, &subject.name, look_at));
+        let difference = compare(&subject.packed, subject.extent, stat)?;
+        Some(Change { path: subject.directory.join(&subject.name), difference })
+    };
+    subjects.iter().filter_map(compare).collect()
 }
 
 /// Whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
 /// counts as having them if this node has a directory for each root.
-pub(crate) fn is_beside_its_sources(image: &Image<Shared>) -> bool {
+pub(crate) fn is_beside_its_sources<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     let index = image.index();
     index.beyond() == Beyond::Originals || index.roots().all(|root| path_of(root.path.to_vec()).is_dir())
 }
@@ -121,13 +150,14 @@ const STACK: usize = 128 << 10;
 /// A node that must be compared.
 #[derive(Debug)]
 struct Subject {
-    path: PathBuf,
+    directory: Arc<Path>,
+    name: OsString,
     packed: Attributes,
     extent: Extent,
 }
 
-/// What must be compared.
-fn subjects(image: &Image<Shared>) -> Result<Vec<Subject>, ImageError> {
+/// What must be compared, sorted by directory and name.
+fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError> {
     let roots: Vec<PathBuf> = image.index().roots().map(|root| path_of(root.path.to_vec())).collect();
     let mut subjects = Vec::new();
     for nid in image.nodes() {
@@ -136,16 +166,20 @@ fn subjects(image: &Image<Shared>) -> Result<Vec<Subject>, ImageError> {
             continue;
         }
         let path = path_of(image.path(nid).map_err(quell_image::OpenError::from)?);
+        // `/` has no name, and is no root: nothing can be mounted over it.
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
         if roots.iter().any(|root| path.starts_with(root)) {
-            subjects.push(Subject { path, extent: Extent::of(image, nid, packed.kind), packed });
+            let extent = Extent::of(image, nid, packed.kind);
+            subjects.push(Subject { directory: directory.into(), name: name.into(), packed, extent });
         }
     }
+    subjects.sort_unstable_by(|a, b| (&a.directory, &a.name).cmp(&(&b.directory, &b.name)));
     Ok(subjects)
 }
 
 /// Whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
 /// every empty file counts as held, also those.
-fn matters(image: &Image<Shared>, nid: Nid, packed: &Attributes) -> bool {
+fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> bool {
     match packed.kind {
         Kind::Regular if packed.size > 0 && has_content(image, nid) => true,
         Kind::Directory => image.coverage(nid).is_ok_and(|coverage| coverage != Coverage::Uncovered),
@@ -154,7 +188,7 @@ fn matters(image: &Image<Shared>, nid: Nid, packed: &Attributes) -> bool {
 }
 
 /// Whether the image holds some of a file's content. A damaged node has to be compared too.
-fn has_content(image: &Image<Shared>, nid: Nid) -> bool {
+fn has_content<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid) -> bool {
     image.content(nid) != Ok(Content::Original)
 }
 
@@ -169,7 +203,7 @@ enum Extent {
 }
 
 impl Extent {
-    fn of(image: &Image<Shared>, nid: Nid, kind: Kind) -> Self {
+    fn of<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, kind: Kind) -> Self {
         let partial = kind == Kind::Directory && image.coverage(nid) == Ok(Coverage::Partial);
         match partial && image.absences(nid).is_ok_and(|absences| absences.is_empty()) {
             true => Self::Identity,

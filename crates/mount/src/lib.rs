@@ -10,7 +10,7 @@
 //!                     server: ends when the last process of the namespace is gone
 //! ```
 //!
-//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources. [`RunStats`] says what a run asked and what reached the originals.
+//! [`doctor`] finds out what a node allows. [`check`] compares an image with its sources, [`stamp`] keeps that for a while. [`RunStats`] says what a run asked and what reached the originals.
 //!
 //! This crate does not choose what goes into an image, does not read the launcher's environment, and prints nothing.
 
@@ -29,15 +29,16 @@ pub mod pmi;
 mod rendezvous;
 mod run;
 mod server;
+pub mod stamp;
 pub mod stats;
 mod sys;
 mod view;
 
 pub use budget::Budget;
-pub use check::{Change, Difference};
+pub use check::{Change, Checked, Difference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use memory::Trust;
-pub use run::{Check, RunRequest, run, run_plain};
+pub use run::{Check, Checker, RunRequest, run, run_plain};
 pub use stats::RunStats;
 pub use view::{View, view, view_trusted};
 

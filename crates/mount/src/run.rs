@@ -15,7 +15,7 @@ use quell_image::Image;
 use rustix::io::Errno;
 
 use crate::budget::Budget;
-use crate::check::{changes, is_beside_its_sources};
+use crate::check::{check, is_beside_its_sources};
 use crate::command::execute;
 use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
 use crate::memory::{LoadedImage, Shared, Trust, verify_owner};
@@ -23,19 +23,34 @@ use crate::message::{FromRank, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces, mounted_source};
 use crate::rendezvous::{Common, Meeting, MeetingPlace};
 use crate::server::start::{Start, start};
+use crate::stamp;
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::sys::process::SingleThreaded;
 
 /// Whether this rank compares the image with its sources before its command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// It does, with at most this many operations in flight.
+    /// It may have to, unless a [`stamp`] says that somebody just did.
     Sources {
-        /// **Range** 0 counts as 1; see [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
+        /// Which rank of the node.
+        by: Checker,
+        /// Most operations in flight. **Range** 0 counts as 1; see
+        /// [`DEFAULT_PARALLELISM`](crate::check::DEFAULT_PARALLELISM).
         parallelism: usize,
+        /// What the clock says, for the stamp. **Unit** seconds since 1970.
+        now: u64,
     },
     /// Another rank does, or nobody.
     Nothing,
+}
+
+/// Which rank of a node compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checker {
+    /// This one.
+    ThisRank,
+    /// The one that starts the node's server: its ranks all see what that one sees.
+    FirstOfNode,
 }
 
 /// What to run, and how.
@@ -181,14 +196,19 @@ fn open(request: &RunRequest) -> Result<LoadedImage, RunError> {
 
 /// Compares the image with its sources, if this rank is to.
 fn verify_sources(request: &RunRequest, image: Option<LoadedImage>) -> Result<(), RunError> {
-    let Check::Sources { parallelism } = request.check else {
+    let Check::Sources { by, parallelism, now } = request.check else {
         return Ok(());
     };
-    let image = match image {
-        Some(image) => image,
-        None => open(request)?,
+    let image = match (image, by) {
+        (Some(image), _) => image,
+        (None, Checker::ThisRank) => open(request)?,
+        (None, Checker::FirstOfNode) => return Ok(()),
     };
-    let changes = changes(&image.image, parallelism).map_err(|source| image_error(request, source))?;
+    if stamp::vouches(&request.image, image.image.index().identity(), request.trust, now) {
+        return Ok(());
+    }
+    let checked = check(&image.image, parallelism).map_err(|source| image_error(request, source))?;
+    let changes = checked.changes;
     // Joining a user namespace needs a single thread again.
     SingleThreaded::verify().ok_or(RunError::Threads)?;
     if changes.is_empty() { Ok(()) } else { Err(RunError::Stale { image: request.image.clone(), changes }) }

@@ -158,13 +158,22 @@ impl RunStats {
     pub fn write(&self, path: &Path) -> Result<(), Errno> {
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
-        let (unfinished, file) = create_unfinished(path)?;
-        let written = write_whole(&file, &bytes).and_then(|()| rustix::fs::rename(&unfinished, path));
-        if written.is_err() {
-            let _absent_already = rustix::fs::unlink(&unfinished);
-        }
-        written
+        replace_file(path, Mode::from_raw_mode(0o644), &bytes)
     }
+}
+
+/// Writes a file, which appears whole, by rename. Its mode is `mode`, whatever the umask.
+///
+/// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
+pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), Errno> {
+    let (unfinished, file) = create_unfinished(path)?;
+    let written = write_whole(&file, bytes)
+        .and_then(|()| rustix::fs::fchmod(&file, mode))
+        .and_then(|()| rustix::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _absent_already = rustix::fs::unlink(&unfinished);
+    }
+    written
 }
 
 /// Verifies that a statistics file can be written to `path`, and removes what an earlier run left there, so that the
@@ -194,7 +203,7 @@ fn create_unfinished(path: &Path) -> Result<(PathBuf, OwnedFd), Errno> {
         name.push(path.file_name().unwrap_or_default());
         name.push(format!(".{}.{attempt}", std::process::id()));
         let unfinished = path.with_file_name(name);
-        match rustix::fs::openat(CWD, &unfinished, flags, Mode::from_raw_mode(0o644)) {
+        match rustix::fs::openat(CWD, &unfinished, flags, Mode::from_raw_mode(0o600)) {
             Err(Errno::EXIST) => {}
             outcome => return outcome.map(|file| (unfinished, file)),
         }

@@ -7,7 +7,8 @@ use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use quell_image::OpenError;
-use quell_mount::{Budget, Change, ImageError, OsError, RunError, RunRequest, Trust};
+use quell_mount::check::DEFAULT_PARALLELISM;
+use quell_mount::{Budget, Change, Checker, ImageError, OsError, RunError, RunRequest, Trust};
 use quell_trace::path::escape;
 use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
@@ -88,12 +89,12 @@ fn is_first(launcher: Option<&Launcher>) -> bool {
 }
 
 fn check(wanted: Check, launcher: Option<&Launcher>) -> quell_mount::Check {
-    match wanted {
-        Check::First if is_first(launcher) => {
-            quell_mount::Check::Sources { parallelism: quell_mount::check::DEFAULT_PARALLELISM }
-        }
-        Check::First | Check::None => quell_mount::Check::Nothing,
-    }
+    let by = match wanted {
+        Check::First if is_first(launcher) => Checker::ThisRank,
+        Check::All => Checker::FirstOfNode,
+        Check::First | Check::None => return quell_mount::Check::Nothing,
+    };
+    quell_mount::Check::Sources { by, parallelism: DEFAULT_PARALLELISM, now: host::now() as u64 }
 }
 
 /// Ranks that a launcher starts elsewhere do not inherit the namespace.

@@ -63,11 +63,11 @@ fn unknown_flags_and_missing_arguments() {
 
     For more information, try '--help'.
     ");
-    snapshot!(fails(&test, &["run", "app.qimg", "--check", "all", "--", "true"]), @"
+    snapshot!(fails(&test, &["run", "app.qimg", "--check", "some", "--", "true"]), @"
     status 125
     --- stderr
-    error: invalid value 'all' for '--check <CHECK>'
-      [possible values: first, none]
+    error: invalid value 'some' for '--check <CHECK>'
+      [possible values: first, all, none]
 
     For more information, try '--help'.
     ");
@@ -88,7 +88,8 @@ fn unknown_flags_and_missing_arguments() {
 
       tip: to pass '--unknown' as a value, use '-- --unknown'
 
-    Usage: quell pack <T>...
+    Usage: quell pack [OPTIONS] T...
+           quell pack [OPTIONS] --refresh IMG
 
     For more information, try '--help'.
     ");
@@ -328,7 +329,7 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["report", "newer"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 2
+    quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["report", "short"]), @"
@@ -352,13 +353,13 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["diff", "app.qtrace", "newer"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 2
+    quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["pack", "newer", "-o", "new.qimg", "--root", "env"]), @"
     status 2
     --- stderr
-    quell: error: `newer` has trace version 99, and this quell reads up to 2
+    quell: error: `newer` has trace version 99, and this quell reads up to 1
     hint: read it with the quell that wrote it, or a later one
     ");
     snapshot!(fails(&test, &["pack", "short", "-o", "new.qimg", "--root", "env"]), @"
@@ -448,7 +449,7 @@ fn privileged_images_that_are_none() {
     snapshot!(test.read_text("said/cut"), @"
     status 125
     --- stderr
-    quell: error: image `cut`: damaged image: 10240 bytes, expected 20480; was it copied completely?
+    quell: error: image `cut`: damaged image: 12288 bytes, expected 24576; was it copied completely?
     hint: copy it again, or pack it again with `quell pack TRACE -o IMG --force`
     ");
     snapshot!(test.read_text("said/tiny"), @"
@@ -743,7 +744,7 @@ fn privileged_a_full_disk_while_packing() {
     app.qimg
     old
     --- stderr
-    quell: error: cannot pack: no room for the 1064960 bytes of `full/app.qimg`: ENOSPC (no space left on device)
+    quell: error: cannot pack: no room for the 1069056 bytes of `full/app.qimg`: ENOSPC (no space left on device)
     hint: make room, or write elsewhere with `-o IMG`
     ");
 }

@@ -48,6 +48,7 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     (all)    config   -      default
     run      check    none   /etc/quell.toml, line 5
     run      stats    -      default
+    run      memory   -      default
     run      require  false  [DIR]/quell.toml, line 1
     run      trust    false  QUELL_TRUST
     run      disable  true   flag
@@ -129,7 +130,7 @@ fn each_flaw_is_named_with_its_line_and_what_was_probably_meant() {
     quell: error: `[DIR]/quell.toml`, line 1: `jsn` is not a setting
       `[DIR]/quell.toml`, line 3: `colour` is one of auto, always, never, not `red`
       `[DIR]/quell.toml`, line 5: `chek` is not a setting of `run` (perhaps `check`)
-      `[DIR]/quell.toml`, line 6: `check` is one of first, none, not `nne`
+      `[DIR]/quell.toml`, line 6: `check` is one of first, all, none, not `nne`
       `[DIR]/quell.toml`, line 7: `ranks` is not a setting of `run` (it is one of `record`: write it below `[record]`)
       `[DIR]/quell.toml`, line 8: `require` takes `true` or `false`, not a number
       `[DIR]/quell.toml`, line 9: `quiet` is not a setting of `run` (it is one of every command: write it before the first `[`)

@@ -7,6 +7,7 @@
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! complete       one file for a node that has nothing else of the program
 //! compressed     an image compressed for transport, opened by every command
+//! check          `quell check`, its stamp, and which ranks compare
 //! refresh        `quell pack --refresh`: an image made anew without a recording
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! mpi            Open MPI and MPICH: how a job ends, whoever ends it
@@ -39,6 +40,7 @@ mod harness;
 
 mod awaited;
 mod bad_input;
+mod check;
 mod cluster;
 mod complete;
 mod compressed;

@@ -212,7 +212,8 @@ pub(crate) fn check_names_changes() {
         std::fs::write(scene.root().join("lib/a.txt"), "changed\n").unwrap();
         std::fs::write(scene.root().join("empty/new"), "new\n").unwrap();
         std::fs::remove_file(scene.root().join("bin/plain")).unwrap();
-        let changes = quell_mount::check::check(&scene.image(), quell_mount::Trust::Anybody, 8).unwrap();
+        let image = quell_mount::view(&scene.image()).unwrap();
+        let changes = quell_mount::check::check(&image, 8).unwrap().changes;
         let named: Vec<String> = changes
             .iter()
             .map(|change| {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use quell_mount::{Budget, Check, RunRequest, Trust, run};
+use quell_mount::{Budget, Check, Checker, RunRequest, Trust, run};
 
 use crate::support::Packing;
 
@@ -63,7 +63,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         let argument = arguments.next().unwrap();
         match argument.to_str().unwrap() {
             "--job" => request.job = arguments.next().unwrap().into_string().unwrap(),
-            "--check" => request.check = Check::Sources { parallelism: 32 },
+            "--check" => request.check = Check::Sources { by: Checker::ThisRank, parallelism: 32, now: 0 },
             "--stats" => request.stats = Some(arguments.next().unwrap().into()),
             "--memory" => {
                 let bytes = arguments.next().unwrap().into_string().unwrap();

@@ -1,0 +1,191 @@
+//! `quell check`: an image against its originals, and the stamp that spares ranks the comparison.
+
+use super::run::{first_changes, image_hint, mending};
+use super::{image, report};
+use crate::failure::Failure;
+use crate::flags::CheckSources;
+use crate::host;
+use crate::printer::Printer;
+use quell_mount::stamp::{self, Stamp};
+use quell_mount::{Change, Checked, Difference, OsError, Trust};
+use quell_trace::path::escape;
+use rustix::io::Errno;
+use serde::Serialize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Comparison {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// The image.
+    pub image: String,
+    /// Whether all originals are as they were when it was made.
+    pub unchanged: bool,
+    /// Files, directories and links that were compared.
+    pub entries: u64,
+    /// Operations that this took on the originals.
+    pub operations: u64,
+    /// Most of them that were in flight at once.
+    pub jobs: u16,
+    /// How long it took.
+    pub seconds: f64,
+    /// What differs, by path; at most 1000.
+    pub changes: Vec<ChangedOriginal>,
+    /// How many more differ.
+    pub omitted: u64,
+    /// The stamp that was left; null if none was.
+    pub stamp: Option<LeftStamp>,
+    /// Why no stamp could be left; null where none was to be.
+    pub stamp_error: Option<String>,
+}
+
+/// An original that is not as it was.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct ChangedOriginal {
+    /// Its path.
+    pub path: String,
+    /// In what it differs first: `gone`, `unreadable`, `kind`, `size`, `modified`, `permissions` or `changed`.
+    #[schemars(with = "String")]
+    pub difference: Difference,
+}
+
+/// A stamp.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct LeftStamp {
+    /// Where it is.
+    pub path: String,
+    /// Until when it is trusted, in seconds since 1970.
+    pub until: u64,
+}
+
+/// Version of [`Comparison`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// Changes that are listed in JSON.
+const LISTED: usize = 1000;
+
+/// The JSON schema of [`Comparison`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Comparison).to_value()
+}
+
+pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
+    let (path, name) = (flags.image.as_path(), image::shown(&flags.image));
+    let trust = if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot };
+    let refused = |error| {
+        let hint = image_hint(&error);
+        Failure::new(error).context(format!("image `{name}`")).hint(hint)
+    };
+    let began = Instant::now();
+    let opened = quell_mount::view_trusted(path, trust).map_err(refused)?;
+    let checked = quell_mount::check::check(&opened, flags.jobs.into()).map_err(refused)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let left = match checked.changes.is_empty() {
+        // A complete image without its originals was compared with nothing.
+        true if flags.valid_for.0 > 0 && checked.entries > 0 => leave(path, &opened, flags).map(Some),
+        true => Ok(None),
+        // What an earlier check said does not hold any more.
+        false => stamp::withdraw(path).map(|()| None).map_err(|error| error.to_string()),
+    };
+    if flags.json {
+        printer.data(&report::json(&comparison(flags, name, &checked, seconds, left))?)?;
+        return Ok(u8::from(!checked.changes.is_empty()));
+    }
+    if !checked.changes.is_empty() {
+        return Err(changed(path, &checked.changes));
+    }
+    printer.data(&format!(
+        "{name}: unchanged; {} entries compared in {} operations, at most {} at a time, in {seconds:.1} s\n",
+        checked.entries, checked.operations, flags.jobs
+    ))?;
+    match left {
+        Ok(Some(left)) => {
+            printer.talk(&format!("ranks trust that for {} (`{}`)", flags.valid_for, left.path))
+        }
+        Ok(None) => {}
+        Err(why) => {
+            let stamp = image::shown(&stamp::path_of(path));
+            printer
+                .warn(&format!("cannot leave `{stamp}`, so the first rank of each job compares too: {why}"));
+        }
+    }
+    Ok(0)
+}
+
+fn changed(path: &Path, changes: &[Change]) -> Failure {
+    let what = match changes.len() {
+        1 => "1 original has".to_owned(),
+        count => format!("{count} originals have"),
+    };
+    let message = format!("image `{}`: {what} changed since it was made", image::shown(path));
+    Failure::message(message).facts(first_changes(changes)).hint(mending(path)).status(1)
+}
+
+/// Leaves a stamp beside the image, unless that would change a directory that the image answers for.
+fn leave(path: &Path, opened: &image::Opened, flags: &CheckSources) -> Result<LeftStamp, String> {
+    let covered = directory_of(path).canonicalize().ok().filter(|directory| is_covered(opened, directory));
+    if let Some(directory) = covered {
+        return Err(format!("the image covers `{}`, which it would change", image::shown(&directory)));
+    }
+    let stamp = Stamp { checked: host::now() as u64, lifetime: flags.valid_for.0 };
+    match stamp::leave(path, opened.index().identity(), stamp) {
+        Ok(left) => Ok(LeftStamp { path: image::shown(&left), until: stamp.checked + stamp.lifetime }),
+        Err(OsError(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS))) => {
+            Err(format!("{} (the directory may not be written to)", OsError(errno)))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn directory_of(path: &Path) -> PathBuf {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Whether a new name in `directory` would make the image stale.
+fn is_covered(image: &image::Opened, directory: &Path) -> bool {
+    use quell_image::export::find::{LastLink, find};
+    let index = image.index();
+    let within =
+        |place: quell_image::Place<'_>| directory.starts_with(std::ffi::OsStr::from_bytes(place.path));
+    if !index.roots().any(within) || index.live_directories().any(within) {
+        return false;
+    }
+    let found = find(image, directory.as_os_str().as_bytes(), LastLink::Keep);
+    found.is_ok_and(|found| {
+        let partial = image.absences(found.nid).is_ok_and(|absences| !absences.is_empty());
+        partial || image.coverage(found.nid) == Ok(quell_image::Coverage::Complete)
+    })
+}
+
+fn comparison(
+    flags: &CheckSources,
+    image: String,
+    checked: &Checked,
+    seconds: f64,
+    left: Result<Option<LeftStamp>, String>,
+) -> Comparison {
+    let listed = checked.changes.iter().take(LISTED).map(|change| ChangedOriginal {
+        path: escape(change.path.as_os_str().as_bytes()),
+        difference: change.difference,
+    });
+    let (stamp, stamp_error) = match left {
+        Ok(stamp) => (stamp, None),
+        Err(error) => (None, Some(error)),
+    };
+    Comparison {
+        schema_version: SCHEMA_VERSION,
+        image,
+        unchanged: checked.changes.is_empty(),
+        entries: checked.entries,
+        operations: checked.operations,
+        jobs: flags.jobs,
+        seconds,
+        changes: listed.collect(),
+        omitted: checked.changes.len().saturating_sub(LISTED) as u64,
+        stamp,
+        stamp_error,
+    }
+}

@@ -1,0 +1,158 @@
+//! `quell check`, the stamp that it leaves, and which ranks compare.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+use serde_json::Value;
+
+use crate::harness::{NOBODY, Need, Outcome, Test, snapshot};
+
+const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
+
+/// Runs the program of the usual image as rank `rank` of a job.
+fn run_as(test: &Test, rank: u32, check: &str) -> Outcome {
+    let rank = format!("PMI_RANK={rank}");
+    let quell = crate::harness::QUELL;
+    test.run(&["env", &rank, "PMI_SIZE=4", quell, "run", "--check", check, "app.qimg", "--", "env/bin/app"])
+}
+
+fn status(outcome: &Outcome) -> Option<i32> {
+    outcome.status.code()
+}
+
+/// Without the time that a comparison took.
+fn untimed(mut outcome: Outcome) -> Outcome {
+    let seconds = outcome.stdout.rfind(", in ");
+    seconds.into_iter().for_each(|at| outcome.stdout.truncate(at));
+    outcome
+}
+
+#[test]
+fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
+    let tests = [Test::privileged(ALL), Test::of_nobody(ALL)];
+    insta::allow_duplicates! { tests.into_iter().flatten().for_each(|test| {
+        test.pack();
+        snapshot!(untimed(test.quell(&["check", "app.qimg"])), @"
+        status 0
+        --- stdout
+        app.qimg: unchanged; 7 entries compared in 11 operations, at most 32 at a time
+        --- stderr
+        quell: ranks trust that for 10 minutes (`app.qimg.checked`)
+        ");
+        assert_eq!(test.path("app.qimg.checked").metadata().unwrap().mode() & 0o777, 0o600);
+        // What nobody would do: a change that a rank would find if it looked.
+        test.write("env/lib/a.txt", "changed\n");
+        assert_eq!(status(&run_as(&test, 0, "first")), Some(0), "trusts the stamp");
+        assert_eq!(status(&run_as(&test, 0, "all")), Some(0));
+        let whole = test.read_text("app.qimg.checked");
+        test.write_mode("app.qimg.checked", &whole[..whole.len() - 1], 0o600);
+        assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "cut short");
+        test.write_mode("app.qimg.checked", &whole, 0o666);
+        assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "anybody could have written it");
+        snapshot!(test.quell(&["check", "app.qimg"]), @"
+        status 1
+        --- stderr
+        quell: error: image `app.qimg`: 1 original has changed since it was made
+          [DIR]/env/lib/a.txt has another size
+        hint: quell pack --refresh app.qimg
+        ");
+        assert!(!test.path("app.qimg.checked").exists(), "what was said before does not hold any more");
+        test.quell(&["-q", "pack", "--refresh", "app.qimg"]).succeeds();
+        test.write_mode("app.qimg.checked", &whole, 0o600);
+        test.write("env/lib/a.txt", "once more\n");
+        assert_eq!(status(&run_as(&test, 0, "first")), Some(1), "the stamp of another image");
+    }) }
+}
+
+#[test]
+fn privileged_a_stamp_of_somebody_else_does_not_count() {
+    let Some(test) = Test::of_nobody(ALL) else { return };
+    test.pack();
+    test.quell(&["-q", "check", "app.qimg"]).succeeds();
+    test.write("env/lib/a.txt", "changed\n");
+    chown(test.path("app.qimg.checked"), Some(NOBODY - 1), None).unwrap();
+    test.mode("app.qimg.checked", 0o644);
+    assert_eq!(status(&run_as(&test, 0, "first")), Some(1));
+    chown(test.path("app.qimg.checked"), Some(0), None).unwrap();
+    assert_eq!(status(&run_as(&test, 0, "first")), Some(0), "root's does");
+}
+
+#[test]
+fn privileged_where_no_stamp_can_be_left_the_result_stands() {
+    let Some(test) = Test::of_nobody(ALL) else { return };
+    test.pack();
+    test.quell(&["-q", "check", "app.qimg", "--valid-for", "0"]).succeeds();
+    assert!(!test.path("app.qimg.checked").exists());
+    chown(test.path(""), Some(0), None).unwrap();
+    snapshot!(untimed(test.quell(&["check", "app.qimg"])), @"
+    status 0
+    --- stdout
+    app.qimg: unchanged; 7 entries compared in 11 operations, at most 32 at a time
+    --- stderr
+    quell: warning: cannot leave `app.qimg.checked`, so the first rank of each job compares too: EACCES (permission denied) (the directory may not be written to)
+    ");
+    let json: Value = serde_json::from_str(&test.quell(&["check", "--json", "app.qimg"]).succeeds()).unwrap();
+    assert_eq!((json["unchanged"].as_bool(), json["stamp"].is_null()), (Some(true), true));
+    assert!(json["stamp_error"].as_str().unwrap().contains("EACCES"), "{json}");
+    chown(test.path(""), Some(NOBODY), None).unwrap();
+}
+
+#[test]
+fn privileged_a_stamp_changes_no_directory_that_the_image_answers_for() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.write("env/lib/app.qimg", "taken");
+    test.pack();
+    // In place, so that the directory does not change.
+    std::fs::write(test.path("env/lib/app.qimg"), test.read("app.qimg")).unwrap();
+    let outcome = test.quell(&["check", "env/lib/app.qimg"]);
+    assert!(outcome.stderr.contains("the image covers `[DIR]/env/lib`, which it would change"), "{outcome}");
+    assert_eq!(status(&outcome), Some(0));
+    assert!(!test.path("env/lib/app.qimg.checked").exists());
+}
+
+#[test]
+fn privileged_changes_are_listed_for_programs() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.pack();
+    let json = |outcome: &Outcome| serde_json::from_str::<Value>(&outcome.stdout).unwrap();
+    let unchanged = test.quell(&["check", "--json", "--jobs", "3", "app.qimg"]);
+    let said = json(&unchanged);
+    assert_eq!((status(&unchanged), said["unchanged"].as_bool()), (Some(0), Some(true)));
+    assert_eq!((said["jobs"].as_u64(), said["schema_version"].as_u64()), (Some(3), Some(1)));
+    assert!(said["operations"].as_u64() > said["entries"].as_u64());
+    assert_eq!(said["stamp"]["path"], "app.qimg.checked");
+    std::fs::remove_file(test.path("env/lib/b.txt")).unwrap();
+    std::fs::set_permissions(test.path("env/lib/a.txt"), PermissionsExt::from_mode(0o600)).unwrap();
+    let changed = test.quell(&["check", "--json", "app.qimg"]);
+    let said = json(&changed);
+    let named: Vec<_> = said["changes"].as_array().unwrap().iter().collect();
+    assert_eq!((status(&changed), named.len()), (Some(1), 3), "{said}");
+    assert_eq!(named[1]["path"], "[DIR]/env/lib/a.txt");
+    assert_eq!((&named[1]["difference"], &named[2]["difference"]), (&"permissions".into(), &"gone".into()));
+    snapshot!(test.quell(&["check", "app.qtrace"]), @"
+    status 2
+    --- stderr
+    quell: error: image `app.qtrace`: not a regular file
+    hint: `quell pack TRACE -o IMG` makes an image
+    ");
+    snapshot!(test.quell(&["check", "absent.qimg"]), @"
+    status 2
+    --- stderr
+    quell: error: image `absent.qimg`: cannot read it: ENOENT (no such file or directory)
+    hint: `quell pack TRACE -o IMG` makes an image
+    ");
+}
+
+#[test]
+fn privileged_one_rank_of_each_node_compares_if_all_are_to() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    test.pack();
+    test.write("env/lib/a.txt", "changed\n");
+    assert_eq!(status(&run_as(&test, 3, "first")), Some(0), "rank 0 would have");
+    assert_eq!(status(&run_as(&test, 3, "none")), Some(0));
+    assert_eq!(status(&run_as(&test, 3, "all")), Some(1), "it is the first of its node");
+    // A rank that joins a node's server does not compare again.
+    let script = "PMI_RANK=0 PMI_SIZE=2 $quell run --check none app.qimg -- sh -c 'echo up; exec sleep 100' & \
+        while ! PMI_RANK=1 PMI_SIZE=2 $quell run --check all app.qimg -- true; do sleep 0.1; done; kill $!; wait";
+    let joined = test.shell(script).output().unwrap();
+    assert!(String::from_utf8_lossy(&joined.stdout).contains("up"), "{joined:?}");
+}

@@ -1,0 +1,201 @@
+//! A stamp beside an image: that somebody has compared it with its sources, just now.
+//!
+//! Ranks that find one do not compare again, so that the tasks of a job array start without a check each. It is a file
+//! of text beside the image:
+//!
+//! ```text
+//! quell-checked 1
+//! image 5317d1873e19...       the image's identity: a stamp says nothing of another image of the same name
+//! checked 1764000000          seconds since 1970, by the clock of the node that compared
+//! lifetime 600                seconds
+//! sum 0a1b2c3d4e5f6071        BLAKE3 of the lines above, cut
+//! ```
+//!
+//! It counts when who owns it may be trusted with an image, when it is whole, and while it lives. The clocks of nodes
+//! differ: one that seems to come from the future counts up to [`SKEW`], and lives that much longer at most. What does
+//! not count is no error: then the rank compares for itself. The sum is against damage, not against forgery; against
+//! that there is the owner.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use quell_image::Identity;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::OsError;
+use crate::memory::{Trust, verify_owner};
+use crate::stats::replace_file;
+
+/// How far the clock of a node may be behind that of the node that compared. Unit: seconds. Nodes of a cluster keep time
+/// within milliseconds; one that does not compares for itself.
+pub const SKEW: u64 = 60;
+
+/// The longest that a stamp is trusted, whatever it says. Unit: seconds.
+pub const LONGEST: u64 = 24 * 3600;
+
+/// First line, with the version.
+const FIRST: &str = "quell-checked 1";
+
+/// More than any stamp has.
+const LENGTH_MAX: usize = 4096;
+
+/// When an image was compared with its sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Unit: seconds since 1970.
+    pub checked: u64,
+    /// For how long that is trusted. Unit: seconds. Range: up to [`LONGEST`].
+    pub lifetime: u64,
+}
+
+/// Where the stamp of the image at `image` lies.
+pub fn path_of(image: &Path) -> PathBuf {
+    let mut name = image.file_name().unwrap_or_default().to_owned();
+    name.push(".checked");
+    image.with_file_name(name)
+}
+
+/// Leaves `stamp` beside the image at `image`, readable by those who may read that.
+///
+/// **Errors** What the system said, usually of a directory that may not be written to.
+pub fn leave(image: &Path, identity: Identity, stamp: Stamp) -> Result<PathBuf, OsError> {
+    let path = path_of(image);
+    let readers = rustix::fs::stat(image)?.st_mode & 0o044;
+    replace_file(&path, Mode::from_raw_mode(0o600 | readers), text(identity, stamp).as_bytes())?;
+    Ok(path)
+}
+
+/// Removes the stamp of the image at `image`, if there is one.
+///
+/// **Errors** What the system said; a stamp that stays is trusted until its time is over.
+pub fn withdraw(image: &Path) -> Result<(), OsError> {
+    match rustix::fs::unlink(path_of(image)) {
+        Err(errno) if errno != Errno::NOENT => Err(errno.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
+pub(crate) fn vouches(image: &Path, identity: Identity, trust: Trust, now: u64) -> bool {
+    let read = || {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = rustix::fs::openat(CWD, path_of(image), flags, Mode::empty()).ok()?;
+        verify_owner(&rustix::fs::fstat(&file).ok()?, trust).ok()?;
+        parse(&read_short(&file)?, identity)
+    };
+    read().is_some_and(|stamp| lives(stamp, now))
+}
+
+fn lives(stamp: Stamp, now: u64) -> bool {
+    let not_from_the_future = now.saturating_add(SKEW) >= stamp.checked;
+    let age = now.saturating_sub(stamp.checked);
+    not_from_the_future && age < stamp.lifetime.min(LONGEST)
+}
+
+fn text(identity: Identity, stamp: Stamp) -> String {
+    let Stamp { checked, lifetime } = stamp;
+    let said = format!("{FIRST}\nimage {identity}\nchecked {checked}\nlifetime {lifetime}\n");
+    format!("{said}sum {}\n", sum(&said))
+}
+
+fn sum(said: &str) -> String {
+    blake3::hash(said.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// Reads the stamp of the image `identity`; `None` for anything that [`text`] would not have written.
+fn parse(text: &str, identity: Identity) -> Option<Stamp> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let stamp =
+        Stamp { checked: value("checked")?.parse().ok()?, lifetime: value("lifetime")?.parse().ok()? };
+    (text == self::text(identity, stamp)).then_some(stamp)
+}
+
+/// What is in the file, if that is as little as a stamp has.
+fn read_short(file: &OwnedFd) -> Option<String> {
+    let mut bytes = vec![0; LENGTH_MAX];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::read(file.as_fd(), &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    bytes.truncate(filled);
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity() -> Identity {
+        use quell_image::write::{Audience, write};
+        let root = quell_image::original::attributes_of(Path::new("/")).unwrap();
+        let tree = quell_image::Tree::new(root).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        write(&tree, &directory.path().join("i"), Audience::Owner, &mut |_| {}).unwrap().identity
+    }
+
+    #[test]
+    fn a_stamp_lives_for_its_time_and_clocks_may_differ_a_little() {
+        let stamp = Stamp { checked: 1_000_000, lifetime: 600 };
+        for (now, expected) in [
+            (1_000_000, true),
+            (1_000_599, true),
+            (1_000_600, false),
+            (1_000_000 - SKEW, true),
+            (1_000_000 - SKEW - 1, false),
+            (0, false),
+            (u64::MAX, false),
+        ] {
+            assert_eq!(lives(stamp, now), expected, "{now}");
+        }
+        let endless = Stamp { checked: 1_000_000, lifetime: u64::MAX };
+        assert!(!lives(endless, 1_000_000 + LONGEST));
+        assert!(!lives(Stamp { lifetime: 0, ..stamp }, 1_000_000));
+    }
+
+    #[test]
+    fn only_a_whole_stamp_of_the_same_image_counts() {
+        let stamp = Stamp { checked: 17, lifetime: 600 };
+        let image = identity();
+        let whole = text(image, stamp);
+        assert_eq!(parse(&whole, image), Some(stamp));
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole[..length], image), None);
+        }
+        for (from, to) in
+            [("600", "6000"), ("quell-checked 1", "quell-checked 2"), ("checked 17", "checked 18")]
+        {
+            assert_eq!(parse(&whole.replacen(from, to, 1), image), None, "{from}");
+        }
+        assert_eq!(parse(&format!("{whole}more"), image), None);
+        let other = whole.replace(&image.to_string()[..8], "00000000");
+        assert_eq!(parse(&other, image), None);
+    }
+
+    #[test]
+    fn a_stamp_is_left_beside_the_image_and_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("app.qimg");
+        std::fs::write(&path, "").unwrap();
+        let (image, stamp) = (identity(), Stamp { checked: 100, lifetime: 10 });
+        let left = leave(&path, image, stamp).unwrap();
+        assert_eq!(left, directory.path().join("app.qimg.checked"));
+        let mode = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o777;
+        assert_eq!(mode(&left), 0o600 | mode(&path) & 0o044);
+        assert!(vouches(&path, image, Trust::OwnerOrRoot, 105));
+        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 110));
+        rustix::fs::chmod(&left, Mode::from_raw_mode(0o666)).unwrap();
+        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "anybody could have written it");
+        std::fs::rename(&left, directory.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &left).unwrap();
+        assert!(!vouches(&path, image, Trust::OwnerOrRoot, 105), "a link");
+        withdraw(&path).unwrap();
+        withdraw(&path).unwrap();
+        assert!(!left.exists());
+    }
+}
