@@ -5,53 +5,95 @@
 
 use crate::sys::pagemap::{Addresses, PageMap, Way};
 use quell_trace::{Extent, Pid};
-use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 
-/// Parts of files, by path. Shape: extents of one file in no order, and they may overlap.
-pub(crate) type Parts = BTreeMap<Vec<u8>, Vec<Extent>>;
+/// Parts of a file. Shape: in no order, and they may overlap.
+pub(crate) type Parts = (Vec<u8>, Vec<Extent>);
 
 /// A mapped piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mapping {
+struct Mapping<'a> {
     addresses: Addresses,
     /// Where the piece begins in the file. Unit: bytes.
     offset: u64,
-    path: Vec<u8>,
+    /// As the table has it.
+    name: &'a [u8],
 }
 
-/// What the process of a stopped thread touched; `None` when it cannot be told.
-pub(crate) fn touched(thread: Pid) -> Option<Parts> {
-    look(thread, Way::Scan)
+/// Looks at processes. This runs for every process, so its memory is kept.
+#[derive(Debug)]
+pub(crate) struct Looker {
+    table: Vec<u8>,
+    way: Way,
 }
 
-fn look(thread: Pid, way: Way) -> Option<Parts> {
-    let maps = std::fs::read(format!("/proc/{thread}/maps")).ok()?;
-    let mappings = mappings(&maps);
-    let mut parts = Parts::new();
-    let Some(first) = mappings.first() else { return (!maps.is_empty()).then_some(parts) };
+impl Looker {
+    pub(crate) fn new() -> Self {
+        Self { table: vec![0; FIRST_TABLE], way: Way::Scan }
+    }
+
+    /// What the process of a stopped thread touched, sorted by path; `None` when it cannot be told.
+    pub(crate) fn touched(&mut self, thread: Pid) -> Option<Vec<Parts>> {
+        let length = self.read_table(thread).ok()?;
+        look(thread, &self.table[..length], &mut self.way)
+    }
+
+    /// Reads the table of a process's mappings; its length. The kernel gives less at once than is asked for.
+    fn read_table(&mut self, thread: Pid) -> io::Result<usize> {
+        let mut file = File::open(format!("/proc/{thread}/maps"))?;
+        let mut length = 0;
+        loop {
+            if self.table.len() - length < PIECE {
+                self.table.resize(2 * self.table.len(), 0);
+            }
+            match file.read(&mut self.table[length..])? {
+                0 => return Ok(length),
+                read => length += read,
+            }
+        }
+    }
+}
+
+/// Bytes of a table that most processes do not exceed.
+const FIRST_TABLE: usize = 1 << 15;
+/// What the kernel gives at once.
+const PIECE: usize = 4096;
+
+fn look(thread: Pid, table: &[u8], way: &mut Way) -> Option<Vec<Parts>> {
+    let mappings = mappings(table);
+    let Some(first) = mappings.first() else { return (!table.is_empty()).then(Vec::new) };
     let mut pages = PageMap::open(thread, way).ok()?;
+    let mut touched = Vec::new();
     for run in mappings.chunk_by(|one, next| next.addresses.start - one.addresses.end <= SMALL_GAP) {
         let all = run.first()?.addresses.start..run.last()?.addresses.end;
         let mut rest = run;
-        pages.present(&all, |present| add(&mut parts, &mut rest, &present)).ok()?;
+        pages.present(&all, |present| add(&mut touched, &mut rest, &present)).ok()?;
     }
-    pages.is_alive(first.addresses.start).then_some(parts)
+    // Where a file lies in memory is chance: their order must not be.
+    touched.sort();
+    let is_whole = pages.is_alive(first.addresses.start);
+    is_whole.then(|| touched.into_iter().map(|(name, extents)| (path(name), extents)).collect())
 }
 
 /// Between two mappings it costs less to look at so many bytes of others than to ask twice.
 const SMALL_GAP: u64 = 64 * 4096;
 
+/// Parts of a file, by the name in the table. The pieces of a file mostly follow each other; where they do not, the file
+/// is there twice.
+type Named<'a> = Vec<(&'a [u8], Vec<Extent>)>;
+
 /// Adds what is present of the mappings. `mappings` and what is present ascend together: those behind are dropped.
-fn add(parts: &mut Parts, mappings: &mut &[Mapping], present: &Addresses) {
+fn add<'a>(touched: &mut Named<'a>, mappings: &mut &[Mapping<'a>], present: &Addresses) {
     while let Some((mapping, later)) = mappings.split_first() {
         let begin = present.start.max(mapping.addresses.start);
         let end = present.end.min(mapping.addresses.end);
         if begin < end {
             let extent =
                 Extent { offset: mapping.offset + (begin - mapping.addresses.start), size: end - begin };
-            match parts.get_mut(&mapping.path) {
-                Some(extents) => extents.push(extent),
-                None => _ = parts.insert(mapping.path.clone(), vec![extent]),
+            match touched.last_mut() {
+                Some((name, extents)) if *name == mapping.name => extents.push(extent),
+                _ => touched.push((mapping.name, vec![extent])),
             }
         }
         if present.end <= mapping.addresses.end {
@@ -62,9 +104,9 @@ fn add(parts: &mut Parts, mappings: &mut &[Mapping], present: &Addresses) {
 }
 
 /// The mapped pieces of files. Shape: ascending by address, apart from each other; of lines that are not so, none.
-fn mappings(maps: &[u8]) -> Vec<Mapping> {
-    let mut mappings: Vec<Mapping> = Vec::new();
-    for mapping in maps.split(|&byte| byte == b'\n').filter_map(mapping) {
+fn mappings(table: &[u8]) -> Vec<Mapping<'_>> {
+    let mut mappings: Vec<Mapping<'_>> = Vec::new();
+    for mapping in table.split(|&byte| byte == b'\n').filter_map(mapping) {
         // The kernel prints the table in several pieces, between which other threads may change it.
         if mappings.last().is_none_or(|last| last.addresses.end <= mapping.addresses.start) {
             mappings.push(mapping);
@@ -74,29 +116,32 @@ fn mappings(maps: &[u8]) -> Vec<Mapping> {
 }
 
 /// One line of the table. Source: `proc_pid_maps(5)`.
-fn mapping(line: &[u8]) -> Option<Mapping> {
-    let mut fields = line.splitn(6, |&byte| byte == b' ');
+fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
+    let name = &line[line.iter().position(|&byte| byte == b'/')?..];
+    if !is_file(name) {
+        return None;
+    }
+    let mut fields = line.split(|&byte| byte == b' ');
     let (range, _protection, offset) = (fields.next()?, fields.next()?, hexadecimal(fields.next()?)?);
-    let (_device, _inode, name) = (fields.next()?, fields.next()?, fields.next()?);
-    let begin = name.iter().position(|&byte| byte != b' ')?;
-    let path = path(&name[begin..])?;
     let dash = range.iter().position(|&byte| byte == b'-')?;
     let addresses = hexadecimal(&range[..dash])?..hexadecimal(&range[dash + 1..])?;
-    let length = addresses.end.checked_sub(addresses.start)?;
-    offset.checked_add(length)?;
-    Some(Mapping { addresses, offset, path })
+    offset.checked_add(addresses.end.checked_sub(addresses.start)?)?;
+    Some(Mapping { addresses, offset, name })
 }
 
 fn hexadecimal(text: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
+    let digit = |value: u64, &byte: &u8| Some(value << 4 | u64::from((byte as char).to_digit(16)?));
+    if text.is_empty() || text.len() > 16 { None } else { text.iter().try_fold(0, digit) }
 }
 
-/// The path of a file, from a name in which only line ends are escaped; `None` for what is none.
-fn path(name: &[u8]) -> Option<Vec<u8>> {
+/// Whether a name is one of a file that an image could hold.
+fn is_file(name: &[u8]) -> bool {
     let is_device = name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/");
-    if !name.starts_with(b"/") || is_device || name.ends_with(b" (deleted)") {
-        return None;
-    }
+    !is_device && !name.ends_with(b" (deleted)")
+}
+
+/// The path of a file, from a name in which only line ends are escaped.
+fn path(name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(name.len());
     let mut rest = name;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -104,7 +149,7 @@ fn path(name: &[u8]) -> Option<Vec<u8>> {
         path.push(if line_end.is_some() { b'\n' } else { byte });
         rest = line_end.unwrap_or(tail);
     }
-    Some(path)
+    path
 }
 
 #[cfg(test)]
@@ -114,22 +159,16 @@ mod tests {
     use quell_trace::touched::merge;
 
     fn names(maps: &str) -> Vec<String> {
-        mappings(maps.as_bytes())
-            .iter()
-            .map(|mapping| String::from_utf8_lossy(&mapping.path).into())
-            .collect()
+        mappings(maps.as_bytes()).iter().map(|mapping| String::from_utf8_lossy(mapping.name).into()).collect()
     }
 
     #[test]
     fn a_line_is_a_piece_of_a_file() {
         let line =
             b"7f00a000-7f00c000 r-xp 00002000 fd:01 1234                       /opt/a b/l\\012c\\040.so";
-        let expected = Mapping {
-            addresses: 0x7f00_a000..0x7f00_c000,
-            offset: 0x2000,
-            path: b"/opt/a b/l\nc\\040.so".to_vec(),
-        };
-        assert_eq!(mapping(line), Some(expected));
+        let found = mapping(line).unwrap();
+        assert_eq!((found.addresses.clone(), found.offset), (0x7f00_a000..0x7f00_c000, 0x2000));
+        assert_eq!(path(found.name), b"/opt/a b/l\nc\\040.so");
     }
 
     #[test]
@@ -172,16 +211,16 @@ mod tests {
     fn present_pages_are_cut_at_the_mappings() {
         let maps = "1000-3000 r--p 1000 0:1 1 /a\n3000-4000 rw-p 0 0:0 0 [heap]\n4000-8000 r--p 0 0:1 2 /b\n";
         let mappings = mappings(maps.as_bytes());
-        let (mut rest, mut parts) = (&mappings[..], Parts::new());
+        let (mut rest, mut touched) = (&mappings[..], Named::new());
         for present in [0x1000..0x2000, 0x2000..0x5000, 0x7000..0x9000] {
-            add(&mut parts, &mut rest, &present);
+            add(&mut touched, &mut rest, &present);
         }
         let extent = |offset, size| Extent { offset, size };
         let expected = [
-            (b"/a".to_vec(), vec![extent(0x1000, 0x1000), extent(0x2000, 0x1000)]),
-            (b"/b".to_vec(), vec![extent(0, 0x1000), extent(0x3000, 0x1000)]),
+            (&b"/a"[..], vec![extent(0x1000, 0x1000), extent(0x2000, 0x1000)]),
+            (&b"/b"[..], vec![extent(0, 0x1000), extent(0x3000, 0x1000)]),
         ];
-        assert_eq!(parts, Parts::from(expected));
+        assert_eq!(touched, expected);
     }
 
     #[test]
@@ -190,13 +229,15 @@ mod tests {
         let program = std::env::current_exe().unwrap().into_os_string().into_encoded_bytes();
         // Other tests run meanwhile: what the one way saw, the other sees too, and perhaps more.
         let looks = [Way::Scan, Way::Words, Way::Scan].map(|way| {
-            let mut extents = look(me, way).unwrap().remove(&program).unwrap();
+            let mut looker = Looker { table: vec![0; 1], way };
+            let parts = looker.touched(me).unwrap().into_iter().filter(|(path, _)| *path == program);
+            let mut extents: Vec<_> = parts.flat_map(|(_, extents)| extents).collect();
             merge(&mut extents);
             extents
         });
         let bytes = looks.each_ref().map(|extents| extents.iter().map(|extent| extent.size).sum::<u64>());
         assert!(bytes[0] > 0 && bytes.is_sorted(), "{looks:?}");
         assert!(looks.iter().flatten().all(|extent| (extent.offset | extent.size) % page_size() == 0));
-        assert_eq!(look(Pid(i32::MAX), Way::Scan), None);
+        assert_eq!(Looker::new().touched(Pid(i32::MAX)), None);
     }
 }

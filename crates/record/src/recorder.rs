@@ -3,7 +3,7 @@
 
 use crate::engine::{Birth, BirthKind, Leave, Loss, Observation, ObservedCall, Observer};
 use crate::facts;
-use crate::pages;
+use crate::pages::Looker;
 use crate::pids::PidMap;
 use quell_trace::context::{InheritedFd, NamespaceChange};
 use quell_trace::flags::CLONE_NEWNS;
@@ -29,6 +29,7 @@ pub(crate) struct Recorder {
     namespaces: HashMap<ProcessId, u64>,
     /// Living processes of whose memory something was not seen.
     unseen: HashSet<ProcessId>,
+    looker: Looker,
     user: u32,
     lost: BTreeMap<Loss, u64>,
     notes: BTreeSet<String>,
@@ -78,6 +79,7 @@ impl Recorder {
             mount_count: 0,
             namespaces: HashMap::new(),
             unseen: HashSet::new(),
+            looker: Looker::new(),
             user,
             lost: BTreeMap::new(),
             notes: BTreeSet::new(),
@@ -249,7 +251,7 @@ impl Recorder {
     /// Writes which parts of files a process has touched, while its memory still shows it.
     fn leaving(&mut self, pid: Pid, reason: Leave) {
         let Some(&Known { process, .. }) = self.threads.get(&pid) else { return };
-        let Some(parts) = pages::touched(pid) else {
+        let Some(parts) = self.looker.touched(pid) else {
             self.unseen.insert(process);
             return;
         };

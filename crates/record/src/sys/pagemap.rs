@@ -16,10 +16,10 @@ pub(crate) type Addresses = Range<u64>;
 
 /// `/proc/PID/pagemap` of a stopped thread.
 #[derive(Debug)]
-pub(crate) struct PageMap {
+pub(crate) struct PageMap<'a> {
     file: File,
     page: u64,
-    way: Way,
+    way: &'a mut Way,
 }
 
 /// How pages are asked for. Where the kernel cannot scan, words are read.
@@ -31,21 +31,21 @@ pub(crate) enum Way {
     Words,
 }
 
-impl PageMap {
-    /// Opens that of a thread.
+impl<'a> PageMap<'a> {
+    /// Opens that of a thread. Where the kernel turns out not to scan, `way` says so to the next.
     ///
     /// # Errors
     /// `EACCES` where the process may not be looked into, as one that hid itself by `PR_SET_DUMPABLE`.
-    pub(crate) fn open(thread: Pid, way: Way) -> io::Result<Self> {
+    pub(crate) fn open(thread: Pid, way: &'a mut Way) -> io::Result<Self> {
         let file = File::open(format!("/proc/{thread}/pagemap"))?;
         Ok(Self { file, page: page_size(), way })
     }
 
     /// Calls `each` for every run of pages that are there, present or swapped out, in a range. Ascending.
     pub(crate) fn present(&mut self, range: &Addresses, mut each: impl FnMut(Addresses)) -> io::Result<()> {
-        if self.way == Way::Scan {
+        if *self.way == Way::Scan {
             match self.scan(range, &mut each) {
-                Err(error) if cannot_scan(&error) => self.way = Way::Words,
+                Err(error) if cannot_scan(&error) => *self.way = Way::Words,
                 result => return result,
             }
         }
