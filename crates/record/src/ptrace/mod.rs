@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         let Some(tracee) = self.tracees.get_mut(&thread) else {
             return self.unknown(thread, Change::Stopped(Stop::Entry(stopped)));
         };
-        let Some(entered) = stopped.entered() else { return stopped.resume(Until::NextStop) };
+        let Some(entered) = stopped.entered() else { return Ok(()) };
         if entered.word == filter::AFFINITY {
             self.placement.release();
             return stopped.resume(Until::NextStop);
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
         let Some(tracee) = self.tracees.get_mut(&thread) else {
             return self.unknown(thread, Change::Stopped(Stop::Return(stopped)));
         };
-        let Some(value) = stopped.return_value() else { return stopped.resume(Until::NextStop) };
+        let Some(value) = stopped.return_value() else { return Ok(()) };
         tracee.restore(&stopped);
         let outcome = Outcome::from_return_value(value);
         if let Some(call) = tracee.leave(thread, outcome, now) {
@@ -217,7 +217,7 @@ impl<'a> Run<'a> {
         let now = self.now();
         let parent = stopped.thread();
         let until = self.tracees.get(&parent).map_or(Until::NextStop, Tracee::until);
-        let Some(child) = stopped.made() else { return stopped.resume(until) };
+        let Some(child) = stopped.made() else { return Ok(()) };
         self.placement.made(parent, child);
         if self.tracees.contains_key(&child) {
             return stopped.resume(until);
@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
             let is_traced = |pid| self.tracees.contains_key(&pid);
             match births::orphan(thread, is_traced, self.command, self.now()) {
                 Some(birth) => {
-                    self.placement.adopted(thread);
+                    self.placement.adopted(thread, birth.parent);
                     self.born(birth, None)?;
                 }
                 // It ended, too; its number may be given again.

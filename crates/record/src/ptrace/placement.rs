@@ -119,10 +119,11 @@ impl Placement {
         }
     }
 
-    /// A thread was found whose parent ended before it could report it; it is not resumed yet.
-    pub(super) fn adopted(&mut self, child: Pid) {
+    /// A thread was found whose parent was killed before it could report it; it is not resumed yet.
+    pub(super) fn adopted(&mut self, child: Pid, parent: Option<Pid>) {
         let Some(seen) = allowed_to(child) else { return };
-        if let Some(held) = self.ended.iter().rfind(|held| held.only == seen) {
+        let parent = parent.and_then(|parent| self.held.get(&parent));
+        if let Some(held) = self.ended.iter().chain(parent).rfind(|held| held.only == seen) {
             allow(child, &held.allowed);
         }
     }

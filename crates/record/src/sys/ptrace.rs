@@ -2,7 +2,8 @@
 //!
 //! [`wait`] is the only source of [`Stopped`] values, each with the kind of its stop as a type. Requests take a
 //! reference, resuming takes the value: what runs cannot be asked. A thread may be killed at any time, also while it
-//! is stopped: requests then fail with `ESRCH`, which is no error but news that [`wait`] will repeat.
+//! is stopped: requests then fail with `ESRCH`, which is no error but news that [`wait`] will repeat. Or it has stopped once
+//! more, for its end: then what is asked about the stop before is answered about that one, which is told apart here.
 //!
 //! Source: `ptrace(2)`.
 
@@ -212,11 +213,13 @@ impl<Kind> Stopped<Kind> {
 }
 
 impl Stopped<Entry> {
-    /// The call that is about to begin; `None` when the thread was killed meanwhile.
+    /// The call that is about to begin; `None` when the thread was killed meanwhile. It is not to be resumed then: if it
+    /// stops for its end, [`wait`] tells.
     pub(crate) fn entered(&self) -> Option<Entered> {
         let mut facts = CallFacts::default();
         let address = &raw mut facts as usize;
         match request(PTRACE_GET_SYSCALL_INFO, self.thread, size_of::<CallFacts>(), address) {
+            Ok(_) if facts.kind != BEFORE_A_CALL => None,
             Ok(_) => Some(Entered {
                 thread: self.thread,
                 number: facts.number,
@@ -231,30 +234,30 @@ impl Stopped<Entry> {
     /// For kernels before 5.3.
     fn entered_by_registers(&self) -> Option<Entered> {
         let registers = self.registers().ok()?;
-        let word = event_message(self.thread).ok()? as u16;
+        let word = event_message(self.thread)? as u16;
         let arguments = std::array::from_fn(|index| registers.argument(index));
         Some(Entered { thread: self.thread, number: registers.call_number(), arguments, word })
     }
 }
 
 impl Stopped<Return> {
-    /// What the call returned; `None` when the thread was killed meanwhile.
+    /// What the call returned; `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
     pub(crate) fn return_value(&self) -> Option<i64> {
         return_value(self.thread)
     }
 }
 
 impl Stopped<Making> {
-    /// The new thread or process.
+    /// The new thread or process; `None` when the thread was killed meanwhile, as with [`Stopped::entered`].
     pub(crate) fn made(&self) -> Option<Pid> {
-        event_message(self.thread).ok().map(|message| Pid(message as i32))
+        event_message(self.thread).map(|message| Pid(message as i32))
     }
 }
 
 impl Stopped<Replaced> {
     /// The number that the thread had before: `execve` gives it that of its process.
     pub(crate) fn former(&self) -> Option<Pid> {
-        event_message(self.thread).ok().map(|message| Pid(message as i32))
+        event_message(self.thread).map(|message| Pid(message as i32))
     }
 }
 
@@ -266,9 +269,7 @@ impl Stopped<Delivery> {
 
     /// Who sent the signal, when a process did.
     pub(crate) fn sender(&self) -> Option<Pid> {
-        // SAFETY: a structure of plain numbers may be all zeros.
-        let mut facts: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        request(libc::PTRACE_GETSIGINFO, self.thread, 0, &raw mut facts as usize).ok()?;
+        let facts = signal(self.thread)?;
         // SAFETY: the kernel filled the structure; the field is meaningful for this code.
         (facts.si_code == libc::SI_USER).then(|| Pid(unsafe { facts.si_pid() }))
     }
@@ -277,7 +278,11 @@ impl Stopped<Delivery> {
 impl Stopped<Group> {
     /// Leaves the thread in its group stop, to be woken by `SIGCONT` alone.
     pub(crate) fn listen(self) -> io::Result<()> {
-        unless_gone(request(libc::PTRACE_LISTEN, self.thread, 0, 0).map(drop))
+        match request(libc::PTRACE_LISTEN, self.thread, 0, 0) {
+            // It was killed, and has stopped for its end.
+            Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(()),
+            result => unless_gone(result.map(drop)),
+        }
     }
 }
 
@@ -297,10 +302,21 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn event_message(thread: Pid) -> io::Result<u64> {
+/// What the event of a stop brings along; `None` when the thread was killed meanwhile.
+fn event_message(thread: Pid) -> Option<u64> {
     let mut message = 0_u64;
-    request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut message as usize)?;
-    Ok(message)
+    request(libc::PTRACE_GETEVENTMSG, thread, 0, &raw mut message as usize).ok()?;
+    // A stop for the end brings the exit status. A thread only ever comes to that from another stop, so that one that
+    // is not there now was not there before.
+    (signal(thread)?.si_code >> 8 != libc::PTRACE_EVENT_EXIT).then_some(message)
+}
+
+/// The signal at which a thread has stopped.
+fn signal(thread: Pid) -> Option<libc::siginfo_t> {
+    // SAFETY: a structure of plain numbers may be all zeros.
+    let mut facts: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    request(libc::PTRACE_GETSIGINFO, thread, 0, &raw mut facts as usize).ok()?;
+    Some(facts)
 }
 
 #[cfg(target_env = "musl")]
@@ -317,6 +333,9 @@ fn request(request: Request, thread: Pid, address: usize, data: usize) -> io::Re
 
 /// Source: `linux/ptrace.h`, from kernel 5.3.
 const PTRACE_GET_SYSCALL_INFO: Request = 0x420e;
+
+/// `PTRACE_SYSCALL_INFO_SECCOMP`.
+const BEFORE_A_CALL: u8 = 3;
 
 /// `struct ptrace_syscall_info` of a seccomp stop.
 #[derive(Debug, Default)]
