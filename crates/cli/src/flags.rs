@@ -304,6 +304,10 @@ pub struct Pack {
     /// given several times.
     #[arg(long = "add", value_name = "DIR", value_delimiter = ':', env = "QUELL_ADD")]
     pub added: Vec<PathBuf>,
+    /// Hold the files that were used whole, not only the blocks that were used: a larger image, of which exports and
+    /// other runs can use more.
+    #[arg(long, env = "QUELL_WHOLE_FILES", value_parser = FalseyValueParser::new())]
+    pub whole_files: bool,
     /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it
     /// while it decompresses; `zstd -d` makes the plain image of it.
     #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "9")]

@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::Beyond;
 use quell_image::frames::Level;
-use quell_image::pack::{Options, PackError, Packed, Progress};
+use quell_image::pack::{Hold, Options, PackError, Packed, Progress};
 use quell_image::write::{Audience, Form, WriteError, Written};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
@@ -26,6 +26,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
     refuse_to_replace(&target, flags)?;
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
+    let hold = if flags.whole_files { Hold::Whole } else { Hold::Used };
     // What is complete is there to be sent.
     let usual = if flags.complete { Form::Compressed(Level::default()) } else { Form::Plain };
     let options = Options {
@@ -34,6 +35,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         form: flags.compress.map_or(usual, |compression| compression.0),
         beyond: if flags.complete { Beyond::Nothing } else { Beyond::Originals },
         added: flags.added.clone(),
+        hold,
     };
     let bar = progress_bar(printer);
     let packed = quell_image::pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
@@ -105,6 +107,10 @@ fn style(template: &str) -> ProgressStyle {
 pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String {
     let mut text = String::new();
     let totals = &packed.totals;
+    let content = match packed.file_bytes == totals.content_bytes {
+        true => size(totals.content_bytes),
+        false => format!("{} of {}", size(totals.content_bytes), size(packed.file_bytes)),
+    };
     // Writing to a string cannot fail.
     _ = writeln!(
         text,
@@ -112,7 +118,7 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         target.display(),
         stored(&packed.written),
         totals.held_files,
-        size(totals.content_bytes),
+        content,
         totals.nodes,
         packed.directories,
         packed.absences,

@@ -51,6 +51,7 @@ fn mark_directory(forest: &mut Forest, top: &[u8], device: u64, clock: &mut u64)
             if kind.is_file() {
                 *clock += 1;
                 seen.read.get_or_insert(*clock);
+                seen.extent.whole = true;
             }
         }
     }

@@ -7,9 +7,9 @@
 //!
 //! ```text
 //!  0 magic "QUELLASK"    12 checksum u32, CRC-32C of what follows
-//!  8 version u32         16 audience u8, count of roots, for each: stance u8, path; then the node of `/`
+//!  8 version u32         16 audience u8, hold u8, count of roots, for each: stance u8, path; then the node of `/`
 //!
-//! node = flags, [first read], [paths not told], [why it is live], [type of the file system mounted],
+//! node = flags, [first read, [version of the file: size, nanoseconds], [blocks: runs, for each: gap, length]], [paths not told], [why it is live], [type of the file system mounted],
 //!        count of children, for each child, sorted by name: name, node
 //! ```
 //!
@@ -18,8 +18,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::blocks::BlockSet;
 use crate::bytes::{put, u32_at};
+use crate::erofs::BLOCK_BYTES;
 use crate::model::Coverage;
+use crate::pack::Hold;
+use crate::pack::extents::Extent;
 use crate::pack::forest::{Forest, Seen, join, names};
 use crate::pack::roots::{Choice, Stance};
 use crate::tree::{Body, Tree, is_name};
@@ -30,6 +34,8 @@ use crate::write::Audience;
 pub(crate) struct Asked {
     /// Who may use the image.
     pub(crate) audience: Audience,
+    /// How much it holds of files.
+    pub(crate) hold: Hold,
     /// Its roots, sorted by path.
     pub(crate) roots: Vec<(Vec<u8>, Stance)>,
     /// What was asked for below them.
@@ -38,8 +44,8 @@ pub(crate) struct Asked {
 
 const MAGIC: &[u8; 8] = b"QUELLASK";
 
-/// Version of the layout. Readers refuse newer ones.
-const VERSION: u32 = 1;
+/// Version of the layout. Readers refuse newer ones. The first knew nothing of parts of files.
+const VERSION: u32 = 2;
 
 /// Where the checksum lies.
 const CHECKSUM_AT: usize = 12;
@@ -50,6 +56,9 @@ const BODY_AT: usize = 16;
 /// Names of the longest path that Linux takes: `PATH_MAX` of 4096 bytes, each name at least one and a slash.
 const DEPTH_MAX: usize = 2048;
 
+/// Blocks of the largest file that Linux has.
+const BLOCKS_MAX: u64 = (1 << 63) / BLOCK_BYTES;
+
 const TOUCHED: u64 = 1;
 const MISSED: u64 = 2;
 const ENTERED: u64 = 4;
@@ -57,10 +66,18 @@ const UNTOLD: u64 = 8;
 const READ: u64 = 16;
 const LIVE: u64 = 32;
 const MOUNTED: u64 = 64;
+const PART: u64 = 128;
+const VERSIONED: u64 = 256;
 
 impl Asked {
     /// Cuts `forest` to what an image of `choices` may tell. `tree` is what was packed of it.
-    pub(crate) fn of(forest: &Forest, choices: &[Choice], tree: &Tree, audience: Audience) -> Self {
+    pub(crate) fn of(
+        forest: &Forest,
+        choices: &[Choice],
+        tree: &Tree,
+        audience: Audience,
+        hold: Hold,
+    ) -> Self {
         let mut kept = Forest::default();
         for choice in choices {
             let (mut from, mut path) = (Some(forest), b"/".to_vec());
@@ -76,7 +93,7 @@ impl Asked {
         }
         rank_reads(&mut kept);
         let roots = choices.iter().map(|choice| (choice.path.clone(), choice.stance)).collect();
-        Self { audience, roots, forest: kept }
+        Self { audience, hold, roots, forest: kept }
     }
 
     /// The bytes for the image; the same for the same content.
@@ -87,6 +104,10 @@ impl Asked {
         bytes.push(match self.audience {
             Audience::Owner => 0,
             Audience::Everyone => 1,
+        });
+        bytes.push(match self.hold {
+            Hold::Used => 0,
+            Hold::Whole => 1,
         });
         number(self.roots.len() as u64, &mut bytes);
         for (path, stance) in &self.roots {
@@ -105,13 +126,19 @@ impl Asked {
 
     /// Reads what [`Self::encode`] wrote; `None` for anything else.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let known = bytes.get(..8)? == MAGIC && u32_at(bytes, 8)? == VERSION;
+        let version = u32_at(bytes, 8)?;
+        let known = bytes.get(..8)? == MAGIC && (1..=VERSION).contains(&version);
         let body = bytes.get(BODY_AT..).filter(|_| known)?;
         (crc32c::crc32c(body) == u32_at(bytes, CHECKSUM_AT)?).then_some(())?;
         let mut reader = Reader(body);
         let audience = match reader.byte()? {
             0 => Audience::Owner,
             1 => Audience::Everyone,
+            _ => return None,
+        };
+        let hold = match if version == 1 { 0 } else { reader.byte()? } {
+            0 => Hold::Used,
+            1 => Hold::Whole,
             _ => return None,
         };
         let mut roots = Vec::new();
@@ -128,7 +155,7 @@ impl Asked {
             roots.push((path.to_vec(), stance));
         }
         let forest = reader.forest()?;
-        (reader.0.is_empty() && !roots.is_empty()).then_some(Self { audience, roots, forest })
+        (reader.0.is_empty() && !roots.is_empty()).then_some(Self { audience, hold, roots, forest })
     }
 }
 
@@ -181,6 +208,7 @@ fn rank(node: &mut Forest, times: &[u64]) {
 
 fn node(forest: &Forest, into: &mut Vec<u8>) {
     let seen = &forest.seen;
+    let in_part = seen.read.is_some() && !seen.extent.whole;
     let flags = [
         (seen.touched, TOUCHED),
         (seen.missed, MISSED),
@@ -189,9 +217,14 @@ fn node(forest: &Forest, into: &mut Vec<u8>) {
         (seen.read.is_some(), READ),
         (forest.live.is_some(), LIVE),
         (forest.mounted.is_some(), MOUNTED),
+        (in_part, PART),
+        (in_part && seen.extent.version.is_some(), VERSIONED),
     ];
     number(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum(), into);
     seen.read.iter().for_each(|read| number(*read, into));
+    if in_part {
+        extent(&seen.extent, into);
+    }
     if forest.untold > 0 {
         number(forest.untold, into);
     }
@@ -202,6 +235,20 @@ fn node(forest: &Forest, into: &mut Vec<u8>) {
     for (name, child) in &forest.children {
         string(name, into);
         node(child, into);
+    }
+}
+
+fn extent(extent: &Extent, into: &mut Vec<u8>) {
+    if let Some((size, modified)) = extent.version {
+        number(size, into);
+        number(modified, into);
+    }
+    number(extent.blocks.runs().count() as u64, into);
+    let mut end = 0;
+    for run in extent.blocks.runs() {
+        number(run.start - end, into);
+        number(run.end - run.start, into);
+        end = run.end;
     }
 }
 
@@ -251,14 +298,33 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.string()?.to_vec()).ok()
     }
 
+    fn extent(&mut self, versioned: bool) -> Option<Extent> {
+        let version = if versioned { Some((self.number()?, self.number()?)) } else { None };
+        let (mut blocks, mut end) = (BlockSet::default(), 0_u64);
+        for _ in 0..self.number()? {
+            // Apart from the run before, and within what any file can have.
+            let gap = self.number().filter(|gap| *gap > 0 || end == 0)?;
+            let start = end.checked_add(gap)?;
+            end = start.checked_add(self.number().filter(|length| *length > 0)?)?;
+            (end <= BLOCKS_MAX).then_some(())?;
+            blocks.insert(start..end);
+        }
+        Some(Extent { whole: false, blocks, version })
+    }
+
     /// A node and the number of its children.
     fn node(&mut self) -> Option<(Forest, u64)> {
         let flags = self.number()?;
-        (flags < MOUNTED * 2).then_some(())?;
+        (flags < VERSIONED * 2).then_some(())?;
         let set = |flag| flags & flag != 0;
         let read = if set(READ) { Some(self.number()?) } else { None };
-        let seen =
-            Seen { touched: set(TOUCHED), missed: set(MISSED), entered: set(ENTERED), read, operations: 0 };
+        let extent = match (set(PART), set(VERSIONED)) {
+            (true, versioned) if read.is_some() => self.extent(versioned)?,
+            (false, false) => Extent { whole: read.is_some(), ..Extent::default() },
+            _ => return None,
+        };
+        let (touched, missed, entered) = (set(TOUCHED), set(MISSED), set(ENTERED));
+        let seen = Seen { touched, missed, entered, read, extent, operations: 0 };
         let untold = if set(UNTOLD) { self.number().filter(|count| *count > 0)? } else { 0 };
         let live = if set(LIVE) { Some(self.text()?) } else { None };
         let mounted = if set(MOUNTED) { Some(self.text()?) } else { None };
@@ -298,12 +364,17 @@ mod tests {
         forest.mount(b"/l", "lustre");
         forest.seen(b"/l/env/bin/x").touched = true;
         forest.seen(b"/l/env/bin/x").read = Some(300);
+        forest.seen(b"/l/env/bin/x").extent.whole = true;
+        let part = forest.seen(b"/l/env/lib.so");
+        part.read = Some(4);
+        part.extent.version = Some((9 << 20, 1_700_000_000_123_456_789));
+        [0..1, 7..300].into_iter().for_each(|run| part.extent.blocks.insert(run));
         forest.seen(b"/l/env/lib").entered = true;
         forest.seen(b"/l/env/lib/\xff").missed = true;
         forest.live_itself(b"/l/env/log", "`a` was written");
         forest.grow(b"/l/env/log").untold = 7;
         let roots = vec![(b"/l/env".to_vec(), Stance::Judged), (b"/l/f".to_vec(), Stance::Below)];
-        Asked { audience: Audience::Everyone, roots, forest }
+        Asked { audience: Audience::Everyone, hold: Hold::Whole, roots, forest }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use quell_trace::ServedBy;
 
+use crate::pack::extents::Extent;
+
 /// What was seen of one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -15,6 +17,8 @@ pub(crate) struct Seen {
     pub(crate) entered: bool,
     /// When its content was first read, mapped or executed, counted in events.
     pub(crate) read: Option<u64>,
+    /// How much of it.
+    pub(crate) extent: Extent,
     /// Metadata operations that a server had to answer for it.
     pub(crate) operations: u64,
 }

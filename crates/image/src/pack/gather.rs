@@ -7,18 +7,23 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::blocks::BlockSet;
 use crate::model::{Attributes, Coverage, Kind, Timestamp};
 use crate::original::{Original, OriginalError, attributes_of};
+use crate::pack::extents::Extent;
 use crate::pack::forest::{Forest, join, names, split};
 use crate::pack::roots::Choice;
 use crate::pack::secrets::{HEAD, suspicion};
-use crate::pack::{LeftOut, PackError, Progress};
+use crate::pack::{Hold, LeftOut, PackError, Progress};
 use crate::tree::{NodeId, Source, Tree, is_within};
 use crate::write::Audience;
 
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
 pub(crate) const PARTIAL_ABOVE: usize = 20_000;
+
+/// Largest file that is held whole in any case: a READ or two get all of it, which costs less than to push a part.
+const WHOLE_UP_TO: u64 = 32 << 10;
 
 /// The permission of others to read a file or list a directory.
 const READ: u16 = 0o4;
@@ -45,7 +50,7 @@ pub(crate) struct Gathered {
 pub(crate) fn gather(
     forest: &Forest,
     choices: &[Choice],
-    audience: Audience,
+    (audience, hold): (Audience, Hold),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Gathered, PackError> {
     let gathered = Gathered {
@@ -57,7 +62,7 @@ pub(crate) fn gather(
         led_to: Vec::new(),
     };
     let mut gatherer =
-        Gatherer { gathered, audience, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
+        Gatherer { gathered, audience, hold, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
     for choice in choices {
         gatherer.live = &choice.live;
         gatherer.root(forest, choice)?;
@@ -68,13 +73,22 @@ pub(crate) fn gather(
 struct Gatherer<'a> {
     gathered: Gathered,
     audience: Audience,
+    hold: Hold,
     /// Live directories of the root that is being read, sorted.
     live: &'a [(Vec<u8>, String)],
     /// Nodes with several names, by device and inode.
     linked: HashMap<(u64, u64), NodeId>,
-    /// Files to hold: first access, node, path.
-    held: Vec<(u64, NodeId, Vec<u8>)>,
+    held: Vec<ToHold>,
     progress: &'a mut dyn FnMut(Progress),
+}
+
+/// A file to hold.
+struct ToHold {
+    first_access: u64,
+    node: NodeId,
+    path: Vec<u8>,
+    /// The blocks that were used; `None` for all.
+    part: Option<BlockSet>,
 }
 
 /// A directory of the tree that is being read.
@@ -285,8 +299,26 @@ impl Gatherer<'_> {
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");
         } else {
-            self.held.push((first_access, node, path));
+            let part = self.part(node, &seen.seen.extent);
+            self.held.push(ToHold { first_access, node, path, part });
         }
+    }
+
+    /// The blocks to hold of a file, unless it is to be held whole. Whatever looks at a file looks at its first block,
+    /// the kernel too when it executes it.
+    fn part(&self, node: NodeId, extent: &Extent) -> Option<BlockSet> {
+        let attributes = self.gathered.tree.attributes(node);
+        let time = attributes.mtime;
+        let seconds = u64::try_from(time.seconds).ok()?;
+        let modified = seconds.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())?;
+        // Of a file that was changed since, other blocks may be wanted.
+        let same = extent.version.is_none_or(|version| version == (attributes.size, modified));
+        let used = self.hold == Hold::Used && same && !extent.whole && attributes.size > WHOLE_UP_TO;
+        used.then(|| {
+            let mut blocks = extent.blocks.clone();
+            blocks.insert(0..1);
+            blocks
+        })
     }
 
     fn leave_out(&mut self, path: &[u8], reason: &'static str) {
@@ -294,9 +326,25 @@ impl Gatherer<'_> {
     }
 
     fn finish(mut self) -> Result<Gathered, PackError> {
-        self.held.sort_unstable();
-        for (_, node, path) in &self.held {
-            self.gathered.tree.hold(*node, Source::File(as_path(path).into()))?;
+        self.held.sort_unstable_by(|a, b| {
+            (a.first_access, a.node, &a.path).cmp(&(b.first_access, b.node, &b.path))
+        });
+        // Of a file with several names, what was used under any of them.
+        let mut parts: HashMap<NodeId, Option<BlockSet>> = HashMap::new();
+        for file in &self.held {
+            let part = parts.entry(file.node).or_insert_with(|| Some(BlockSet::default()));
+            match (part.as_mut(), &file.part) {
+                (Some(blocks), Some(further)) => blocks.union(further),
+                _ => *part = None,
+            }
+        }
+        for ToHold { node, path, .. } in &self.held {
+            let source = Source::File(as_path(path).into());
+            match parts.remove(node) {
+                Some(Some(blocks)) => self.gathered.tree.hold_part(*node, source, &blocks)?,
+                Some(None) => self.gathered.tree.hold(*node, source)?,
+                None => {}
+            }
         }
         self.gathered.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(self.gathered)

@@ -11,6 +11,7 @@
 mod added;
 mod asked;
 mod changes;
+mod extents;
 mod forest;
 mod gather;
 mod observe;
@@ -53,6 +54,17 @@ pub struct Options {
     pub beyond: Beyond,
     /// Directories of which everything is packed, whatever the recordings looked at.
     pub added: Vec<PathBuf>,
+    /// How much of the files that were used.
+    pub hold: Hold,
+}
+
+/// How much of a file that was used an image holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// The blocks that the recordings used; all of a small file, and of one of which that is not known.
+    Used,
+    /// All of it.
+    Whole,
 }
 
 impl Default for Options {
@@ -64,6 +76,7 @@ impl Default for Options {
             form: Form::Plain,
             beyond: Beyond::Originals,
             added: Vec::new(),
+            hold: Hold::Used,
         }
     }
 }
@@ -95,6 +108,8 @@ pub struct Packed {
     pub outside: Vec<Outside>,
     /// Files held, nodes, bytes of content.
     pub totals: Totals,
+    /// Bytes of the files held, of some of which the image has only a part.
+    pub file_bytes: u64,
     /// Directories whose names are covered.
     pub directories: u64,
     /// Names that the recordings missed and that the image knows to be absent.
@@ -228,6 +243,7 @@ pub fn pack(
         target,
         audience: options.audience,
         form: options.form,
+        hold: options.hold,
     };
     make(forest, order, &mut |_| Ok(()), progress)
 }
@@ -243,6 +259,7 @@ struct Order<'a> {
     target: &'a Path,
     audience: Audience,
     form: Form,
+    hold: Hold,
 }
 
 /// Makes an image of what `forest` says was asked for. Shows `inspect` what it will be before it is written.
@@ -252,17 +269,20 @@ fn make(
     inspect: &mut dyn FnMut(&Tree) -> Result<(), PackError>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Packed, PackError> {
-    let Order { within, command, directory, beyond, added, target, audience, form } = order;
+    let Order { within, command, directory, beyond, added, target, audience, form, hold } = order;
     spare_directory_of(&mut forest, target, "the image is written to it");
     // What is found out from here on is found out again when the image is made anew.
     let mut settled = forest.clone();
     spare_what_comes_again(&mut settled);
-    let (choices, mut gathered) = settle(&mut settled, within, audience, progress)?;
+    // Where there are no originals, the rest of a file could not be had.
+    let hold = if beyond == Beyond::Nothing { Hold::Whole } else { hold };
+    let (choices, mut gathered) = settle(&mut settled, within, (audience, hold), progress)?;
     added::verify(&added, &choices)?;
     gathered.tree.set_command(command);
     gathered.tree.set_directory(&directory);
     gathered.tree.set_beyond(beyond);
-    let asked = Asked::of(&forest, &choices, &gathered.tree, audience);
+    let asked = Asked::of(&forest, &choices, &gathered.tree, audience, hold);
+    let file_bytes = gathered.tree.held_files_bytes();
     let totals = Totals {
         held_files: gathered.tree.held.len() as u64,
         nodes: gathered.tree.len() as u64,
@@ -272,7 +292,7 @@ fn make(
     inspect(&gathered.tree)?;
     let mut report_writing = |done| progress(Progress::Writing(done));
     let written = write::write_as(form, &gathered.tree, target, audience, &mut report_writing)?;
-    Ok(report(&settled, choices, gathered, totals, written))
+    Ok(Packed { file_bytes, ..report(&settled, choices, gathered, totals, written) })
 }
 
 /// Directories that quell itself writes to stay the original: an image that appears in one after everything is read
@@ -310,7 +330,7 @@ fn is_directory(path: &[u8]) -> bool {
 fn settle(
     forest: &mut Forest,
     within: Within<'_>,
-    audience: Audience,
+    (audience, hold): (Audience, Hold),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Vec<Choice>, Gathered), PackError> {
     loop {
@@ -318,7 +338,7 @@ fn settle(
         if choices.is_empty() {
             return Err(PackError::Nothing { why: nothing(forest, within) });
         }
-        let gathered = gather(forest, &choices, audience, progress)?;
+        let gathered = gather(forest, &choices, (audience, hold), progress)?;
         let further: Vec<_> = unseen(forest, &choices, &gathered.led_to).cloned().collect();
         if gathered.disturbed.is_empty() && further.is_empty() {
             return Ok((choices, gathered));
@@ -360,6 +380,7 @@ fn report(
         left_out: gathered.left_out,
         outside,
         totals,
+        file_bytes: totals.content_bytes,
         directories: gathered.directories,
         absences: gathered.absences,
         written,

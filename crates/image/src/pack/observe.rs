@@ -4,7 +4,7 @@
 //! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
 //! lies, which the kernel opens itself.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -15,6 +15,7 @@ use quell_trace::flags::{
 };
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
+use crate::pack::extents::{Extent, Extents};
 use crate::pack::forest::{Forest, split};
 use crate::pack::waiting::{Awaited, Waiting};
 
@@ -27,9 +28,10 @@ pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
         for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
             forest.mount(mount.mount_point.as_bytes(), &mount.kind);
         }
-        let mut observer = Observer::new(recording, &mut forest, &mut clock);
+        let mut observer = Observer::new(recording, &mut forest, &mut clock)?;
         recording.for_each_event(|event| observer.event(event))?;
         observer.context();
+        observer.extents();
     }
     Ok(forest)
 }
@@ -48,18 +50,24 @@ struct Observer<'a> {
     reads_unseen: bool,
     /// Files opened for reading, in order.
     opened: Vec<(u64, PathId)>,
+    /// Files of which only a part may have been used.
+    in_part: HashSet<Vec<u8>>,
+    extents: Extents<'a>,
 }
 
 impl<'a> Observer<'a> {
-    fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Self {
+    fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Result<Self, TraceError> {
         let links = recording.context.links.iter().map(|link| link.path).collect();
         let (missed, opened) = (HashSet::new(), Vec::new());
         let waiting = Waiting::new(recording);
-        Self { recording, forest, clock, missed, waiting, links, reads_unseen: false, opened }
+        let (in_part, extents) = (HashSet::new(), Extents::new(recording)?);
+        let reads_unseen = false;
+        Ok(Self { recording, forest, clock, missed, waiting, links, reads_unseen, opened, in_part, extents })
     }
 
     fn event(&mut self, event: &Event) {
         *self.clock += 1;
+        self.extents.event(event);
         if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
             self.reads_unseen = true;
         }
@@ -123,8 +131,8 @@ impl<'a> Observer<'a> {
         match class {
             Class::Open => self.open(event, target),
             Class::List => self.forest.seen(path).entered = true,
-            Class::Exec => self.read(path),
-            Class::Read if event.bytes_moved().0 > 0 => self.read(path),
+            Class::Exec => self.read_part(path),
+            Class::Read if event.bytes_moved().0 > 0 => self.read_part(path),
             Class::Map => self.map(event, path),
             Class::Change => self.rename(event, path),
             Class::Lock | Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
@@ -152,7 +160,7 @@ impl<'a> Observer<'a> {
         if protection & PROT_WRITE != 0 && flags & MAP_TYPE != MAP_PRIVATE {
             self.change(path, "was written through a mapping");
         }
-        self.read(path);
+        self.read_part(path);
     }
 
     /// What the program watches others change is never served from an image.
@@ -204,9 +212,21 @@ impl<'a> Observer<'a> {
         }
     }
 
+    /// The content of `path` was needed, all of it.
     fn read(&mut self, path: &[u8]) {
         let clock = *self.clock;
+        let seen = self.forest.seen(path);
+        seen.read.get_or_insert(clock);
+        seen.extent.whole = true;
+    }
+
+    /// The content of `path` was needed, or a part of it.
+    fn read_part(&mut self, path: &[u8]) {
+        let clock = *self.clock;
         self.forest.seen(path).read.get_or_insert(clock);
+        if !self.in_part.contains(path) {
+            self.in_part.insert(path.to_vec());
+        }
     }
 
     /// Counts a metadata operation that a metadata server had to answer.
@@ -227,20 +247,33 @@ impl<'a> Observer<'a> {
         for program in context.executions.iter().filter_map(|execution| execution.program) {
             let path = self.path(program);
             self.forest.seen(path).touched = true;
-            self.read(path);
+            self.read_part(path);
         }
         for interpreter in context.elf_files.iter().filter_map(|file| file.interpreter.as_ref()) {
             if let Ok(path) = Path::new(interpreter).canonicalize() {
                 let path = path.into_os_string().into_vec();
                 self.forest.seen(&path).touched = true;
-                self.read(&path);
+                self.read_part(&path);
             }
         }
         if self.reads_unseen {
             for (clock, path) in std::mem::take(&mut self.opened) {
                 let path = self.path(path);
-                self.forest.seen(path).read.get_or_insert(clock);
+                let seen = self.forest.seen(path);
+                seen.read.get_or_insert(clock);
+                seen.extent.whole = true;
             }
+        }
+    }
+
+    /// Says of each file how much of it was used: all of it where that is not known.
+    fn extents(self) {
+        let Self { recording, forest, in_part, extents, .. } = self;
+        let known: HashMap<&[u8], Extent> =
+            extents.finish().map(|(path, extent)| (recording.paths.bytes(path), extent)).collect();
+        let whole = Extent { whole: true, ..Extent::default() };
+        for path in in_part {
+            forest.seen(&path).extent.add(known.get(&path[..]).unwrap_or(&whole));
         }
     }
 

@@ -52,6 +52,7 @@ pub fn refresh<B: AsRef<[u8]>>(
         target,
         audience: audience.unwrap_or(asked.audience),
         form,
+        hold: asked.hold,
     };
     let mut altered = Vec::new();
     let mut compare = |tree: &Tree| {
