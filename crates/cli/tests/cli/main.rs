@@ -6,6 +6,7 @@
 //! transparent    under `record` and `run` a command behaves as without quell
 //! pack_and_run   a local tree from its image: equal results, statistics, absences, changes, joining
 //! complete       one file for a node that has nothing else of the program
+//! parts          an image holds what a run used of its files
 //! compressed     an image compressed for transport, opened by every command
 //! check          `quell check`, its stamp, and which ranks compare
 //! refresh        `quell pack --refresh`: an image made anew without a recording
@@ -61,6 +62,7 @@ mod launchers;
 mod mpi;
 mod pack_and_run;
 mod packaging;
+mod parts;
 mod programs;
 mod refresh;
 mod searches;
