@@ -527,7 +527,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__pack)
-            opts="-o -f -q -h --refresh --output --root --public --whole-files --compress --nodes --force --color --colour --quiet --config --help"
+            opts="-o -f -q -h --refresh --output --root --public --complete --add --whole-files --compress --nodes --force --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -546,6 +546,10 @@ _quell() {
                     return 0
                     ;;
                 --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --add)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

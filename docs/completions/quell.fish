@@ -138,13 +138,15 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print
 complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given). `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
+complete -c quell -n "__fish_quell_using_subcommand pack" -l add -d 'Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Say what N nodes will read of the image, and on Lustre how to stripe it for them' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: what it does not hold is not there, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold the files that were used whole, not only the blocks that were used: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors'
