@@ -9,6 +9,7 @@ use crate::printer::Printer;
 use quell_trace::Launcher;
 use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// How a step is ended that would go on without this rank.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,8 +24,11 @@ enum Means {
 pub(crate) fn end(launcher: &Launcher, status: u8, printer: &Printer) {
     match means(launcher, |name| std::env::var(name).ok()) {
         Some(Means::Cancel(step)) => cancel(&step, printer),
-        // Where nobody listens this rank's own end is all that can be said.
-        Some(Means::Abort(descriptor)) => _ = quell_mount::pmi::abort(descriptor, status),
+        Some(Means::Abort(descriptor)) => {
+            wait_until_heard();
+            // Where nobody listens this rank's own end is all that can be said.
+            _ = quell_mount::pmi::abort(descriptor, status);
+        }
         None => {}
     }
 }
@@ -39,6 +43,23 @@ fn means(launcher: &Launcher, variable: impl Fn(&str) -> Option<String>) -> Opti
         _ => None,
     }
 }
+
+/// Hydra drops what a rank said and it has not passed on yet when it aborts: waits until the pipe is empty, and a little for
+/// the way from its proxy.
+fn wait_until_heard() {
+    let began = Instant::now();
+    let unread = || rustix::io::ioctl_fionread(std::io::stderr()).unwrap_or(0);
+    while unread() > 0 && began.elapsed() < PATIENCE {
+        std::thread::sleep(WAY);
+    }
+    std::thread::sleep(WAY);
+}
+
+/// How long a proxy may take to read what its rank said.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// From the proxy to the user's terminal, on a busy node.
+const WAY: Duration = Duration::from_millis(200);
 
 fn cancel(step: &str, printer: &Printer) {
     let mut cancel = Command::new("scancel");
