@@ -9,7 +9,7 @@ use quell_fuzz::content;
 use quell_image::check::check;
 use quell_image::{Content, Image, Nid};
 
-/// An image of two files, two directories, a link, a file that it does not hold, and absences.
+/// An image of files that it holds whole, in part and not at all, directories, a link and absences.
 const SOUND: &[u8] = include_bytes!("../seeds/image.bin");
 
 fuzz_target!(|input: &[u8]| {
