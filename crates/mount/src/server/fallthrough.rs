@@ -279,6 +279,11 @@ impl Server {
         }
     }
 
+    /// The same if it can be used for more than to ask for attributes.
+    pub(crate) fn opened(&self, node: Node) -> Option<Arc<Held>> {
+        self.held(node).filter(|held| held.access != Access::Neither)
+    }
+
     /// Attributes of an original, as the kernel must see them. `removable`: the user may write to its directory.
     pub(crate) fn original_attr(&self, path: &Path, stat: &Stat, removable: bool) -> Attr {
         let mut attr = attr_of(stat);

@@ -61,6 +61,8 @@ pub(crate) enum Access {
     Read,
     Write,
     Both,
+    /// Only what `O_PATH` allows: to ask for attributes.
+    Neither,
 }
 
 impl Access {

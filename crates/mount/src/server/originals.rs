@@ -120,14 +120,6 @@ impl Originals {
         })
     }
 
-    /// A descriptor that leads to something whatever becomes of its name: no file, or one that is not to be opened.
-    pub(crate) fn place(&self, path: &Path) -> Result<Held, Errno> {
-        self.send_on(SentOn::Open, path)?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
-        Ok(Held { descriptor, access: Access::Read })
-    }
-
     /// Where a symbolic link points.
     pub(crate) fn read_link(&self, path: &Path) -> Result<Vec<u8>, Errno> {
         self.send_on(SentOn::Stat, path)?;
@@ -148,12 +140,13 @@ impl Originals {
         Ok(stat)
     }
 
-    /// Opens a regular file.
+    /// Opens a regular file, or anything with [`Access::Neither`].
     pub(crate) fn open(&self, path: &Path, access: Access) -> Result<Held, Errno> {
         let flags = match access {
             Access::Read => OFlags::RDONLY,
             Access::Write => OFlags::WRONLY,
             Access::Both => OFlags::RDWR,
+            Access::Neither => OFlags::PATH,
         };
         self.send_on(SentOn::Open, path)?;
         let descriptor = rustix::fs::openat(CWD, path, flags | SAFELY, Mode::empty())?;

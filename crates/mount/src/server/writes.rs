@@ -237,7 +237,7 @@ impl Server {
             let held = self.writing(node, &path)?;
             self.originals.change(&path, || rustix::fs::ftruncate(&held.descriptor, change.size))?;
         }
-        let held = self.held(node);
+        let held = self.opened(node);
         if change.valid.contains(SetAttributes::MODE) {
             let mode = Mode::from_raw_mode(change.mode & 0o7777);
             self.originals.change(&path, || match &held {
@@ -248,7 +248,7 @@ impl Server {
         self.set_owner(&path, change, held.as_deref())?;
         self.set_times(&path, change, held.as_deref())?;
         self.note_changed(node)?;
-        let stat = self.originals.stat(&path, held.as_deref())?;
+        let stat = self.originals.stat(&path, self.held(node).as_deref())?;
         Ok(self.original_attr(&path, &stat, self.may_write_beside(node)))
     }
 
@@ -478,8 +478,11 @@ impl Server {
             return Some(node);
         }
         let regular = rustix::fs::lstat(path).is_ok_and(|stat| is_file(&stat));
-        let held =
-            if regular { self.originals.open_widely(path, Access::Read) } else { self.originals.place(path) };
+        let held = if regular {
+            self.originals.open_widely(path, Access::Read)
+        } else {
+            self.originals.open(path, Access::Neither)
+        };
         if let Ok(held) = held {
             self.hold(node, Arc::new(held));
         }
@@ -505,7 +508,7 @@ impl Server {
     }
 
     fn synchronise(&self, node: Node, data_only: bool) -> Result<(), Errno> {
-        let Some(held) = self.held(node) else {
+        let Some(held) = self.opened(node) else {
             return Ok(());
         };
         let path = self.path(node)?;

@@ -31,16 +31,16 @@ impl Server {
 
     fn original_xattr(&self, node: Node, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let path = self.path(node)?;
-        self.originals.xattr(&path, self.held(node).as_deref(), OsStr::from_bytes(name))
+        self.originals.xattr(&path, self.opened(node).as_deref(), OsStr::from_bytes(name))
     }
 
     /// LISTXATTR.
     pub(crate) fn list_xattr(&self, node: Node, size: u32, reply: Reply<'_>) {
         let names = match node {
             Node::Frozen(nid) if self.is_frozen(nid) => self.frozen_xattr_names(nid),
-            _ => {
-                self.path(node).and_then(|path| self.originals.xattr_names(&path, self.held(node).as_deref()))
-            }
+            _ => self
+                .path(node)
+                .and_then(|path| self.originals.xattr_names(&path, self.opened(node).as_deref())),
         };
         reply_xattr(names, size, reply);
     }
@@ -84,7 +84,7 @@ impl Server {
         by_descriptor: impl FnOnce(&Held) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let path = self.path(node)?;
-        let held = self.held(node);
+        let held = self.opened(node);
         self.originals.change(&path, || match held.as_deref() {
             Some(held) => by_descriptor(held),
             None => by_path(&path),

@@ -3,9 +3,11 @@
 //! ```text
 //! tests/programs/cases/NAME.sh    plant() makes the tree `env`, use() is what is compared
 //! mod.rs                          every case, for every user and way of packing
+//! differences.rs                  each row of docs/differences.md, and what acts on a run from outside
 //! identity.rs                     who may do what, for users by number
 //! ```
 
+mod differences;
 mod identity;
 
 use std::path::Path;
