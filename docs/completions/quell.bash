@@ -665,7 +665,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --check --stats --memory --require --trust --disable --color --colour --quiet --config --help"
+            opts="-q -h --check --stats --mode --memory --require --trust --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -677,6 +677,10 @@ _quell() {
                     ;;
                 --stats)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mode)
+                    COMPREPLY=($(compgen -W "auto mount extract off" -- "${cur}"))
                     return 0
                     ;;
                 --memory)

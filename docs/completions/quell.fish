@@ -155,12 +155,16 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'Who compar
 all\t'One rank on each node, the one that comes first'
 none\t'Nobody'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'How the command runs: from a mount, or where a node has no FUSE from the image\'s content, extracted into memory' -r -f -a "auto\t'The first of the others that works, in this order'
+mount\t'The image is mounted by FUSE'
+extract\t'Its content is copied into a read-only tmpfs; what it does not hold is bound from the original'
+off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be mounted'
+complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be used'
 complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that neither you nor root own'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors'

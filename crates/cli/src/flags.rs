@@ -341,11 +341,14 @@ pub struct Run {
     /// Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended.
     #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
     pub stats: Option<PathBuf>,
+    /// How the command runs: from a mount, or where a node has no FUSE from the image's content, extracted into memory.
+    #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
+    pub mode: RunMode,
     /// What the image may take of the node's memory, such as 500M or 2G [default: what is left]. A plain image on a local
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
-    /// Fail, rather than run the command plain, where the image cannot be mounted.
+    /// Fail, rather than run the command plain, where the image cannot be used.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
     pub require: bool,
     /// Use an image that neither you nor root own.
@@ -387,6 +390,20 @@ pub struct CheckSources {
     pub json: bool,
 }
 
+/// How a command is run from an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RunMode {
+    /// The first of the others that works, in this order.
+    #[default]
+    Auto,
+    /// The image is mounted by FUSE.
+    Mount,
+    /// Its content is copied into a read-only tmpfs; what it does not hold is bound from the original.
+    Extract,
+    /// The command runs plain.
+    Off,
+}
+
 /// Who checks that the originals are as they were when the image was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Check {
@@ -403,7 +420,7 @@ pub enum Check {
 /// the rest; and what to ask the administrator for, to the line.
 ///
 /// Run it where programs run, on a compute node: a login node often allows something else. Exit status: 0 when `run`
-/// would mount its image and `record` works, else 1; 2 for an error.
+/// would use its image and `record` works, else 1; 2 for an error.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// An image that is to be run here.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::check::Change;
+use crate::extract::BINDS_MAX;
 
 /// An error number that prints as its name and its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,20 @@ pub enum Step {
     Mount,
     /// Placing the mounted tree over a root, or a live directory back into it.
     Bind,
+    /// Extracting the image into the namespace.
+    Extract,
+    /// Extracting it within the number of names that may come from the originals.
+    ExtractNames {
+        /// How many would.
+        bound: u64,
+    },
+    /// Extracting it within the memory that it may take.
+    ExtractMemory {
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that it may take.
+        allowed: u64,
+    },
     /// Entering the namespace that the node's first rank made.
     Join,
 }
@@ -69,6 +84,7 @@ impl Step {
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
             Self::Bind => "place the image over its directories",
+            Self::Extract | Self::ExtractNames { .. } | Self::ExtractMemory { .. } => "extract the image",
             Self::Join => "enter the namespace of this node",
         }
     }
@@ -94,8 +110,7 @@ impl Step {
 }
 
 /// The image cannot be put in place on this node. The command can still run plain.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("cannot {}{}: {}", .step.attempt(), About(.path), OsError(*.errno))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// What was attempted.
     pub step: Step,
@@ -103,12 +118,32 @@ pub struct Unavailable {
     pub errno: Errno,
     /// The path it was attempted on, where there is one.
     pub path: Option<PathBuf>,
+    /// Why the next mode was of no use either, if it was tried.
+    pub then: Option<Box<Unavailable>>,
+}
+
+impl std::error::Error for Unavailable {}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
+        match self.step {
+            Step::ExtractNames { bound } => {
+                write!(formatter, "{bound} names of it come from the originals, at most {BINDS_MAX} may")
+            }
+            Step::ExtractMemory { needed, allowed } => {
+                write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
+            }
+            _ => OsError(self.errno).fmt(formatter),
+        }?;
+        self.then.iter().try_for_each(|then| write!(formatter, "; {then}"))
+    }
 }
 
 impl Unavailable {
     /// `step` failed with `errno`.
     pub(crate) fn new(step: Step, errno: Errno) -> Self {
-        Self { step, errno, path: None }
+        Self { step, errno, path: None, then: None }
     }
 
     /// The setting of the system that usually bars this, for a hint. `None` where there is no usual one.

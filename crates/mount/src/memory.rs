@@ -310,6 +310,11 @@ impl Memory {
         }
     }
 
+    /// Bytes of memory that the image takes once all of it is copied; 0 for one that is mapped.
+    pub(crate) fn bytes_to_copy(&self) -> u64 {
+        self.fetcher.as_ref().map_or(0, |fetcher| fetcher.length as u64)
+    }
+
     /// Bytes that were copied so far.
     pub(crate) fn bytes_fetched(&self) -> u64 {
         self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched().load(Ordering::Relaxed))

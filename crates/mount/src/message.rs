@@ -104,6 +104,7 @@ pub(crate) struct Failure {
     step: Step,
     errno: i32,
     path: Option<Vec<u8>>,
+    then: Option<Box<Failure>>,
 }
 
 impl From<Unavailable> for Failure {
@@ -113,6 +114,7 @@ impl From<Unavailable> for Failure {
             step: unavailable.step,
             errno: unavailable.errno.raw_os_error(),
             path: unavailable.path.map(|path| path.into_os_string().into_vec()),
+            then: unavailable.then.map(|then| Box::new((*then).into())),
         }
     }
 }
@@ -124,6 +126,7 @@ impl From<Failure> for Unavailable {
             step: failure.step,
             errno: Errno::from_raw_os_error(failure.errno.clamp(1, 4095)),
             path: failure.path.map(|path| std::ffi::OsString::from_vec(path).into()),
+            then: failure.then.map(|then| Box::new((*then).into())),
         }
     }
 }

@@ -28,6 +28,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::error::{Step, Unavailable};
 use crate::own_root;
+use crate::stats::RunMode;
 use crate::sys::process::unshare_namespaces;
 
 /// What a namespace shows.
@@ -124,10 +125,7 @@ impl Namespaces {
 /// Returns the descriptor of `/dev/fuse`, which the server must serve before the second half, [`Mounted::place`].
 pub(crate) fn mount_connection(layout: &Layout) -> Result<(OwnedFd, Mounted), Unavailable> {
     let privilege = Privilege::of_this_process();
-    isolate(privilege)?;
-    if layout.own_root.is_some() {
-        own_root::make(&layout.roots)?;
-    }
+    isolate_for(layout, privilege)?;
     let roots = open_originals(&layout.roots)?;
     let (first, place) = roots.first().ok_or(Unavailable::new(Step::OpenRoot, Errno::NOENT))?;
     let live = open_originals(&layout.live)?;
@@ -183,7 +181,7 @@ impl Mounted {
 }
 
 /// Puts a live directory back to its place; one that the image does not list has no place and stays hidden.
-fn bind_back(original: &OwnedFd, path: &Path) -> Result<(), Errno> {
+pub(crate) fn bind_back(original: &OwnedFd, path: &Path) -> Result<(), Errno> {
     match open_path(path) {
         Ok(place) => mount_bind_recursive(magic(original), magic(&place)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -197,8 +195,17 @@ pub(crate) fn open_fuse() -> Result<OwnedFd, Unavailable> {
         .map_err(|errno| Unavailable::new(Step::OpenFuse, errno))
 }
 
+/// Makes the namespaces, with a root of their own if the layout needs one.
+pub(crate) fn isolate_for(layout: &Layout, privilege: Privilege) -> Result<(), Unavailable> {
+    isolate(privilege)?;
+    match layout.own_root {
+        Some(_) => own_root::make(&layout.roots),
+        None => Ok(()),
+    }
+}
+
 /// Makes the namespaces, with the user's own identity in them, and lets no mount out.
-fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
+pub(crate) fn isolate(privilege: Privilege) -> Result<(), Unavailable> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let flags = match privilege {
         Privilege::Administrator => UnshareFlags::NEWNS,
@@ -226,7 +233,7 @@ fn write_setting(path: &str, value: &str) -> Result<(), Errno> {
 }
 
 /// Opens those of `paths` that exist, in their order.
-fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)>, Unavailable> {
+pub(crate) fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)>, Unavailable> {
     let mut opened = Vec::with_capacity(paths.len());
     for path in paths {
         match open_path(path) {
@@ -255,18 +262,22 @@ pub(crate) fn magic(descriptor: impl AsFd) -> String {
 }
 
 pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
-    Unavailable { step, errno, path: Some(path.to_owned()) }
+    Unavailable { step, errno, path: Some(path.to_owned()), then: None }
 }
 
-/// The source of a mount of quell that this process sees and whose name begins with `image`: the process then runs
-/// inside a namespace of that image already. Source: proc_pid_mountinfo(5).
-pub(crate) fn mounted_source(mountinfo: &[u8], image: &str) -> Option<String> {
+/// The source of a mount or extraction of quell that this process sees and whose name begins with `image`, and which of
+/// both it is: the process then runs inside a namespace of that image already. Source: proc_pid_mountinfo(5).
+pub(crate) fn mounted_source(mountinfo: &[u8], image: &str) -> Option<(String, RunMode)> {
     mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
         let mut fields = line.split(|byte| *byte == b' ').skip_while(|field| *field != b"-").skip(1);
         let (kind, source) = (fields.next()?, str::from_utf8(fields.next()?).ok()?);
-        let ours =
-            kind == b"fuse.quell" && source.strip_prefix(image).is_some_and(|rest| rest.starts_with('-'));
-        ours.then(|| source.to_owned())
+        let mode = match kind {
+            b"fuse.quell" => RunMode::Mount,
+            b"tmpfs" => RunMode::Extract,
+            _ => return None,
+        };
+        let ours = source.strip_prefix(image).is_some_and(|rest| rest.starts_with('-'));
+        ours.then(|| (source.to_owned(), mode))
     })
 }
 
@@ -278,15 +289,19 @@ mod tests {
     fn a_surrounding_mount_is_recognised_by_its_image() {
         let mountinfo = b"36 35 98:0 / /env rw,noatime master:1 - ext4 quell-3-1 rw\n\
             40 36 0:50 /env /env rw - fuse.quell quell-1-ab rw\n\
-            42 36 0:51 / /a\\040b rw shared:3 - fuse.quell quell-22-cd rw\n";
+            42 36 0:51 / /a\\040b rw shared:3 - fuse.quell quell-22-cd rw\n\
+            43 36 0:52 /env /env ro - tmpfs quell-4-ef rw\n";
         let cases = [
-            ("quell-1", Some("quell-1-ab")),
-            ("quell-22", Some("quell-22-cd")),
+            ("quell-1", Some(("quell-1-ab", RunMode::Mount))),
+            ("quell-22", Some(("quell-22-cd", RunMode::Mount))),
+            ("quell-4", Some(("quell-4-ef", RunMode::Extract))),
             ("quell-2", None),
             ("quell-3", None),
         ];
         for (image, expected) in cases {
-            assert_eq!(mounted_source(mountinfo, image).as_deref(), expected, "{image}");
+            let found = mounted_source(mountinfo, image);
+            let found = found.as_ref().map(|(source, mode)| (source.as_str(), *mode));
+            assert_eq!(found, expected, "{image}");
         }
     }
 }

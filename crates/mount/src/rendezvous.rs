@@ -14,6 +14,8 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
 
+use crate::mode::Mode;
+
 /// The name of a meeting place: `quell-`, 16 hexadecimal digits for the image, `-`, 16 for everything else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MeetingPlace(String);
@@ -25,6 +27,8 @@ pub(crate) struct Common<'a> {
     pub(crate) image: &'a Stat,
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
+    /// How ranks may run: those that insist on a mode do not meet others.
+    pub(crate) mode: Mode,
 }
 
 impl MeetingPlace {
@@ -48,6 +52,11 @@ impl MeetingPlace {
             namespace("mnt")?,
             namespace("pid")?,
         ]);
+        match common.mode {
+            Mode::Auto => {}
+            Mode::Mount => _ = rest.update(b"\0mount\0"),
+            Mode::Extract => _ = rest.update(b"\0extract\0"),
+        }
         rest.update(common.job.as_bytes());
         Ok(Self(format!("quell-{}-{}", &image.finalize().to_hex()[..16], &rest.finalize().to_hex()[..16])))
     }
@@ -203,7 +212,7 @@ mod tests {
     #[test]
     fn the_place_depends_on_the_job() {
         let image = rustix::fs::stat("/proc/self/exe").unwrap();
-        let of = |job| MeetingPlace::of(&Common { image: &image, job }).unwrap();
+        let of = |job| MeetingPlace::of(&Common { image: &image, job, mode: Mode::Auto }).unwrap();
         assert_eq!(of("17.0"), of("17.0"));
         assert_ne!(of("17.0"), of("17.1"));
         assert_eq!(of("17.0").image_part(), of("17.1").image_part());

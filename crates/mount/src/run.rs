@@ -20,6 +20,7 @@ use crate::command::execute;
 use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
 use crate::memory::{LoadedImage, Shared, Trust, verify_owner};
 use crate::message::{FromRank, FromServer, receive, send};
+use crate::mode::Mode;
 use crate::namespace::{Layout, Namespaces, mounted_source};
 use crate::rendezvous::{Common, Meeting, MeetingPlace};
 use crate::server::start::{Start, start};
@@ -68,6 +69,8 @@ pub struct RunRequest {
     pub stats: Option<PathBuf>,
     /// Whose images are accepted.
     pub trust: Trust,
+    /// How the command may run from the image.
+    pub mode: Mode,
     /// What the image may take of the node's memory.
     pub memory: Budget,
     /// When this rank began, for `seconds_to_exec`.
@@ -84,10 +87,10 @@ pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;
     verify_owner(&image, request.trust).map_err(|source| image_error(request, source))?;
-    let common = Common { image: &image, job: &request.job };
+    let common = Common { image: &image, job: &request.job, mode: request.mode };
     let place = MeetingPlace::of(&common).map_err(|errno| Unavailable::new(Step::Meet, errno))?;
-    if let Some(outer) = surrounding_place(&place) {
-        return Err(run_inside(request, &outer, stats));
+    if let Some((outer, mode)) = surrounding_place(&place) {
+        return Err(run_inside(request, &outer, mode, stats));
     }
     let Admitted { connection, namespaces, own_root } = enter_through(&place, request, stats)?;
     namespaces.enter(own_root.as_deref())?;
@@ -169,7 +172,7 @@ fn start_server(
     let image = open(request)?;
     let layout = layout_of(&image.image, place);
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
-    start(Start { listener, image, layout }, &alone)
+    start(Start { listener, image, layout, mode: request.mode, budget: request.memory }, &alone)
         .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
 }
 
@@ -223,20 +226,21 @@ fn start_command(request: &RunRequest, connection: &OwnedFd) -> RunError {
 }
 
 /// The meeting place of the namespace that this process already runs in, if it shows the same image.
-fn surrounding_place(place: &MeetingPlace) -> Option<MeetingPlace> {
+fn surrounding_place(place: &MeetingPlace) -> Option<(MeetingPlace, RunMode)> {
     let mountinfo = std::fs::read("/proc/self/mountinfo").ok()?;
-    mounted_source(&mountinfo, place.image_part()).map(MeetingPlace::from_source)
+    let (source, mode) = mounted_source(&mountinfo, place.image_part())?;
+    Some((MeetingPlace::from_source(source), mode))
 }
 
 /// Executes the command inside a namespace of the same image.
-fn run_inside(request: &RunRequest, outer: &MeetingPlace, stats: Option<PathBuf>) -> RunError {
+fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: Option<PathBuf>) -> RunError {
     let Some(path) = stats else {
         return execute(&request.command);
     };
     // The server may not let anybody in any more; then this rank writes for itself what it knows.
     let Some(connection) = outer.visit() else {
         let alone = RunStats {
-            mode: RunMode::Mount,
+            mode,
             namespace: Some(Membership::Joined),
             ..RunStats::plain(request.began.elapsed().as_secs_f64())
         };

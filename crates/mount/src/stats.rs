@@ -19,6 +19,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub enum RunMode {
     /// From the image, mounted in place.
     Mount,
+    /// From the image's content, extracted into memory.
+    Extract,
     /// Plain.
     Off,
 }
@@ -51,6 +53,9 @@ pub struct RunStats {
     pub original: OriginalStats,
     /// **Unit** seconds from the rank's start to its exec.
     pub seconds_to_exec: f64,
+    /// What was extracted; absent in other modes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extract: Option<ExtractStats>,
     /// The paths of `original`, most operations first, then by path. At most [`MAX_PATHS`].
     pub original_paths: Vec<PathStats>,
     /// Writes below a frozen root, which the recording did not foresee, by path.
@@ -65,6 +70,17 @@ pub struct RunStats {
     pub takeovers: u64,
     /// Requests that were answered with `EIO` because one server after the other died of them.
     pub abandoned_requests: u64,
+}
+
+/// An extraction. The program's own operations on what was bound are not counted: nobody is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ExtractStats {
+    /// Files that were copied.
+    pub files: u64,
+    /// Bytes of memory that they take.
+    pub bytes: u64,
+    /// Names that are bound from the originals.
+    pub bound: u64,
 }
 
 /// The image of a run.
@@ -142,6 +158,7 @@ impl RunStats {
             requests: RequestStats::default(),
             original: OriginalStats::default(),
             seconds_to_exec,
+            extract: None,
             original_paths: Vec::new(),
             unforeseen_writes: Vec::new(),
             refused_locks: Vec::new(),

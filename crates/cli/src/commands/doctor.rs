@@ -29,7 +29,7 @@ pub struct Examined {
     pub user: u32,
     /// What was tried, in the order in which `run` and `record` need it.
     pub probes: Vec<Probe>,
-    /// What `quell run` would do here: `mount`, or `off` for running commands plain.
+    /// What `quell run` would do here: `mount`, `extract`, or `off` for running commands plain.
     pub run_mode: &'static str,
     /// Whether `quell record` works here; null when it could not be tried.
     pub record_works: Option<bool>,
@@ -38,7 +38,7 @@ pub struct Examined {
 /// One thing that was tried.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Probe {
-    /// `user-namespace`, `mount-namespace`, `fuse-device`, `fuse-mount`, `join`, `image`, `ptrace`, `seccomp-filter`,
+    /// `user-namespace`, `mount-namespace`, `fuse-device`, `fuse-mount`, `join`, `extract`, `image`, `ptrace`, `seccomp-filter`,
     /// `memory-file`, `resend` or `erofs`.
     pub name: &'static str,
     /// `ok`, `no` or `unknown`.
@@ -72,7 +72,9 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
         false => describe(&examined, printer.style().width),
     };
     printer.data(&text)?;
-    Ok(u8::from(!(examination.mounts && usable && examined.record_works == Some(true))))
+    Ok(u8::from(
+        !((examination.mounts || examination.extracts) && usable && examined.record_works == Some(true)),
+    ))
 }
 
 fn examined(
@@ -88,13 +90,17 @@ fn examined(
         kernel: host::kernel(),
         user: rustix::process::geteuid().as_raw(),
         probes: probes.chain(extras.into_iter().map(probe)).collect(),
-        run_mode: if examination.mounts { "mount" } else { "off" },
+        run_mode: match (examination.mounts, examination.extracts) {
+            (true, _) => "mount",
+            (false, true) => "extract",
+            (false, false) => "off",
+        },
         record_works: recorded.map(|recorded| recorded.is_ok()),
     }
 }
 
 fn is_needed(subject: Subject) -> bool {
-    !matches!(subject, Subject::Resend | Subject::Erofs)
+    !matches!(subject, Subject::Extraction | Subject::Resend | Subject::Erofs)
 }
 
 fn probe(finding: &Finding) -> Probe {
@@ -104,6 +110,7 @@ fn probe(finding: &Finding) -> Probe {
         Subject::FuseDevice => "fuse-device",
         Subject::FuseMount => "fuse-mount",
         Subject::Join => "join",
+        Subject::Extraction => "extract",
         Subject::MemoryFile => "memory-file",
         Subject::Resend => "resend",
         Subject::Erofs => "erofs",
@@ -239,6 +246,7 @@ fn describe(examined: &Examined, width: usize) -> String {
     }
     let run = match examined.run_mode {
         "mount" => "mounts the image (mode `mount`)",
+        "extract" => "extracts the image into memory (mode `extract`)",
         _ => "runs commands plain (mode `off`)",
     };
     let record = match examined.record_works {
@@ -258,6 +266,7 @@ fn title(name: &str) -> &str {
         "user-namespace" => "user namespace",
         "mount-namespace" => "mount namespace",
         "join" => "join by setns",
+        "extract" => "tmpfs to extract",
         "seccomp-filter" => "seccomp filter",
         "memory-file" => "memory file",
         "resend" => "FUSE resend",

@@ -2,13 +2,13 @@
 
 use super::{plain, step};
 use crate::failure::{self, Failure, OURS};
-use crate::flags::{Check, Run};
+use crate::flags::{Check, Run, RunMode};
 use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use quell_image::OpenError;
 use quell_mount::check::DEFAULT_PARALLELISM;
-use quell_mount::{Budget, Change, Checker, ImageError, OsError, RunError, RunRequest, Trust};
+use quell_mount::{Budget, Change, Checker, ImageError, Mode, OsError, RunError, RunRequest, Trust};
 use quell_trace::path::escape;
 use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
@@ -28,6 +28,9 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
             Failure::message("`quell run` cannot start inside a recording: its server would be recorded too");
         return Err(failure.hint("quell run IMG -- quell record -o T -- CMD").status(OURS));
     }
+    if flags.mode == RunMode::Off {
+        return run_off(flags);
+    }
     let launcher = host::launcher();
     warn_of_launchers(flags, launcher.as_ref(), printer);
     let began = Instant::now();
@@ -38,6 +41,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         check: check(flags.check, launcher.as_ref()),
         stats: flags.stats.clone(),
         trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
+        mode: mode(flags.mode),
         memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
         began,
     };
@@ -77,6 +81,23 @@ fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Re
     _ = printer.fail(&failure);
     step::end(launcher, failure.status, printer);
     Ok(failure.status)
+}
+
+/// `--mode off`: plain, but with statistics that say so.
+fn run_off(flags: &Run) -> Result<u8, Failure> {
+    if flags.require {
+        let contradiction = Failure::message("`--mode off` runs the command plain, `--require` forbids that");
+        return Err(contradiction.hint("leave one of them out; `--disable` goes before both").status(OURS));
+    }
+    Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), Instant::now())))
+}
+
+fn mode(mode: RunMode) -> Mode {
+    match mode {
+        RunMode::Mount => Mode::Mount,
+        RunMode::Extract => Mode::Extract,
+        RunMode::Auto | RunMode::Off => Mode::Auto,
+    }
 }
 
 fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {

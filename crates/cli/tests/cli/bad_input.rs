@@ -552,7 +552,7 @@ fn with_fuse_device(test: &Test, device: &str, arguments: &str) -> Outcome {
 fn privileged_no_fuse_device() {
     let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
     test.pack();
-    snapshot!(with_fuse_device(&test, "true", ""), @"
+    snapshot!(with_fuse_device(&test, "true", "--mode mount"), @"
     status 0
     --- stdout
     alpha
@@ -566,13 +566,13 @@ fn privileged_no_fuse_device() {
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: ENOENT (no such file or directory)
     hint: look at whether the kernel module `fuse` is loaded (`modprobe fuse`)
     ");
-    snapshot!(with_fuse_device(&test, "true", "--require"), @"
+    snapshot!(with_fuse_device(&test, "true", "--mode mount --require"), @"
     status 125
     --- stderr
     quell: error: cannot open `/dev/fuse`: ENOENT (no such file or directory)
     hint: look at whether the kernel module `fuse` is loaded (`modprobe fuse`)
     ");
-    snapshot!(with_fuse_device(&test, "mknod -m 666 dev/fuse c 10 254", ""), @"
+    snapshot!(with_fuse_device(&test, "mknod -m 666 dev/fuse c 10 254", "--mode mount"), @"
     status 0
     --- stdout
     alpha
@@ -605,7 +605,7 @@ fn privileged_a_fuse_device_for_root_only() {
         command.args(["--mount", "sh", "-c", &run]).current_dir(test.path(""));
         test.finish(command)
     };
-    snapshot!(run(""), @"
+    snapshot!(run("--mode mount"), @"
     status 0
     --- stdout
     alpha
@@ -619,7 +619,7 @@ fn privileged_a_fuse_device_for_root_only() {
     quell: warning: the image is not used and the command runs plain: cannot open `/dev/fuse`: EACCES (permission denied)
     hint: look at the mode of `/dev/fuse` (0666 is usual)
     ");
-    snapshot!(run("--require"), @"
+    snapshot!(run("--mode mount --require"), @"
     status 125
     --- stderr
     quell: error: cannot open `/dev/fuse`: EACCES (permission denied)

@@ -121,3 +121,35 @@ fn privileged_a_directory_is_added_whole() {
     let run = test.quell(&["run", "--require", "app.qimg", "--", "sh", "-c", &script]);
     assert_eq!(run.succeeds(), "unread\ndeep\ndeep\nunread\n");
 }
+
+/// Where there is no FUSE the content is extracted, for a complete image too, and `--mode` says which way it goes.
+#[test]
+fn privileged_without_fuse_the_image_is_extracted() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
+    test.pack();
+    let run = |flags: &str, image: &str, command: &str| {
+        let script = format!(
+            "mount --bind /dev/null /dev/fuse; exec {} run --require --stats stats.json {flags} {image} -- {command}",
+            crate::harness::QUELL
+        );
+        test.run(&["unshare", "--mount", "sh", "-c", &script])
+    };
+    assert_eq!(run("", "app.qimg", "env/bin/app"), test.run(&["env/bin/app"]));
+    let asked = stats(&test, "stats.json");
+    assert_eq!((asked["mode"].as_str(), asked["namespace"].as_str()), (Some("extract"), Some("created")));
+    assert_eq!(asked["extract"]["bound"], 2, "{asked:#}");
+    let refused = run("--mode mount", "app.qimg", "env/bin/app");
+    assert_eq!((refused.code(), refused.stdout.as_str()), (125, ""));
+    let off = test.quell(&["run", "--mode", "off", "--stats", "off.json", "app.qimg", "--", "echo", "plain"]);
+    assert_eq!(off.succeeds(), "plain\n");
+    assert_eq!(stats(&test, "off.json")["mode"], "off");
+    let contradiction = test.quell(&["run", "--mode", "off", "--require", "app.qimg", "--", "echo", "plain"]);
+    assert_eq!((contradiction.code(), contradiction.stdout.as_str()), (125, ""));
+
+    let environment = Environment::new(&test);
+    recorded(&test, &environment, "whole.qimg", &[]);
+    let app = environment.app().display().to_string();
+    environment.vanish();
+    let python = format!("{app}/bin/python -B {app}/lib/main.py");
+    assert_eq!(run("", "whole.qimg", &python).succeeds(), "from the image\n");
+}

@@ -150,7 +150,7 @@ fn privileged_one_rank_says_why_the_image_is_not_used() {
     let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace]) else { return };
     test.pack();
     let run = "mkdir dev; mount -t tmpfs none dev; mknod -m 666 dev/null c 1 3; mount --move dev /dev; rmdir dev; \
-               for rank in 0 1 2 3; do SLURM_PROCID=$rank SLURM_STEP_ID=0 $quell run app.qimg echo $rank; done";
+               for rank in 0 1 2 3; do SLURM_PROCID=$rank SLURM_STEP_ID=0 $quell run --mode mount app.qimg echo $rank; done";
     let mut command = test.command(&["unshare", "--mount", "sh", "-c", run]);
     command.env("quell", QUELL);
     snapshot!(test.finish(command), @"

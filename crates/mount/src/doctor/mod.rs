@@ -4,6 +4,7 @@
 //! child 1   a user namespace alone
 //! child 2   namespaces, /dev/fuse, a FUSE mount over an empty place: as a run does it, by the same code
 //! child 3   enters the namespaces of child 2, as later ranks do
+//! child 4   namespaces, and a tmpfs in place of the FUSE mount: what an extraction needs
 //! ```
 //!
 //! Which setting is the cause is judged afterwards, in `cause`. Nothing is left behind, and no file system is asked
@@ -25,11 +26,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::error::{ImageError, RunError, Step, Unavailable};
+use crate::extract::BINDS_MAX;
+use crate::extract::place::mount_tmpfs;
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
 use crate::memory::{LoadedImage, Trust};
 use crate::message::{Failure, receive, send};
-use crate::namespace::{Layout, Namespaces, Privilege, map_identity, mount_connection, open_fuse};
+use crate::namespace::{Layout, Namespaces, Privilege, isolate, map_identity, mount_connection, open_fuse};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, unshare_namespaces};
 pub use cause::Cause;
 use cause::Node;
@@ -47,6 +50,8 @@ pub enum Subject {
     FuseMount,
     /// Entering the namespace from outside.
     Join,
+    /// A tmpfs in the namespace, into which the image's content can be extracted.
+    Extraction,
     /// Files in memory, for images on network file systems.
     MemoryFile,
     /// Answers that a dead server owed can be asked for again (kernel 6.9).
@@ -86,6 +91,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// Whether a run can mount its image.
     pub mounts: bool,
+    /// Whether a run can extract its image.
+    pub extracts: bool,
 }
 
 /// Finds out what this node allows the caller.
@@ -109,10 +116,12 @@ pub fn examine() -> Result<Examination, RunError> {
         Some(Ok(())) => judge.add(Subject::Join, Answer::Yes, None),
         None => judge.add(Subject::Join, Answer::Unknown, None),
     }
+    let extracted = extraction(&alone);
+    judge.extraction(&extracted, mounts);
     judge.memory_file();
     judge.resend(mounted.as_ref().ok().and_then(|mounted| mounted.resend));
     judge.erofs();
-    Ok(Examination { findings: judge.findings, mounts })
+    Ok(Examination { findings: judge.findings, mounts, extracts: extracted.is_ok() })
 }
 
 /// What a run would find of an image on this node.
@@ -203,6 +212,25 @@ impl Judge<'_> {
         match open_fuse() {
             Ok(_device) => self.add(Subject::FuseDevice, Answer::Yes, None),
             Err(refused) => self.refused(Subject::FuseDevice, &refused),
+        }
+    }
+
+    /// Its limits are worth a word where there is nothing better.
+    fn extraction(&mut self, tried: &Result<(), Unavailable>, mounts: bool) {
+        match tried {
+            Ok(()) if mounts => self.add(Subject::Extraction, Answer::Yes, None),
+            Ok(()) => {
+                let limits = format!(
+                    "takes the content's size in memory; writes below the image fail; at most {BINDS_MAX} names \
+                     may come from the originals"
+                );
+                self.add(Subject::Extraction, Answer::Yes, Some(limits));
+            }
+            // The namespace was refused, which is told already.
+            Err(refused) if refused.step != Step::Extract => {
+                self.add(Subject::Extraction, Answer::Unknown, None)
+            }
+            Err(refused) => self.refused(Subject::Extraction, refused),
         }
     }
 
@@ -320,6 +348,14 @@ fn user_namespace(alone: &SingleThreaded) -> Result<(), Unavailable> {
         unshare_namespaces(UnshareFlags::NEWUSER)
             .map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
         map_identity(uid, gid).map_err(|errno| Unavailable::new(Step::MapIdentity, errno))
+    })
+}
+
+/// Mounts a tmpfs as an extraction does.
+fn extraction(alone: &SingleThreaded) -> Result<(), Unavailable> {
+    in_a_child(alone, || {
+        isolate(Privilege::of_this_process())?;
+        mount_tmpfs("quell-doctor", &place(), 0).map_err(|errno| Unavailable::new(Step::Extract, errno))
     })
 }
 

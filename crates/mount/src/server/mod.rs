@@ -15,7 +15,7 @@
 //! its original is held open until the kernel forgets the inode.
 
 mod absences;
-mod acl;
+pub(crate) mod acl;
 mod alterations;
 mod answering;
 mod builder;
@@ -31,9 +31,9 @@ pub(crate) mod nodes;
 mod notifier;
 mod originals;
 mod parts;
-mod permissions;
+pub(crate) mod permissions;
 mod pusher;
-mod ranks;
+pub(crate) mod ranks;
 mod slots;
 pub(crate) mod start;
 mod umasks;

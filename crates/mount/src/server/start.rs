@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
@@ -29,10 +29,13 @@ use super::builder::build;
 use super::estate::Estate;
 use super::holder::{Door, Holding, hold};
 use super::ranks::Watch;
+use crate::budget::Budget;
 use crate::error::{Step, Unavailable};
+use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::memory::LoadedImage;
 use crate::message::{FromRank, FromServer, receive, send};
+use crate::mode::Mode;
 use crate::namespace::Layout;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
 
@@ -45,6 +48,9 @@ pub(crate) struct Start {
     pub(crate) image: LoadedImage,
     /// What the namespace shows.
     pub(crate) layout: Layout,
+    pub(crate) mode: Mode,
+    /// What an extraction may take.
+    pub(crate) budget: Budget,
 }
 
 /// Starts the server's processes; returns when they are detached, with the image. It lets ranks in at the meeting place when
@@ -84,9 +90,14 @@ fn run_middle(start: Start, alone: &SingleThreaded, starter: Pid) -> ! {
 fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let starter = Watch::of(starter);
     detach(&start, starter.as_ref());
-    let Start { listener, image, layout } = start;
+    let Start { listener, image, layout, mode, budget } = start;
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
-    match prepare(&layout, alone) {
+    let ready = FromServer::Ready { own_root };
+    let prepared = match mode {
+        Mode::Auto | Mode::Mount => prepare(&layout, alone),
+        Mode::Extract => Err(None),
+    };
+    match prepared {
         Ok((estate, ended, device, builder)) => {
             let holding = Holding {
                 estate,
@@ -96,13 +107,35 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 device: Arc::new(Device::new(device)),
                 ended: Arc::new(ended),
                 door: Door::Building { listener, builder },
-                ready: FromServer::Ready { own_root },
+                ready,
                 ranks: Vec::new(),
                 starter,
             };
             hold(holding, Vec::new(), None, alone);
         }
-        Err(unavailable) => turn_away(&listener, &unavailable),
+        // Without FUSE, or without being asked for it, the content can be extracted.
+        Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {
+            match extract(&layout, &image, budget, alone) {
+                Ok(extraction) => keep(extraction, listener, ready, starter, image),
+                Err(unavailable) => turn_away(&listener, &after(refused, unavailable)),
+            }
+        }
+        Err(refused) => {
+            turn_away(&listener, &refused.unwrap_or(Unavailable::new(Step::StartServer, Errno::INVAL)));
+        }
+    }
+}
+
+/// Whether it was FUSE that was refused, rather than the namespace.
+fn is_fuse(refused: Option<&Unavailable>) -> bool {
+    refused.is_some_and(|refused| matches!(refused.step, Step::OpenFuse | Step::Mount))
+}
+
+/// Why neither mode works.
+fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
+    match refused {
+        Some(refused) => Unavailable { then: Some(Box::new(then)), ..refused },
+        None => then,
     }
 }
 
@@ -110,8 +143,8 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
 fn prepare(
     layout: &Layout,
     alone: &SingleThreaded,
-) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Unavailable> {
-    let failed = |errno| Unavailable::new(Step::StartServer, errno);
+) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
+    let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
     let estate = Estate::new().map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     let (device, builder) = build(layout, alone)?;
@@ -124,13 +157,15 @@ fn detach(start: &Start, starter: Option<&Watch>) {
     kept.push(start.listener.as_raw_fd());
     kept.extend(starter.and_then(Watch::descriptor));
     close_all_but(&kept);
-    if let Ok(null) = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+    if let Ok(null) =
+        rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, rustix::fs::Mode::empty())
+    {
         let _streams = rustix::stdio::dup2_stdin(&null);
         let _streams = rustix::stdio::dup2_stdout(&null);
         let _streams = rustix::stdio::dup2_stderr(&null);
     }
     let _root_exists = rustix::process::chdir("/");
-    rustix::process::umask(Mode::empty());
+    rustix::process::umask(rustix::fs::Mode::empty());
     // Schedulers send these to every process of a job so that it can save its state: the server must still answer
     // then. It ends with the namespace, or by SIGKILL. A limit on the size of files must fail the write, not us.
     reset_signals(&[

@@ -52,7 +52,7 @@ fn trust() {
 /// Runs the tool after `setup`, which a shell carries out in namespaces of its own.
 fn after(scene: &Scene, flags: &str, setup: &str, identity: &str) -> (i32, String) {
     let script = format!(
-        "{setup}; exec setpriv {identity} {} tool run {} true",
+        "{setup}; exec setpriv {identity} {} tool run --mode mount {} true",
         std::env::current_exe().unwrap().display(),
         scene.image().display()
     );

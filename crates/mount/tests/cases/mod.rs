@@ -1,6 +1,7 @@
 //! The tests, each a function that panics when it fails.
 
 mod complete;
+mod extract;
 mod failures;
 mod frozen;
 mod life;
@@ -10,7 +11,7 @@ mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 42] = [
+pub(crate) const ALL: [(&str, fn()); 48] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -51,6 +52,12 @@ pub(crate) const ALL: [(&str, fn()); 42] = [
     ("complete_beside_its_directories", complete::beside_its_directories),
     ("complete_with_ranks_and_nested", complete::ranks_and_nested),
     ("complete_working_directory", complete::working_directory),
+    ("extracted_tree_is_equal", extract::extracted_tree_is_equal),
+    ("extracted_where_fuse_is_denied", extract::where_fuse_is_denied),
+    ("extracted_beside_its_originals", extract::beside_its_originals),
+    ("extraction_limits", extract::limits),
+    ("extracted_ranks_and_nested", extract::ranks_and_nested),
+    ("extracted_complete", extract::complete),
     ("bad_images", failures::bad_images),
     ("forbidden", failures::forbidden),
 ];

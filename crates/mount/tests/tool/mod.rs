@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! tool pack IMAGE [--root DIR]... [--live DIR]... [--uncovered DIR]... [--not-held FILE]... [--order LIST]
-//! tool run [--job NAME] [--check] [--stats FILE] [--memory BYTES] [--trust] IMAGE COMMAND...
+//! tool run [--job NAME] [--check] [--stats FILE] [--memory BYTES] [--mode MODE] [--trust] IMAGE COMMAND...
 //! ```
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use quell_mount::{Budget, Check, Checker, RunRequest, Trust, run};
+use quell_mount::{Budget, Check, Checker, Mode, RunRequest, Trust, run};
 
 use crate::support::Packing;
 
@@ -56,6 +56,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         check: Check::Nothing,
         stats: None,
         trust: Trust::OwnerOrRoot,
+        mode: Mode::Auto,
         memory: Budget::Available,
         began,
     };
@@ -68,6 +69,13 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
             "--memory" => {
                 let bytes = arguments.next().unwrap().into_string().unwrap();
                 request.memory = Budget::Bytes(bytes.parse().unwrap());
+            }
+            "--mode" => {
+                request.mode = match arguments.next().unwrap().to_str().unwrap() {
+                    "mount" => Mode::Mount,
+                    "extract" => Mode::Extract,
+                    _ => Mode::Auto,
+                }
             }
             "--trust" => request.trust = Trust::Anybody,
             _ => {

@@ -1,0 +1,228 @@
+//! Copying what an image holds into a directory of a tmpfs, as the user may see it.
+//!
+//! Owners cannot be set without privileges, so the user owns everything and may do with it what the original allows.
+//! Extended attributes are not copied, and times are those of modification.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use quell_image::{Attributes, Beyond, Content, Image, Kind, Nid};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, linkat, mkdirat,
+    mknodat, openat, symlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use crate::fuse::abi::Attr;
+use crate::memory::{LoadedImage, Memory, Shared};
+use crate::namespace::Privilege;
+use crate::server::acl;
+use crate::server::permissions::{Evidence, Viewer};
+
+/// Fills directories of one tmpfs.
+#[derive(Debug)]
+pub(crate) struct Filler<'i> {
+    image: &'i Image<Shared>,
+    memory: &'i Memory,
+    viewer: Viewer,
+    privilege: Privilege,
+    /// Who packed the image could read what it holds, and is the user.
+    packed_by_viewer: bool,
+    /// Where files with several names were made first.
+    linked: HashMap<Nid, (PathBuf, OwnedFd)>,
+}
+
+impl<'i> Filler<'i> {
+    pub(crate) fn new(image: &'i LoadedImage) -> Self {
+        let privilege = Privilege::of_this_process();
+        Self {
+            image: &image.image,
+            memory: &image.memory,
+            viewer: Viewer::of_this_process(privilege),
+            privilege,
+            packed_by_viewer: image.owner == rustix::process::geteuid(),
+            linked: HashMap::new(),
+        }
+    }
+
+    /// Makes the directory `path` of the tmpfs, with those that lead to it, and everything that the image has in it.
+    ///
+    /// **Errors** What the kernel says; `EIO` for an image that contradicts itself or cannot be read.
+    pub(crate) fn fill(&mut self, top: &OwnedFd, path: &Path, nid: Nid) -> Result<(), Errno> {
+        let mut directory = rustix::io::fcntl_dupfd_cloexec(top, 0)?;
+        for name in path.strip_prefix("/").unwrap_or(path) {
+            match mkdirat(&directory, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+            directory = openat(&directory, name, DIRECTORY, Mode::empty())?;
+        }
+        self.directory(&directory, nid, 0)?;
+        self.dress(&directory, OsStr::new("."), nid)
+    }
+
+    /// Everything in a directory. What was there already, as it leads to another piece, stays.
+    fn directory(&mut self, directory: &OwnedFd, nid: Nid, depth: usize) -> Result<(), Errno> {
+        if depth > DEPTH_MAX {
+            return Err(Errno::LOOP);
+        }
+        for entry in self.image.entries(nid).map_err(damaged)? {
+            let entry = entry.map_err(damaged)?;
+            if !entry.is_dot() {
+                self.entry(directory, OsStr::from_bytes(entry.name), entry.nid, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, at: &OwnedFd, name: &OsStr, nid: Nid, depth: usize) -> Result<(), Errno> {
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        match attributes.kind {
+            Kind::Directory => {
+                match mkdirat(at, name, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(errno),
+                }
+                let inner = openat(at, name, DIRECTORY, Mode::empty())?;
+                self.directory(&inner, nid, depth + 1)?;
+            }
+            Kind::Symlink => {
+                let target = self.image.link_target(nid).map_err(damaged)?;
+                symlinkat(OsStr::from_bytes(target), at, name)?;
+            }
+            Kind::Regular => {
+                if attributes.nlink > 1 && self.link(at, name, nid)? {
+                    return Ok(());
+                }
+                self.file(at, name, nid, &attributes)?;
+            }
+            // A device comes from the original, by a bind over this.
+            Kind::CharacterDevice | Kind::BlockDevice => drop(create(at, name)?),
+            Kind::Fifo | Kind::Socket => {
+                let kind = if attributes.kind == Kind::Fifo { FileType::Fifo } else { FileType::Socket };
+                mknodat(at, name, kind, Mode::from_raw_mode(0o600), 0)?;
+            }
+        }
+        self.dress(at, name, nid)
+    }
+
+    /// Gives a file that was made already another name.
+    fn link(&mut self, at: &OwnedFd, name: &OsStr, nid: Nid) -> Result<bool, Errno> {
+        let Some((first, directory)) = self.linked.get(&nid) else {
+            let directory = rustix::io::fcntl_dupfd_cloexec(at, 0)?;
+            // Descriptors are few: beyond that links become files of their own.
+            if self.linked.len() < LINKS_MAX {
+                self.linked.insert(nid, (name.into(), directory));
+            }
+            return Ok(false);
+        };
+        linkat(directory, first, at, name, AtFlags::empty()).map(|()| true)
+    }
+
+    fn file(&self, at: &OwnedFd, name: &OsStr, nid: Nid, attributes: &Attributes) -> Result<(), Errno> {
+        let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
+            return self.without_content(at, name, attributes);
+        };
+        self.memory.ensure(content)?;
+        let file = create(at, name)?;
+        let mut written = 0;
+        while written < content.len() {
+            written += rustix::io::pwrite(&file, &content[written..], written as u64)?;
+        }
+        Ok(())
+    }
+
+    /// What is bound over by the original needs only to be there. Where there is no original nobody may read zeros: the
+    /// file has its size and cannot be opened, and for whom permissions do not count it is a socket, which cannot be
+    /// opened either.
+    fn without_content(&self, at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno> {
+        if self.image.index().beyond() == Beyond::Nothing && self.overrides_permissions() {
+            return mknodat(at, name, FileType::Socket, Mode::empty(), 0);
+        }
+        let file = create(at, name)?;
+        if attributes.size > 0 {
+            rustix::fs::ftruncate(&file, attributes.size)?;
+        }
+        Ok(())
+    }
+
+    fn overrides_permissions(&self) -> bool {
+        self.privilege == Privilege::Administrator || rustix::process::geteuid().is_root()
+    }
+
+    /// Gives a node its permissions, owner and time.
+    fn dress(&self, at: &OwnedFd, name: &OsStr, nid: Nid) -> Result<(), Errno> {
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let follow_not = AtFlags::SYMLINK_NOFOLLOW;
+        if self.privilege == Privilege::Administrator {
+            let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
+            chownat(at, name, Some(uid), Some(gid), follow_not)?;
+        }
+        if attributes.kind != Kind::Symlink {
+            let mode = match self.is_readable(nid, &attributes) {
+                true => self.mode(nid, &attributes),
+                false => 0,
+            };
+            chmodat(at, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
+        }
+        let time =
+            Timespec { tv_sec: attributes.mtime.seconds, tv_nsec: attributes.mtime.nanoseconds.into() };
+        utimensat(at, name, &Timestamps { last_access: time, last_modification: time }, follow_not)
+    }
+
+    /// Whether the content of a file is there, or comes.
+    fn is_readable(&self, nid: Nid, attributes: &Attributes) -> bool {
+        attributes.kind != Kind::Regular
+            || self.image.index().beyond() == Beyond::Originals
+            || matches!(self.image.content(nid), Ok(Content::Held(_)))
+    }
+
+    /// Permissions with which the user, as owner, can do what the original allows.
+    fn mode(&self, nid: Nid, attributes: &Attributes) -> u32 {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mut attr = Attr {
+            mode: attributes.permissions.into(),
+            uid: attributes.uid,
+            gid: attributes.gid,
+            ..Attr::default()
+        };
+        if self.privilege == Privilege::Administrator {
+            return attr.mode;
+        }
+        let acl =
+            self.image.xattrs(nid).ok().and_then(|mut all| all.find(|xattr| xattr.is_named(acl::ACCESS)));
+        let evidence = Evidence {
+            acl: acl.map(|xattr| xattr.value),
+            held: self.packed_by_viewer && attributes.kind == Kind::Regular,
+            removable: false,
+        };
+        self.viewer.present(&mut attr, &evidence);
+        let allowed = match (attr.uid == uid, attr.gid == gid) {
+            (true, _) => attr.mode >> 6 & 0o7,
+            (false, true) => attr.mode >> 3 & 0o7,
+            (false, false) => attr.mode & 0o7,
+        };
+        attr.mode & !0o6700 | allowed << 6
+    }
+}
+
+fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    openat(at, name, flags, Mode::from_raw_mode(0o600))
+}
+
+fn damaged(_corrupt: quell_image::Corrupt) -> Errno {
+    Errno::IO
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// As in the plan: a forged image cannot make this recurse further.
+const DEPTH_MAX: usize = 2048;
+
+/// Files with several names that are remembered, by a descriptor each.
+const LINKS_MAX: usize = 400;

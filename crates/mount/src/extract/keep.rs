@@ -1,0 +1,199 @@
+//! The process that keeps an extraction: lets ranks into its namespace, and ends with the last of them.
+//!
+//! Nothing is asked of it once a rank is in, so nobody minds when it dies: ranks that come later make a namespace of their
+//! own.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
+use rustix::process::WaitOptions;
+
+use super::BINDS_MAX;
+use super::place::place;
+use super::plan::Plan;
+use crate::budget::Budget;
+use crate::error::{ImageError, Step, Unavailable};
+use crate::memory::LoadedImage;
+use crate::message::{FromBuilder, FromServer, receive, send};
+use crate::namespace::{Layout, Namespaces};
+use crate::rendezvous::is_this_user;
+use crate::server::ranks::{Heard, Rank, Watch};
+use crate::stats::{ExtractStats, ImageStats, RunMode, RunStats};
+use crate::sys::process::{Forked, SingleThreaded, exit_now, fork};
+
+/// What an extraction is made of.
+#[derive(Debug)]
+pub(crate) struct Extraction {
+    namespaces: Namespaces,
+    stats: ExtractStats,
+}
+
+/// Extracts `image` into a namespace, by a child.
+///
+/// **Errors** [`Step::ExtractNames`] and [`Step::ExtractMemory`] beyond the limits; else what was refused.
+pub(crate) fn extract(
+    layout: &Layout,
+    image: &LoadedImage,
+    budget: Budget,
+    alone: &SingleThreaded,
+) -> Result<Extraction, Unavailable> {
+    let plan = Plan::of(&image.image).map_err(|_| Unavailable::new(Step::Extract, Errno::IO))?;
+    let bound = plan.bound();
+    if bound > BINDS_MAX {
+        return Err(Unavailable::new(Step::ExtractNames { bound: bound as u64 }, Errno::TOOBIG));
+    }
+    if plan.pieces.is_empty() {
+        return Err(Unavailable::new(Step::Extract, Errno::NODATA));
+    }
+    // What is copied to be read is there twice while it is extracted.
+    let needed = plan.bytes + image.memory.bytes_to_copy();
+    if let Err(ImageError::Memory { needed, allowed, .. }) = budget.verify(needed) {
+        return Err(Unavailable::new(Step::ExtractMemory { needed, allowed }, Errno::NOMEM));
+    }
+    let namespaces = build(layout, image, &plan, alone)?;
+    let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: bound as u64 };
+    Ok(Extraction { namespaces, stats })
+}
+
+fn build(
+    layout: &Layout,
+    image: &LoadedImage,
+    plan: &Plan,
+    alone: &SingleThreaded,
+) -> Result<Namespaces, Unavailable> {
+    let failed = |errno| Unavailable::new(Step::StartServer, errno);
+    let (near, far) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
+    let pid = match fork(alone).map_err(failed)? {
+        Forked::Parent(pid) => pid,
+        Forked::Child => {
+            drop(near);
+            let _keeper_is_gone = match place(layout, image, plan) {
+                Ok(namespaces) => send(&far, &FromBuilder::Done, &namespaces.descriptors()),
+                Err(unavailable) => send(&far, &FromBuilder::Failed(unavailable.into()), &[]),
+            };
+            exit_now(0)
+        }
+    };
+    drop(far);
+    let heard = receive::<FromBuilder>(&near);
+    let _reaped = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    match heard {
+        Ok(Some((FromBuilder::Done, descriptors))) => {
+            Namespaces::from_descriptors(descriptors).ok_or(failed(Errno::BADMSG))
+        }
+        Ok(Some((FromBuilder::Failed(failure), _))) => Err(failure.into()),
+        Ok(_) => Err(failed(Errno::CONNRESET)),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// Lets ranks in until none is left, and writes their statistics.
+pub(crate) fn keep(
+    extraction: Extraction,
+    listener: OwnedFd,
+    ready: FromServer,
+    starter: Option<Watch>,
+    image: LoadedImage,
+) {
+    let _name_stays = rustix::thread::set_name(c"quell-keeper");
+    let totals = image.image.index().totals();
+    let image_stats = ImageStats {
+        bytes: image.image.length(),
+        files: totals.held_files,
+        bytes_fetched: image.memory.bytes_to_copy(),
+        file_bytes: image.memory.file_bytes(),
+        ..ImageStats::default()
+    };
+    // What was extracted is not needed again.
+    drop(image);
+    let mut keeper = Keeper { extraction, listener, ready, starter, ranks: Vec::new() };
+    while !keeper.is_deserted() {
+        keeper.wait();
+    }
+    for rank in &keeper.ranks {
+        let Some(path) = &rank.stats else { continue };
+        let stats = RunStats {
+            mode: RunMode::Extract,
+            namespace: Some(rank.membership),
+            image: image_stats,
+            extract: Some(keeper.extraction.stats),
+            ..RunStats::plain(rank.seconds_to_exec)
+        };
+        // There is nobody left to be told that it could not be written.
+        let _nobody = stats.write(path);
+    }
+}
+
+#[derive(Debug)]
+struct Keeper {
+    extraction: Extraction,
+    listener: OwnedFd,
+    ready: FromServer,
+    /// The rank that started us, until any rank has come.
+    starter: Option<Watch>,
+    ranks: Vec<Rank>,
+}
+
+impl Keeper {
+    /// Whether nobody is left, and nobody is on the way.
+    fn is_deserted(&mut self) -> bool {
+        let gone = |watch: &mut Option<Watch>| {
+            if watch.as_ref().is_some_and(Watch::is_over) {
+                *watch = None;
+            }
+        };
+        gone(&mut self.starter);
+        self.ranks.iter_mut().for_each(|rank| gone(&mut rank.process));
+        self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
+    }
+
+    /// Waits until somebody comes, speaks or goes.
+    fn wait(&mut self) {
+        let mut polled = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let speaking: Vec<usize> =
+            (0..self.ranks.len()).filter(|rank| self.ranks[*rank].connection.is_some()).collect();
+        let connections = speaking.iter().filter_map(|rank| self.ranks[*rank].connection.as_ref());
+        polled.extend(connections.map(|connection| PollFd::new(connection, PollFlags::IN)));
+        let watches = || self.ranks.iter().filter_map(|rank| rank.process.as_ref()).chain(&self.starter);
+        polled.extend(watches().filter_map(Watch::poll));
+        let unpolled = watches().any(|watch| watch.poll().is_none());
+        let timeout = unpolled.then_some(Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN_NANOS });
+        let _interrupted = poll(&mut polled, timeout.as_ref());
+        let is_ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        for (at, rank) in speaking.into_iter().enumerate() {
+            if is_ready[at + 1] {
+                self.hear(rank);
+            }
+        }
+        if is_ready[0] {
+            self.admit();
+        }
+    }
+
+    fn hear(&mut self, number: usize) {
+        let rank = &mut self.ranks[number];
+        if rank.hear() != Heard::Join {
+            return;
+        }
+        let descriptors = self.extraction.namespaces.descriptors();
+        let sent = rank.connection.as_ref().map(|connection| send(connection, &self.ready, &descriptors));
+        if sent != Some(Ok(())) {
+            rank.connection = None;
+        }
+    }
+
+    fn admit(&mut self) {
+        if let Ok(connection) = accept_with(&self.listener, SocketFlags::CLOEXEC)
+            && is_this_user(&connection)
+        {
+            self.ranks.push(Rank::at(connection));
+            self.starter = None;
+        }
+    }
+}
+
+/// How often a process is looked at where the kernel has no descriptor for it.
+const LOOK_AGAIN_NANOS: i64 = 200_000_000;

@@ -1,0 +1,25 @@
+//! Running from an image where FUSE is not to be had: its content is copied into a tmpfs of the namespace, which is bound
+//! over the directories that the image knows completely. What it knows and does not hold is bound back from the original,
+//! within a bound; beyond it nothing is extracted.
+//!
+//! ```text
+//! /lustre               the original: the image knows only some of its names
+//! /lustre/env           bind of <tmpfs>/lustre/env, read-only, so that writes fail loudly
+//! /lustre/env/unread.so bind of the original, as it was listed and not read
+//! /lustre/env/aside     bind of the original directory, of which the image knows nothing
+//! /lustre/env/results   bind of the original, a live directory
+//! ```
+//!
+//! After that the program asks the kernel alone, and no server. A complete image has no originals: what it lists without
+//! content is there and cannot be opened.
+//!
+//! - [`plan`] decides what is bound from where; - [`fill`] copies; - [`place`] mounts; - [`keep`] lets ranks in.
+
+pub(crate) mod fill;
+pub(crate) mod keep;
+pub(crate) mod place;
+pub(crate) mod plan;
+
+/// Most names that are bound from the originals. Each costs a lookup on the shared file system when the namespace is made,
+/// and a mount: this is to stay far below what the program would ask.
+pub(crate) const BINDS_MAX: usize = 1000;

@@ -1,0 +1,93 @@
+//! Mounting an extraction: the tmpfs at a place that no root lies below, filled there, made read-only, its parts bound over
+//! their directories, and itself taken away again.
+
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
+};
+
+use super::fill::Filler;
+use super::plan::{From, Plan};
+use crate::error::{Step, Unavailable};
+use crate::memory::LoadedImage;
+use crate::namespace::{Layout, Namespaces, Privilege, at, bind_back, isolate_for, magic, open_originals};
+
+/// Makes the namespace of `layout` around this process, with what `plan` says of `image`.
+pub(crate) fn place(layout: &Layout, image: &LoadedImage, plan: &Plan) -> Result<Namespaces, Unavailable> {
+    let privilege = Privilege::of_this_process();
+    isolate_for(layout, privilege)?;
+    let roots = open_originals(&layout.roots)?;
+    let live = open_originals(&layout.live)?;
+    let staging = staging(&layout.roots).ok_or(Unavailable::new(Step::Extract, Errno::NOENT))?;
+    let failed = |errno| at(Step::Extract, errno, &staging);
+    mount_tmpfs(&layout.source, &staging, plan.bytes).map_err(failed)?;
+    let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
+    // What cannot be had now is asked for again, and named, where it is needed.
+    let _as_far_as_it_goes = image.memory.copy_all();
+    let mut filler = Filler::new(image);
+    for piece in &plan.pieces {
+        if let From::Image(nid) = piece.from {
+            filler.fill(&top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
+        }
+    }
+    drop(filler);
+    let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount_remount(&staging, read_only, c"").map_err(failed)?;
+    for piece in &plan.pieces {
+        let outcome = match piece.from {
+            From::Image(_) => bind_part(&staging, &piece.path),
+            From::Original => bind_original(&roots, &piece.path),
+        };
+        outcome.map_err(|errno| at(Step::Bind, errno, &piece.path))?;
+    }
+    for (original, path) in &live {
+        bind_back(original, path).map_err(|errno| at(Step::Bind, errno, path))?;
+    }
+    drop(top);
+    unmount(&staging, UnmountFlags::DETACH).map_err(failed)?;
+    Namespaces::of_this_process(privilege).map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))
+}
+
+/// Mounts a tmpfs with room for `bytes`.
+pub(crate) fn mount_tmpfs(source: &str, staging: &Path, bytes: u64) -> Result<(), Errno> {
+    let options = format!("mode=0755,nr_inodes=0,size={}", bytes.saturating_add(ROOM));
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    mount(source, staging, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
+}
+
+fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
+    let part = staging.join(path.strip_prefix("/").unwrap_or(path));
+    let part = openat(CWD, part, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let target = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    mount_bind(magic(&part), magic(&target))
+}
+
+/// Binds the original of `path`, reached from its root, over what is there now. One that has gone stays what the image
+/// lists: an empty file that nobody may take for the original.
+fn bind_original(roots: &[(std::os::fd::OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
+    let within = roots.iter().find_map(|(root, at)| Some((root, path.strip_prefix(at).ok()?)));
+    let (root, below) = within.ok_or(Errno::NOENT)?;
+    let name = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let original = openat(root, name, flags, Mode::empty())?;
+    let target = openat(CWD, path, flags, Mode::empty())?;
+    mount_bind_recursive(magic(&original), magic(&target))
+}
+
+/// A directory that neither holds a root nor lies in one, to mount over meanwhile.
+fn staging(roots: &[PathBuf]) -> Option<PathBuf> {
+    let apart = |place: &Path| !roots.iter().any(|root| root.starts_with(place) || place.starts_with(root));
+    PLACES.iter().map(Path::new).find(|place| place.is_dir() && apart(place)).map(Path::to_owned)
+}
+
+/// Directories of which every node has one. /proc is needed meanwhile.
+const PLACES: [&str; 6] = ["/sys", "/mnt", "/opt", "/media", "/srv", "/run"];
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Room on the tmpfs beyond the content.
+const ROOM: u64 = 1 << 20;
