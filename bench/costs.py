@@ -35,6 +35,15 @@ def end_cleanly() -> None:
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
+@dataclass(frozen=True)
+class Charged:
+    """Bytes: all; of that files in the page cache, which the kernel takes back when it needs room; and shared memory."""
+
+    all: int
+    page_cache: int
+    shared: int
+
+
 class MemoryGroup:
     """A control group for memory, empty at first; `None` as its use when there can be none."""
 
@@ -64,13 +73,16 @@ class MemoryGroup:
             return list(command)
         return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._path / "cgroup.procs"), *command]
 
-    def bytes(self) -> int | None:
-        """All that is charged now: page cache, anonymous and shared memory, and the kernel's own for them."""
+    def charged(self) -> "Charged | None":
+        """What is charged now."""
         if self._path is None:
             return None
+        rows = dict(line.split() for line in (self._path / "memory.stat").read_text().splitlines())
+        shared = int(rows["shmem"])
+        file = int(rows.get("cache", rows.get("file", "0"))) - shared
         for name in ("memory.usage_in_bytes", "memory.current"):
             with contextlib.suppress(OSError):
-                return int((self._path / name).read_text())
+                return Charged(int((self._path / name).read_text()), file, shared)
         return None
 
     def empty(self) -> None:

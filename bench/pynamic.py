@@ -44,7 +44,7 @@ class Found:
 
     first: list[costs.Spent]
     further: list[costs.Spent]
-    memory: int | None = None
+    memory: costs.Charged | None = None
     server: dict[str, int] | None = None
 
 
@@ -142,7 +142,7 @@ def local_starts(local: Disk, application: Path, image: Path, program: list[str]
             with costs.MemoryGroup("quell-bench") as group:
                 with costs.started(group.command(command), program, served) as first:
                     found[name].first.append(first.spent)
-                    found[name].memory = group.bytes()
+                    found[name].memory = group.charged()
                     if served:
                         found[name].server = costs.resident(costs.servers(image))
                         found[name].server |= {"image in the page cache": costs.cached([image])}
@@ -292,11 +292,12 @@ def starts(seconds: dict[str, Found]) -> list[str]:
             spread(found.further, lambda spent: spent.cpu),
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "Memory after the first start, MB:", "", "| | all that was charged to it | of that |", "|---|---|---|"]
+    lines += ["", "Memory after the first start, MB:", ""]
+    lines += ["| | all that was charged to it | of that page cache | held |", "|---|---|---|---|"]
     for name, found in seconds.items():
         parts = ", ".join(f"{part} {mb(value)}" for part, value in (found.server or {}).items() if part in SHOWN)
-        memory = "not measured" if found.memory is None else mb(found.memory)
-        lines.append(f"| {name} | {memory} | {parts} |")
+        memory = [found.memory.all, found.memory.page_cache] if found.memory else []
+        lines.append(f"| {name} | {' | '.join(map(mb, memory)) or ' | '} | {parts} |")
     return lines
 
 

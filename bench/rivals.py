@@ -50,7 +50,7 @@ def ways() -> list[Way]:
     found = [Way("plain", PLAIN_NODE, rig.PROGRAM)]
     for name, path in (("image on the shared file system", image), ("image on the node", copy)):
         command = [*quell, str(path), "--"]
-        found.append(Way(name, NODE, rig.PROGRAM, command, command, image=path, file=path))
+        found.append(Way(name, NODE, rig.PROGRAM, command, command, image=path, file=copy))
     return [*found, _squashfuse(venv), _tar(venv)]
 
 

@@ -40,7 +40,7 @@ class Memory:
     """Bytes on a node when its first process has ended and others may come."""
 
     way: Way
-    all: int | None
+    charged: costs.Charged | None
     server: dict[str, int]
 
 
@@ -56,7 +56,7 @@ def main() -> None:
     try:
         rig.rig("venv")
         ways = rivals.ways()
-        text = page(machine, ways, measure(ways), [memory_of(way) for way in ways])
+        text = page(machine, measure(ways), [memory_of(way) for way in ways])
     finally:
         rivals.remove()
         if not was_up:
@@ -126,7 +126,7 @@ def memory_of(way: Way) -> Memory:
         group.empty()
         with costs.started(group.command(command), way.program):
             pids = costs.servers(way.image) if way.image else named(way.server)
-            found = Memory(way, group.bytes(), costs.resident(pids))
+            found = Memory(way, group.charged(), costs.resident(pids))
     return found
 
 
@@ -147,7 +147,7 @@ def drop_page_cache() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def page(machine: str, ways: list[Way], table: Table, memory: list[Memory]) -> str:
+def page(machine: str, table: Table, memory: list[Memory]) -> str:
     lines = [
         "# Start-up of a Python program on a real shared file system",
         "",
@@ -166,10 +166,11 @@ def page(machine: str, ways: list[Way], table: Table, memory: list[Memory]) -> s
         "## Memory of a node",
         "",
         "MB when the first process has ended and others may come: all that the kernel charges to what was started there,",
-        "page cache included, and of that the resident memory of the server. The program's own is gone.",
+        "of that the page cache, which it takes back when it needs room, and shared memory; and what the server has resident.",
+        "The program's own memory is gone.",
         "",
-        "| | file, MB | all | server, RSS | server, PSS | of that anonymous | shared memory |",
-        "|---|---|---|---|---|---|---|",
+        "| | file, MB | all | page cache | shared memory | server, RSS | PSS | anonymous |",
+        "|---|---|---|---|---|---|---|---|",
         *map(memory_row, memory),
     ]
     return "\n".join(lines) + "\n"
@@ -189,9 +190,10 @@ def memory_row(found: Memory) -> str:
     def mb(value: int | None) -> str:
         return "" if value is None else f"{value / 1e6:.1f}"
 
-    size = found.way.file.stat().st_size if found.way.file and found.way.file.exists() else None
-    names = ("Rss", "Pss", "Pss_Anon", "Pss_Shmem")
-    cells = [mb(size), mb(found.all), *(mb(found.server.get(name)) for name in names)]
+    size = found.way.file.stat().st_size if found.way.file else None
+    charged = found.charged
+    memory = [charged.all, charged.page_cache, charged.shared] if charged else [None] * 3
+    cells = map(mb, [size, *memory, *(found.server.get(name) for name in ("Rss", "Pss", "Pss_Anon"))])
     return f"| {found.way.name} | {' | '.join(cells)} |"
 
 
