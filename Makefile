@@ -73,7 +73,10 @@ bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/record.sh
 	QUELL=$(QUELL) bench/report.sh
 	QUELL=$(QUELL) bench/launch.sh
+	QUELL=$(QUELL) bench/warm.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask

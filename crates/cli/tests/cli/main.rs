@@ -9,6 +9,7 @@
 //! parts          an image holds what a run used of its files
 //! compressed     an image compressed for transport, opened by every command
 //! check          `quell check`, its stamp, and which ranks compare
+//! libraries      an application of large shared libraries: what its image holds of them
 //! refresh        `quell pack --refresh`: an image made anew without a recording
 //! launchers      which ranks record; two real MPI ranks in one namespace
 //! mpi            Open MPI and MPICH: how a job ends, whoever ends it
@@ -59,6 +60,8 @@ mod image;
 mod import;
 mod killed;
 mod launchers;
+#[cfg(target_arch = "x86_64")] // Its generator writes machine code.
+mod libraries;
 mod mpi;
 mod pack_and_run;
 mod packaging;
