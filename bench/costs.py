@@ -29,8 +29,12 @@ class Spent:
     server_cpu: float
 
 
-def end_cleanly() -> None:
-    """Makes a request to end (SIGTERM, SIGHUP) an exception, so that everything is undone."""
+def begin(quell: str) -> None:
+    """Makes a request to end (SIGTERM, SIGHUP) an exception, so that everything is undone; needs root and the binary."""
+    if os.geteuid() != 0:
+        raise SystemExit("this bench needs root")
+    if not Path(quell).exists():
+        raise SystemExit(f"there is no `{quell}`\nhint: `make build`, or QUELL=path/to/quell")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 

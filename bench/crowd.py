@@ -21,7 +21,7 @@ RESULT = Path(__file__).resolve().parent / "results/crowd.md"
 
 
 def main() -> None:
-    costs.end_cleanly()
+    costs.begin(rig.QUELL)
     was_up = json.loads(rig.rig("status")).get("up", False)
     if not was_up:
         rig.rig("up", "--nodes", "3", "--policy", "lustre")

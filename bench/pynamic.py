@@ -49,10 +49,7 @@ class Found:
 
 
 def main() -> int:
-    costs.end_cleanly()
-    if os.geteuid() != 0:
-        print("pynamic.sh: a disk of its own needs root", file=sys.stderr)
-        return 2
+    costs.begin(rig.QUELL)
     if WORK.exists():
         shutil.rmtree(WORK)
     WORK.mkdir(parents=True)

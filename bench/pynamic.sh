@@ -10,4 +10,5 @@
 # Needs root, a loop device, 8 GB below QUELL_BENCH_DIR (default: /var/tmp) for the time it takes, and the rig.
 set -eu
 cd "$(dirname "$0")/.."
-exec python3 -B bench/pynamic.py "$@"
+# Whoever makes a namespace meanwhile would keep our disk mounted.
+exec unshare --mount --propagation private python3 -B bench/pynamic.py "$@"

@@ -48,7 +48,7 @@ Table = dict[tuple[str, int], Samples]
 
 
 def main() -> None:
-    costs.end_cleanly()
+    costs.begin(rig.QUELL)
     was_up = json.loads(rig.rig("status")).get("up", False)
     if not was_up:
         rig.rig("up", "--nodes", "4", "--policy", "lustre")
