@@ -527,13 +527,17 @@ _quell() {
             return 0
             ;;
         quell__subcmd__pack)
-            opts="-o -f -q -h --refresh --output --root --public --complete --add --whole-files --compress --nodes --force --color --colour --quiet --config --help"
+            opts="-o -f -q -h --refresh --learn --output --root --public --complete --add --whole-files --compress --nodes --force --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --refresh)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --learn)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -665,7 +669,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__run)
-            opts="-q -h --check --stats --mode --memory --require --trust --disable --color --colour --quiet --config --help"
+            opts="-q -h --check --stats --mode --memory --learn --learn-ranks --require --trust --disable --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -684,6 +688,14 @@ _quell() {
                     return 0
                     ;;
                 --memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --learn)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --learn-ranks)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -136,6 +136,7 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one 
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l add -d 'Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be given several times' -r -F
@@ -160,6 +161,8 @@ mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it does not hold is bound from the original'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the last process has ended; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l learn-ranks -d 'Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

@@ -287,6 +287,9 @@ pub struct Pack {
     /// Make this image anew of its originals as they are now, and say what changed.
     #[arg(long, value_name = "IMG", env = "QUELL_REFRESH", conflicts_with_all = ["traces", "roots"])]
     pub refresh: Option<PathBuf>,
+    /// With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote.
+    #[arg(long, value_name = "FILE", env = "QUELL_LEARNED", num_args = 1.., requires = "refresh")]
+    pub learn: Vec<PathBuf>,
     /// Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names].
     #[arg(short, long, value_name = "IMG", env = "QUELL_IMAGE")]
     pub output: Option<PathBuf>,
@@ -348,6 +351,13 @@ pub struct Run {
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
+    /// Write what the image did not answer to this file when the last process has ended; `quell pack --refresh IMG --learn
+    /// FILE` takes it in. Of a job, rank 0 and its node write.
+    #[arg(long, value_name = "FILE", env = "QUELL_LEARN")]
+    pub learn: Option<PathBuf>,
+    /// Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_LEARN_RANKS", default_value = "0")]
+    pub learn_ranks: Vec<u32>,
     /// Fail, rather than run the command plain, where the image cannot be used.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
     pub require: bool,

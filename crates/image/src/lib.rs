@@ -24,6 +24,7 @@ pub mod export;
 pub mod frames;
 mod image;
 pub mod index;
+pub mod learned;
 mod model;
 pub mod original;
 pub mod pack;

@@ -9,8 +9,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use quell_image::pack::{Alteration, Options, PackError, Packed, Refreshed, pack, refresh};
-use quell_image::write::{Audience, Form};
+use quell_image::pack::{Alteration, Options, PackError, Packed, RefreshOptions, Refreshed, pack, refresh};
+use quell_image::write::Audience;
 use quell_image::{Content, Image};
 use quell_trace::Trace;
 use quell_trace::flags::O_DIRECTORY;
@@ -65,7 +65,7 @@ fn from_recording(done: &Done, target: &Path, audience: Audience) -> Result<Pack
 
 fn from_image(image: &Path, target: &Path) -> Result<Refreshed, PackError> {
     let image = Image::open(fs::read(image).unwrap()).unwrap();
-    refresh(&image, target, None, Form::Plain, &mut |_| {})
+    refresh(&image, target, &RefreshOptions::default(), &mut |_| {})
 }
 
 /// Fails unless both files have the same bytes.
@@ -235,7 +235,7 @@ fn refusals_leave_the_image_as_it_was() {
     assert!(fs::read(&done.image).unwrap() == before);
     let tree = support::tree_of(done.scratch.path());
     let untold = Image::open(support::written(&tree)).unwrap();
-    let refused = refresh(&untold, &done.image, None, Form::Plain, &mut |_| {});
+    let refused = refresh(&untold, &done.image, &RefreshOptions::default(), &mut |_| {});
     assert!(matches!(refused, Err(PackError::Untold)), "{refused:?}");
     assert!(fs::read(&done.image).unwrap() == before);
 }

@@ -255,6 +255,15 @@ pub enum RunError {
         #[source]
         source: OsError,
     },
+    /// The file for what is learned cannot be written.
+    #[error("file for what is learned `{}`", .path.display())]
+    Learned {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: OsError,
+    },
     /// `run` was called from a program with several threads, which cannot enter a namespace.
     #[error("the calling process has more than one thread")]
     Threads,

@@ -41,7 +41,7 @@ pub use check::{Change, Checked, Difference};
 pub use error::{ImageError, OsError, RunError, Step, Unavailable};
 pub use memory::Trust;
 pub use mode::Mode;
-pub use run::{Check, Checker, RunRequest, run, run_plain};
+pub use run::{Check, Checker, Learn, RunRequest, run, run_plain};
 pub use stats::RunStats;
 pub use view::{View, view, view_trusted};
 

@@ -28,6 +28,8 @@ pub(crate) enum FromRank {
         created: bool,
         /// Where this rank's statistics go: bytes of an absolute path.
         stats: Option<Vec<u8>>,
+        /// Where what is learned goes: the same.
+        learned: Option<Vec<u8>>,
     },
     /// I execute the command now. Comes last: the connection ends with the exec.
     Started {
@@ -95,6 +97,7 @@ pub(crate) struct RankRecord {
     pub(crate) membership: Membership,
     /// Where its statistics go: bytes of an absolute path.
     pub(crate) stats: Option<Vec<u8>>,
+    pub(crate) learned: Option<Vec<u8>>,
     pub(crate) seconds_to_exec: f64,
 }
 
@@ -183,8 +186,8 @@ fn rights(message: RecvAncillaryMessage<'_>) -> Option<impl Iterator<Item = Owne
 /// Most descriptors in one message: the two namespaces.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Longest message: a path of 4096 bytes, each as a number of up to three digits and a comma.
-const MAX_BYTES: usize = 32 << 10;
+/// Longest message: two paths of 4096 bytes, each byte as a number of up to three digits and a comma.
+const MAX_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

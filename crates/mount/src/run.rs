@@ -54,6 +54,14 @@ pub enum Checker {
     FirstOfNode,
 }
 
+/// That a run is to be learned of. All ranks say so, or what the first of a node asks is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learn {
+    /// Where what this rank's node asked is written when the namespace's last process is gone; `None` where that is
+    /// another node's part.
+    pub file: Option<PathBuf>,
+}
+
 /// What to run, and how.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -67,6 +75,8 @@ pub struct RunRequest {
     pub check: Check,
     /// Where to write [`RunStats`]. The file is removed now and appears when the namespace's last process is gone.
     pub stats: Option<PathBuf>,
+    /// Whether what the originals are asked is written down, for the image that is made anew of it.
+    pub learn: Option<Learn>,
     /// Whose images are accepted.
     pub trust: Trust,
     /// How the command may run from the image.
@@ -85,6 +95,7 @@ pub struct RunRequest {
 /// **Errors** see [`RunError`]; [`RunError::allows_plain_run`] says whether [`run_plain`] makes sense.
 pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
     let stats = prepare_stats(request.stats.as_deref())?;
+    let learned = prepare_learned(request)?;
     let image = rustix::fs::stat(&request.image).map_err(|errno| unreadable(request, errno))?;
     verify_owner(&image, request.trust).map_err(|source| image_error(request, source))?;
     let common = Common { image: &image, job: &request.job, mode: request.mode };
@@ -92,7 +103,7 @@ pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
     if let Some((outer, mode)) = surrounding_place(&place) {
         return Err(run_inside(request, &outer, mode, stats));
     }
-    let Admitted { connection, namespaces, own_root } = enter_through(&place, request, stats)?;
+    let Admitted { connection, namespaces, own_root } = enter_through(&place, request, (stats, learned))?;
     namespaces.enter(own_root.as_deref())?;
     drop(namespaces);
     Err(start_command(request, &connection))
@@ -124,7 +135,7 @@ struct Admitted {
 fn enter_through(
     place: &MeetingPlace,
     request: &RunRequest,
-    stats: Option<PathBuf>,
+    (stats, learned): (Option<PathBuf>, Option<PathBuf>),
 ) -> Result<Admitted, RunError> {
     let mut membership = Membership::Joined;
     let mut unchecked = Some(None);
@@ -139,8 +150,11 @@ fn enter_through(
                 continue;
             }
         };
-        let join =
-            FromRank::Join { created: membership == Membership::Created, stats: stats.clone().map(bytes) };
+        let join = FromRank::Join {
+            created: membership == Membership::Created,
+            stats: stats.clone().map(bytes),
+            learned: learned.clone().map(bytes),
+        };
         if send(&connection, &join, &[]).is_err() {
             continue;
         }
@@ -172,7 +186,8 @@ fn start_server(
     let image = open(request)?;
     let layout = layout_of(&image.image, place);
     let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
-    start(Start { listener, image, layout, mode: request.mode, budget: request.memory }, &alone)
+    let (mode, budget, learning) = (request.mode, request.memory, request.learn.is_some());
+    start(Start { listener, image, layout, mode, budget, learning }, &alone)
         .map_err(|errno| Unavailable::new(Step::StartServer, errno).into())
 }
 
@@ -246,7 +261,7 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
         };
         return write_stats(&alone, &path).err().unwrap_or_else(|| execute(&request.command));
     };
-    let join = FromRank::Join { created: false, stats: Some(bytes(path)) };
+    let join = FromRank::Join { created: false, stats: Some(bytes(path)), learned: None };
     let _unanswered = send(&connection, &join, &[]).map(|()| receive::<FromServer>(&connection).is_ok());
     start_command(request, &connection)
 }
@@ -257,6 +272,17 @@ fn prepare_stats(path: Option<&Path>) -> Result<Option<PathBuf>, RunError> {
         return Ok(None);
     };
     let failed = |source| RunError::Stats { path: path.to_owned(), source };
+    let absolute = std::path::absolute(path).map_err(|_| failed(OsError(Errno::INVAL)))?;
+    prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
+    Ok(Some(absolute))
+}
+
+/// The same for what is to be learned.
+fn prepare_learned(request: &RunRequest) -> Result<Option<PathBuf>, RunError> {
+    let Some(path) = request.learn.as_ref().and_then(|learn| learn.file.as_deref()) else {
+        return Ok(None);
+    };
+    let failed = |source| RunError::Learned { path: path.to_owned(), source };
     let absolute = std::path::absolute(path).map_err(|_| failed(OsError(Errno::INVAL)))?;
     prepare_file(&absolute).map_err(|errno| failed(OsError(errno)))?;
     Ok(Some(absolute))

@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
 use quell_image::frames::Level;
-use quell_image::pack::{Alteration, Altered, NAMED};
+use quell_image::learned::{BYTES_MAX, Learned};
+use quell_image::pack::{Alteration, Altered, NAMED, RefreshOptions};
 use quell_image::write::{Audience, Form};
 use quell_mount::{ImageError, Trust};
 use quell_trace::path::escape;
@@ -28,17 +29,44 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
         _ => refuse_foreign(path)?,
     }
     let target = flags.output.as_deref().unwrap_or(path);
-    let audience = flags.public.then_some(Audience::Everyone);
+    let options = RefreshOptions {
+        audience: flags.public.then_some(Audience::Everyone),
+        form: form(flags, path)?,
+        learned: flags.learn.iter().map(|file| learned(file)).collect::<Result<_, _>>()?,
+    };
     let bar = pack::progress_bar(printer);
-    let form = form(flags, path)?;
     let mut show = |progress| pack::show(&bar, progress);
-    let refreshed = quell_image::pack::refresh(&opened, target, audience, form, &mut show);
+    let refreshed = quell_image::pack::refresh(&opened, target, &options, &mut show);
     bar.finish_and_clear();
     let refreshed = refreshed.map_err(pack::explain)?;
     printer.data(&pack::describe(&refreshed.packed, target, opened.index().beyond()))?;
+    if !options.learned.is_empty() {
+        printer.data(&format!("\nlearned: {} paths\n", refreshed.learned))?;
+    }
     printer.data(&describe(&refreshed.altered))?;
+    for (learned, file) in options.learned.iter().zip(&flags.learn).filter(|(learned, _)| learned.omitted > 0)
+    {
+        printer.warn(&format!(
+            "`{}` lacks {} more for which there was no room",
+            image::shown(file),
+            learned.omitted
+        ));
+        printer.hint("so many are better recorded: `quell record -- CMD`, then `quell pack`");
+    }
     pack::describe_transport(flags, &refreshed.packed, target, printer)?;
     Ok(0)
+}
+
+/// What a run of the image wrote.
+fn learned(file: &Path) -> Result<Learned, Failure> {
+    let mut text = Vec::new();
+    let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
+    let read = opened.and_then(|mut opened| opened.read_to_end(&mut text));
+    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", image::shown(file))))?;
+    Learned::parse(&text).map_err(|error| {
+        let failure = Failure::new(error).context(format!("`{}`", image::shown(file)));
+        failure.hint("`quell run --learn FILE IMG -- CMD` writes one when its last process has ended")
+    })
 }
 
 /// A compressed image stays one.

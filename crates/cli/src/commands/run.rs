@@ -8,7 +8,7 @@ use crate::names;
 use crate::printer::Printer;
 use quell_image::OpenError;
 use quell_mount::check::DEFAULT_PARALLELISM;
-use quell_mount::{Budget, Change, Checker, ImageError, Mode, OsError, RunError, RunRequest, Trust};
+use quell_mount::{Budget, Change, Checker, ImageError, Learn, Mode, OsError, RunError, RunRequest, Trust};
 use quell_trace::path::escape;
 use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
@@ -40,6 +40,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
         job: host::job(launcher.as_ref()),
         check: check(flags.check, launcher.as_ref()),
         stats: flags.stats.clone(),
+        learn: learn(flags, launcher.as_ref()),
         trust: if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot },
         mode: mode(flags.mode),
         memory: flags.memory.map_or(Budget::Available, |memory| Budget::Bytes(memory.0)),
@@ -102,6 +103,22 @@ fn mode(mode: RunMode) -> Mode {
 
 fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
     printer.warn(&format!("the image is not used and the command runs plain: {reason}"));
+}
+
+/// Which file this rank's node writes what it learned to, if any.
+fn learn(flags: &Run, launcher: Option<&Launcher>) -> Option<Learn> {
+    let file = flags.learn.as_ref()?;
+    let rank = launcher.map(|launcher| launcher.rank);
+    let file = match rank {
+        None | Some(RankId(0)) => file.clone(),
+        Some(rank) => {
+            let mut name = file.clone().into_os_string();
+            name.push(format!(".rank{rank}"));
+            name.into()
+        }
+    };
+    let writes = rank.is_none_or(|rank| flags.learn_ranks.contains(&rank.0));
+    Some(Learn { file: writes.then_some(file) })
 }
 
 /// Whether this is the rank that speaks and checks for the job.
@@ -174,6 +191,7 @@ pub(crate) fn explain(error: RunError) -> Failure {
             vec![mending(image), "`--check none` runs with the image as it is".to_owned()]
         }
         RunError::Image { source, .. } => vec![image_hint(source).to_owned()],
+        RunError::Learned { .. } => vec!["`--learn FILE` takes a file that you may create".to_owned()],
         RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
         RunError::Unavailable(reason) => {
             reason.setting().iter().map(|setting| format!("look at {setting}")).collect()

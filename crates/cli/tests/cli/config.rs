@@ -42,16 +42,18 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     user  read, 3 lines  [DIR]/quell.toml
     site  read, 4 lines  /etc/quell.toml
 
-    command  setting  value  from
-    (all)    colour   auto   default
-    (all)    quiet    true   /etc/quell.toml, line 1
-    (all)    config   -      default
-    run      check    none   /etc/quell.toml, line 5
-    run      stats    -      default
-    run      memory   -      default
-    run      require  false  [DIR]/quell.toml, line 1
-    run      trust    false  QUELL_TRUST
-    run      disable  true   flag
+    command  setting      value  from
+    (all)    colour       auto   default
+    (all)    quiet        true   /etc/quell.toml, line 1
+    (all)    config       -      default
+    run      check        none   /etc/quell.toml, line 5
+    run      stats        -      default
+    run      memory       -      default
+    run      learn        -      default
+    run      learn-ranks  0      default
+    run      require      false  [DIR]/quell.toml, line 1
+    run      trust        false  QUELL_TRUST
+    run      disable      true   flag
     ");
     let settings = "QUELL_RANKS=3 $quell config record --ranks 1,2; QUELL_RANKS=3 $quell config record; \
                     $quell config record; $quell config record --colour=never";
@@ -88,7 +90,7 @@ fn a_named_file_stands_for_the_users() {
         let lines = printed.lines().filter(|line| line.starts_with("run ") && line.contains("true"));
         lines.map(str::to_owned).collect()
     };
-    assert_eq!(changed(&["config", "run"], &[]), ["run      trust    true   [DIR]/quell.toml, line 2"]);
+    assert_eq!(changed(&["config", "run"], &[]), ["run      trust        true   [DIR]/quell.toml, line 2"]);
     let named = ["run      require  true        other.toml, line 2"];
     assert_eq!(changed(&["config", "run"], &[("QUELL_CONFIG", "other.toml")]), named);
     assert_eq!(changed(&["config", "--config=other.toml", "run"], &[]), named);
@@ -217,7 +219,7 @@ fn privileged_files_that_others_can_write_do_not_count() {
     --- stdout
     user  refused: neither you nor root own it  [DIR]/quell.toml
     site  refused: root does not own it         /etc/quell.toml
-    run      disable  false  default
+    run      disable      false  default
     file  state                            path
     user  refused: everybody can write it  [DIR]/quell.toml
     site  refused: everybody can write it  /etc/quell.toml

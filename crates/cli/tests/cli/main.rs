@@ -8,6 +8,7 @@
 //! complete       one file for a node that has nothing else of the program
 //! parts          an image holds what a run used of its files
 //! compressed     an image compressed for transport, opened by every command
+//! learn          what a run had to ask of the originals, and the image that answers it
 //! check          `quell check`, its stamp, and which ranks compare
 //! libraries      an application of large shared libraries: what its image holds of them
 //! refresh        `quell pack --refresh`: an image made anew without a recording
@@ -60,6 +61,7 @@ mod image;
 mod import;
 mod killed;
 mod launchers;
+mod learn;
 #[cfg(target_arch = "x86_64")] // Its generator writes machine code.
 mod libraries;
 mod mpi;

@@ -160,7 +160,7 @@ impl Asked {
 }
 
 /// Whether a path is absolute, without `.`, `..`, empty names and a slash at its end. `/` is never a root.
-fn is_path(path: &[u8]) -> bool {
+pub(crate) fn is_path(path: &[u8]) -> bool {
     path.strip_prefix(b"/").is_some_and(|path| path.split(|&byte| byte == b'/').all(is_name))
         && names(path).count() <= DEPTH_MAX
 }

@@ -14,6 +14,7 @@ mod changes;
 mod extents;
 mod forest;
 mod gather;
+mod lessons;
 mod observe;
 mod outside;
 mod refresh;
@@ -39,7 +40,7 @@ use crate::write::{self, Audience, Form, WriteError, Written};
 
 pub use crate::pack::changes::{Alteration, Altered, NAMED};
 pub use crate::pack::outside::Outside;
-pub use crate::pack::refresh::{Refreshed, refresh};
+pub use crate::pack::refresh::{RefreshOptions, Refreshed, refresh};
 
 /// What to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,10 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::image::Image;
+use crate::learned::Learned;
 use crate::pack::asked::Asked;
 use crate::pack::changes::{Altered, changes};
 use crate::pack::roots::Within;
-use crate::pack::{Order, PackError, Packed, Progress, is_directory, make};
+use crate::pack::{Order, PackError, Packed, Progress, is_directory, lessons, make};
 use crate::tree::Tree;
 use crate::write::{Audience, Form};
 
@@ -24,24 +25,36 @@ pub struct Refreshed {
     pub packed: Packed,
     /// What differs from the image that it was made of. Shape: sorted, empty if nothing does.
     pub altered: Vec<Altered>,
+    /// Paths that were learned, below the roots.
+    pub learned: u64,
 }
 
-/// Makes `image` anew, at `target`, of the originals as they are now. `audience` replaces that of `image`; it does not
-/// tell its `form`.
+/// How an image is to be made anew.
+#[derive(Debug, Clone, Default)]
+pub struct RefreshOptions {
+    /// Who may use it, if not those who may use the old one.
+    pub audience: Option<Audience>,
+    /// Whether it is compressed, which an image does not tell.
+    pub form: Form,
+    /// What runs learned, to be taken in as if it had been recorded.
+    pub learned: Vec<Learned>,
+}
+
+/// Makes `image` anew, at `target`, of the originals as they are now.
 ///
 /// **Errors** see [`PackError`]; whatever it is, `target` is as it was. [`PackError::RootGone`] when a whole root is
 /// missing, which is more often a file system that is not mounted than one that was given up.
 pub fn refresh<B: AsRef<[u8]>>(
     image: &Image<B>,
     target: &Path,
-    audience: Option<Audience>,
-    form: Form,
+    options: &RefreshOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Refreshed, PackError> {
-    let asked = image.asked().and_then(Asked::decode).ok_or(PackError::Untold)?;
+    let mut asked = image.asked().and_then(Asked::decode).ok_or(PackError::Untold)?;
     if let Some((path, _)) = asked.roots.iter().find(|(path, _)| !is_directory(path)) {
         return Err(PackError::RootGone { path: Path::new(OsStr::from_bytes(path)).into() });
     }
+    let learned = lessons::take(&mut asked.forest, &asked.roots, &options.learned);
     let command = image.index().command().map(<[u8]>::to_vec).collect();
     let order = Order {
         within: Within::Again(&asked.roots),
@@ -50,8 +63,8 @@ pub fn refresh<B: AsRef<[u8]>>(
         beyond: image.index().beyond(),
         added: Vec::new(),
         target,
-        audience: audience.unwrap_or(asked.audience),
-        form,
+        audience: options.audience.unwrap_or(asked.audience),
+        form: options.form,
         hold: asked.hold,
     };
     let mut altered = Vec::new();
@@ -60,5 +73,5 @@ pub fn refresh<B: AsRef<[u8]>>(
         Ok(())
     };
     let packed = make(asked.forest, order, &mut compare, progress)?;
-    Ok(Refreshed { packed, altered })
+    Ok(Refreshed { packed, altered, learned })
 }

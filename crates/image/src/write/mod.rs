@@ -67,9 +67,10 @@ pub struct Written {
 }
 
 /// What an image is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Form {
     /// As it is served.
+    #[default]
     Plain,
     /// Compressed for transport, see [`frames`](crate::frames).
     Compressed(Level),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::Errno;
 
 use super::THREADS;
+use super::lessons::Lessons;
 use super::log::Log;
 use super::slots::slot_memory;
 use crate::counters::CountersMemory;
@@ -23,6 +24,8 @@ pub(crate) struct Estate {
     pub(crate) absences: Arc<SharedMemory>,
     /// One for each thread that answers.
     pub(crate) slots: Vec<Arc<SharedMemory>>,
+    /// What is learned, if anybody wants to.
+    lessons: Arc<SharedMemory>,
     facts: Arc<SharedMemory>,
 }
 
@@ -33,6 +36,8 @@ pub(crate) enum Fact {
     CanExpire = 0,
     /// The last process of the namespace is gone and the statistics are written.
     Finished = 1,
+    /// What the originals are asked is written down.
+    Learning = 2,
 }
 
 impl Estate {
@@ -47,7 +52,8 @@ impl Estate {
             alterations: new(ALTERATIONS_BYTES)?,
             absences: new(ABSENCES_BYTES)?,
             slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
-            facts: new(16)?,
+            lessons: new(LESSONS_BYTES)?,
+            facts: new(24)?,
         })
     }
 
@@ -59,6 +65,14 @@ impl Estate {
     /// Whether a fact is settled.
     pub(crate) fn is_settled(&self, fact: Fact) -> bool {
         self.fact(fact).load(Ordering::Acquire) != 0
+    }
+
+    /// What is learned; nothing where nobody wants to.
+    pub(crate) fn lessons(&self) -> Lessons {
+        match self.is_settled(Fact::Learning) {
+            true => Lessons::attach(Arc::clone(&self.lessons)),
+            false => Lessons::none(),
+        }
     }
 
     /// Whether another server would know enough never to answer what is not true any more.
@@ -81,6 +95,9 @@ const FOUND_BYTES: usize = 64 << 20;
 
 /// About 80 000 changes of frozen nodes. When it is full, no server can take over any more.
 const ALTERATIONS_BYTES: usize = 16 << 20;
+
+/// About 100 000 paths, which is what a file of them may hold; one half of a log is not used.
+const LESSONS_BYTES: usize = 32 << 20;
 
 /// About 500 000 absent names; beyond them the kernel is told for a second only. A start of Python tells about a
 /// thousand; the bound keeps a program that probes random names from filling the memory.

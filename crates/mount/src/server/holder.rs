@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
 use rustix::process::{Pid, Uid, WaitOptions};
@@ -32,7 +33,7 @@ use crate::memory::{Memory, Shared};
 use crate::message::{FromAnswering, FromHolder, FromServer, receive, send};
 use crate::namespace::Namespaces;
 use crate::rendezvous::is_this_user;
-use crate::stats::ImageStats;
+use crate::stats::{ImageStats, replace_file};
 use crate::sys::process::{Forked, SingleThreaded, fork};
 
 /// What survives a server, and a holder.
@@ -381,6 +382,20 @@ impl Holding {
                 // There is nobody left to be told that it could not be written.
                 let _nobody = counters.snapshot(image, rank.membership, rank.seconds_to_exec).write(path);
             }
+        }
+        self.write_learned();
+    }
+
+    /// Writes what was learned, for each rank that is to.
+    fn write_learned(&self) {
+        let mut paths = self.ranks.iter().filter_map(|rank| rank.learned.as_ref()).peekable();
+        if paths.peek().is_none() {
+            return;
+        }
+        let learned = self.estate.lessons().learned(self.image.index().identity().to_string());
+        let (text, owner_only) = (learned.write(), Mode::RUSR | Mode::WUSR);
+        for path in paths {
+            let _nobody = replace_file(path, owner_only, text.as_bytes());
         }
     }
 

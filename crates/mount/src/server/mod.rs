@@ -26,6 +26,7 @@ mod found;
 mod frozen;
 mod holder;
 mod inodes;
+mod lessons;
 pub(crate) mod log;
 pub(crate) mod nodes;
 mod notifier;
@@ -64,6 +65,7 @@ use found::FoundNodes;
 use frozen::Answer;
 use holder::{Holding, Kept};
 use inodes::InodeNumbers;
+use lessons::Event;
 use nodes::{Holders, Node};
 use notifier::{Forget, Notifier};
 use originals::Originals;
@@ -151,7 +153,7 @@ impl Server {
             viewer: Viewer::of_this_process(Privilege::of_this_process()),
             packed_by_viewer: holding.owner == rustix::process::geteuid(),
             umasks: Umasks::default(),
-            originals: Originals::new(beyond, Arc::clone(&counters)),
+            originals: Originals::new(beyond, Arc::clone(&counters), estate.lessons()),
             counters,
             found: FoundNodes::attach(Arc::clone(&estate.found)),
             alterations,
@@ -383,6 +385,7 @@ impl Server {
     fn refuse_lock(&self, node: Node, reply: Reply<'_>) {
         if let Ok(path) = self.path(node) {
             self.counters.refused(Refusal::Lock, &path);
+            self.originals.note(&path, &Event::Changed);
         }
         reply.error(Errno::NOLCK);
     }

@@ -18,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::acl;
+use super::lessons::{Event, Lessons};
 use super::nodes::{Access, Held, Node};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
@@ -32,6 +33,7 @@ pub(crate) struct Originals {
     reading: Mutex<Descriptors>,
     listing: Mutex<HashMap<Node, OpenListing>>,
     totals: Mutex<HashMap<PathBuf, (Instant, Totals)>>,
+    lessons: Lessons,
     /// Devices whose file systems know no POSIX access control lists.
     without_acl: Mutex<HashSet<u64>>,
 }
@@ -44,10 +46,11 @@ struct OpenListing {
 }
 
 impl Originals {
-    pub(crate) fn new(beyond: Beyond, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(beyond: Beyond, counters: Arc<Counters>, lessons: Lessons) -> Self {
         Self {
             beyond,
             counters,
+            lessons,
             reading: Mutex::default(),
             listing: Mutex::default(),
             totals: Mutex::default(),
@@ -73,10 +76,21 @@ impl Originals {
         }
     }
 
+    /// Notes what happened to `path`, for the image that is made anew of it.
+    pub(crate) fn note(&self, path: &Path, event: &Event) {
+        self.lessons.note(path, event);
+    }
+
     /// Looks a name up: lstat(2) of its path.
     pub(crate) fn lookup(&self, path: &Path) -> Result<Stat, Errno> {
         self.send_on(SentOn::Lookup, path)?;
-        rustix::fs::lstat(path)
+        let outcome = rustix::fs::lstat(path);
+        match outcome {
+            Ok(_) => self.note(path, &Event::Found),
+            Err(Errno::NOENT) => self.note(path, &Event::Absent),
+            Err(_) => {}
+        }
+        outcome
     }
 
     /// Attributes, by the held descriptor if there is one.
@@ -84,7 +98,7 @@ impl Originals {
         self.send_on(SentOn::Stat, path)?;
         match held {
             Some(held) => rustix::fs::fstat(&held.descriptor),
-            None => rustix::fs::lstat(path),
+            None => rustix::fs::lstat(path).inspect(|_| self.note(path, &Event::Found)),
         }
     }
 
@@ -123,6 +137,7 @@ impl Originals {
     /// Where a symbolic link points.
     pub(crate) fn read_link(&self, path: &Path) -> Result<Vec<u8>, Errno> {
         self.send_on(SentOn::Stat, path)?;
+        self.note(path, &Event::Found);
         rustix::fs::readlink(path, Vec::new()).map(std::ffi::CString::into_bytes)
     }
 
@@ -194,12 +209,14 @@ impl Originals {
                 Err(errno) => return Err(errno),
             }
         }
+        self.note(path, &Event::Read(offset..offset + filled as u64));
         Ok(filled)
     }
 
     /// Writes all of `data`.
     pub(crate) fn write(&self, held: &Held, path: &Path, data: &[u8], offset: u64) -> Result<(), Errno> {
         self.send_on(SentOn::Write, path)?;
+        self.note(path, &Event::Changed);
         let mut written = 0;
         while written < data.len() {
             match rustix::io::pwrite(&held.descriptor, &data[written..], offset + written as u64) {
@@ -219,6 +236,7 @@ impl Originals {
         action: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         self.send_on(SentOn::Write, path)?;
+        self.note(path, &Event::Changed);
         action()
     }
 
@@ -258,6 +276,7 @@ impl Originals {
     ) -> Result<(), Errno> {
         let directory = self.open_listing(node, path, offset)?;
         self.send_on(SentOn::List, path)?;
+        self.note(path, &Event::Listed);
         let next = hand_on(&directory, offset, push)?;
         self.keep_listing(node, OpenListing { directory, next });
         Ok(())

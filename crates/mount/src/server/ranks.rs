@@ -21,6 +21,8 @@ pub(crate) struct Rank {
     pub(crate) process: Option<Watch>,
     pub(crate) membership: Membership,
     pub(crate) stats: Option<PathBuf>,
+    /// Where what is learned goes.
+    pub(crate) learned: Option<PathBuf>,
     pub(crate) seconds_to_exec: f64,
 }
 
@@ -49,6 +51,7 @@ impl Rank {
             process: None,
             membership: Membership::Joined,
             stats: None,
+            learned: None,
             seconds_to_exec: 0.0,
         }
     }
@@ -57,11 +60,12 @@ impl Rank {
     pub(crate) fn hear(&mut self) -> Heard {
         let said = self.connection.as_ref().map(receive::<FromRank>);
         match said {
-            Some(Ok(Some((FromRank::Join { created, stats }, _)))) => {
+            Some(Ok(Some((FromRank::Join { created, stats, learned }, _)))) => {
                 if created {
                     self.membership = Membership::Created;
                 }
                 self.stats = stats.map(|path| std::ffi::OsString::from_vec(path).into());
+                self.learned = learned.map(|path| std::ffi::OsString::from_vec(path).into());
                 Heard::Join
             }
             Some(Ok(Some((FromRank::Started { seconds_to_exec }, _)))) => {
@@ -70,7 +74,8 @@ impl Rank {
                 Heard::Started
             }
             _ => {
-                (self.connection, self.process, self.stats) = (None, None, None);
+                (self.connection, self.process) = (None, None);
+                (self.stats, self.learned) = (None, None);
                 Heard::Gone
             }
         }
@@ -87,6 +92,7 @@ impl Rank {
             process: self.process.as_ref().map(Watch::identity),
             membership: self.membership,
             stats: self.stats.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
+            learned: self.learned.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
             seconds_to_exec: self.seconds_to_exec,
         }
     }
@@ -99,6 +105,7 @@ impl Rank {
             process,
             membership: record.membership,
             stats: record.stats.map(|path| std::ffi::OsString::from_vec(path).into()),
+            learned: record.learned.map(|path| std::ffi::OsString::from_vec(path).into()),
             seconds_to_exec: record.seconds_to_exec,
         }
     }

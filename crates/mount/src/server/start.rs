@@ -26,7 +26,7 @@ use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
 use rustix::thread::CpuSet;
 
 use super::builder::build;
-use super::estate::Estate;
+use super::estate::{Estate, Fact};
 use super::holder::{Door, Holding, hold};
 use super::ranks::Watch;
 use crate::budget::Budget;
@@ -51,6 +51,8 @@ pub(crate) struct Start {
     pub(crate) mode: Mode,
     /// What an extraction may take.
     pub(crate) budget: Budget,
+    /// Whether what the originals are asked is written down.
+    pub(crate) learning: bool,
 }
 
 /// Starts the server's processes; returns when they are detached, with the image. It lets ranks in at the meeting place when
@@ -90,7 +92,7 @@ fn run_middle(start: Start, alone: &SingleThreaded, starter: Pid) -> ! {
 fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let starter = Watch::of(starter);
     detach(&start, starter.as_ref());
-    let Start { listener, image, layout, mode, budget } = start;
+    let Start { listener, image, layout, mode, budget, learning } = start;
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     let ready = FromServer::Ready { own_root };
     let prepared = match mode {
@@ -99,6 +101,9 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     };
     match prepared {
         Ok((estate, ended, device, builder)) => {
+            if learning {
+                estate.settle(Fact::Learning);
+            }
             let holding = Holding {
                 estate,
                 image: Arc::new(image.image),

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use super::Server;
 use super::frozen::damaged;
 use super::holder::Kept;
+use super::lessons::Event;
 use super::nodes::{Access, Held, Node, below};
 use super::notifier::Forget;
 use super::originals::NO_FOLLOW;
@@ -111,6 +112,7 @@ impl Server {
             return Ok(());
         }
         self.counters.refused(Refusal::Append, path);
+        self.originals.note(path, &Event::Changed);
         Err(Errno::IO)
     }
 
@@ -131,6 +133,7 @@ impl Server {
             return Ok(());
         }
         self.counters.refused(Refusal::Append, path);
+        self.originals.note(path, &Event::Changed);
         Err(Errno::IO)
     }
 

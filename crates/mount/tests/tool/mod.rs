@@ -55,6 +55,7 @@ fn execute(mut arguments: impl Iterator<Item = OsString>, began: Instant) {
         job: String::new(),
         check: Check::Nothing,
         stats: None,
+        learn: None,
         trust: Trust::OwnerOrRoot,
         mode: Mode::Auto,
         memory: Budget::Available,
