@@ -48,6 +48,7 @@ fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sit
     (all)    config       -      default
     run      check        none   /etc/quell.toml, line 5
     run      stats        -      default
+    run      mode         auto   default
     run      memory       -      default
     run      learn        -      default
     run      learn-ranks  0      default
