@@ -67,6 +67,7 @@ soak: deps build check-dist ## what takes long: fuzzing, thousands of repetition
 	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
+	QUELL=$(QUELL) tests/suites/stacks
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
 bench: deps build ## ratios measured side by side; results go to bench/results
