@@ -392,11 +392,15 @@ impl Tree {
 
     /// Bytes of content that are promised.
     pub fn held_bytes(&self) -> u64 {
-        let bytes = |file: &NodeId| match &self.node(*file).body {
-            Body::File(Some(held)) => held.bytes(self.attributes(*file).size),
-            _ => 0,
-        };
-        self.held.iter().map(bytes).sum()
+        self.held.iter().filter_map(|&file| self.bytes_held_of(file)).sum()
+    }
+
+    /// Bytes of content that are promised of one file; `None` if nothing is.
+    pub(crate) fn bytes_held_of(&self, file: NodeId) -> Option<u64> {
+        match &self.node(file).body {
+            Body::File(Some(held)) => Some(held.bytes(self.attributes(file).size)),
+            _ => None,
+        }
     }
 
     /// Bytes of the files of which content is promised, held or not.

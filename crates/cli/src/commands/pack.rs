@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::Beyond;
 use quell_image::frames::Level;
-use quell_image::pack::{Hold, Options, PackError, Packed, Progress};
+use quell_image::pack::{Agreement, Apart, Hold, Options, PackError, Packed, Progress};
 use quell_image::write::{Audience, Form, WriteError, Written};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
@@ -42,6 +42,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     bar.finish_and_clear();
     let packed = packed.map_err(explain)?;
     printer.data(&describe(&packed, &target, options.beyond))?;
+    packed.agreement.iter().for_each(|agreement| warn_of_ranks(agreement, printer));
     describe_transport(flags, &packed, &target, printer)?;
     let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
     printer.talk(&format!(
@@ -126,6 +127,7 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
     let reasons = |list: &[quell_image::pack::Chosen]| -> Vec<String> {
         list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()
     };
+    packed.agreement.iter().for_each(|agreement| describe_agreement(&mut text, agreement));
     list(&mut text, "packed below", &reasons(&packed.roots));
     let live = match beyond {
         Beyond::Originals => "stays the original",
@@ -140,6 +142,42 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
     });
     list(&mut text, "still asked of the network file system", &outside.collect::<Vec<_>>());
     text
+}
+
+/// Where the recordings differ.
+fn describe_agreement(text: &mut String, agreement: &Agreement) {
+    let count = agreement.recordings.len();
+    if agreement.apart.is_empty() {
+        _ = writeln!(text, "{count} recordings agree: {}", agreement.recordings.join(", "));
+        return;
+    }
+    let row = |apart: &Apart| {
+        let by: Vec<_> = apart.by.iter().map(|number| agreement.recordings[*number].as_str()).collect();
+        let paths = if apart.paths == 1 { "path" } else { "paths" };
+        let files = match apart.files {
+            0 => String::new(),
+            1 => format!(", 1 file of {} among them", size(apart.bytes)),
+            files => format!(", {files} files of {} among them", size(apart.bytes)),
+        };
+        format!("only {}: {} {paths}{files}, in {}", by.join(", "), apart.paths, escape(&apart.directory))
+    };
+    let rows: Vec<_> = agreement.apart.iter().map(row).collect();
+    list(text, &format!("{count} recordings differ; the image covers what any of them asked for"), &rows);
+}
+
+/// Other ranks than those that were recorded ask for other names of these patterns.
+fn warn_of_ranks(agreement: &Agreement, printer: &Printer) {
+    if agreement.by_rank.is_empty() {
+        return;
+    }
+    printer.warn(
+        "names with the rank's number in them: what ranks that were not recorded ask for is not in the image",
+    );
+    agreement.by_rank.iter().take(ROWS).for_each(|pattern| printer.detail(&escape(pattern)));
+    if let Some(more) = agreement.by_rank.len().checked_sub(ROWS).filter(|more| *more > 0) {
+        printer.detail(&format!("and {more} more"));
+    }
+    printer.hint("the originals answer it; `--add DIR` packs all of a directory");
 }
 
 fn list(text: &mut String, title: &str, rows: &[String]) {

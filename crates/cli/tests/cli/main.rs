@@ -8,6 +8,7 @@
 //! complete       one file for a node that has nothing else of the program
 //! parts          an image holds what a run used of its files
 //! compressed     an image compressed for transport, opened by every command
+//! ranks          recordings of several ranks and widths, packed together
 //! learn          what a run had to ask of the originals, and the image that answers it
 //! check          `quell check`, its stamp, and which ranks compare
 //! libraries      an application of large shared libraries: what its image holds of them
@@ -69,6 +70,7 @@ mod pack_and_run;
 mod packaging;
 mod parts;
 mod programs;
+mod ranks;
 mod refresh;
 mod searches;
 mod server_life;

@@ -9,6 +9,7 @@
 //! first run wrote is there in its final state.
 
 mod added;
+mod agreement;
 mod asked;
 mod changes;
 mod extents;
@@ -38,6 +39,7 @@ use crate::pack::roots::{Choice, Within};
 use crate::tree::{Tree, TreeError};
 use crate::write::{self, Audience, Form, WriteError, Written};
 
+pub use crate::pack::agreement::{Agreement, Apart};
 pub use crate::pack::changes::{Alteration, Altered, NAMED};
 pub use crate::pack::outside::Outside;
 pub use crate::pack::refresh::{RefreshOptions, Refreshed, refresh};
@@ -111,6 +113,8 @@ pub struct Packed {
     pub totals: Totals,
     /// Bytes of the files held, of some of which the image has only a part.
     pub file_bytes: u64,
+    /// How the recordings compare; `None` of a single one, and of an image that was made anew.
+    pub agreement: Option<Agreement>,
     /// Directories whose names are covered.
     pub directories: u64,
     /// Names that the recordings missed and that the image knows to be absent.
@@ -246,7 +250,13 @@ pub fn pack(
         form: options.form,
         hold: options.hold,
     };
-    make(forest, order, &mut |_| Ok(()), progress)
+    let mut agreement = None;
+    let mut compare = |choices: &[Choice], tree: &Tree| {
+        agreement = agreement::compare(trace, choices, tree)?;
+        Ok(())
+    };
+    let packed = make(forest, order, &mut compare, progress)?;
+    Ok(Packed { agreement, ..packed })
 }
 
 /// What is to be made of a forest.
@@ -263,11 +273,14 @@ struct Order<'a> {
     hold: Hold,
 }
 
+/// Looks at the roots and at what is packed of them.
+type Inspect<'a> = dyn FnMut(&[Choice], &Tree) -> Result<(), PackError> + 'a;
+
 /// Makes an image of what `forest` says was asked for. Shows `inspect` what it will be before it is written.
 fn make(
     mut forest: Forest,
     order: Order<'_>,
-    inspect: &mut dyn FnMut(&Tree) -> Result<(), PackError>,
+    inspect: &mut Inspect<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Packed, PackError> {
     let Order { within, command, directory, beyond, added, target, audience, form, hold } = order;
@@ -290,7 +303,7 @@ fn make(
         content_bytes: gathered.tree.held_bytes(),
     };
     gathered.tree.set_asked(asked.encode())?;
-    inspect(&gathered.tree)?;
+    inspect(&choices, &gathered.tree)?;
     let mut report_writing = |done| progress(Progress::Writing(done));
     let written = write::write_as(form, &gathered.tree, target, audience, &mut report_writing)?;
     Ok(Packed { file_bytes, ..report(&settled, choices, gathered, totals, written) })
@@ -382,6 +395,7 @@ fn report(
         outside,
         totals,
         file_bytes: totals.content_bytes,
+        agreement: None,
         directories: gathered.directories,
         absences: gathered.absences,
         written,

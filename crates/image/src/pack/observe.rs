@@ -24,16 +24,31 @@ pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
     let mut forest = Forest::default();
     let mut clock = 0;
     for recording in &trace.recordings {
-        let mounts = recording.context.mounts.iter();
-        for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
-            forest.mount(mount.mount_point.as_bytes(), &mount.kind);
-        }
-        let mut observer = Observer::new(recording, &mut forest, &mut clock)?;
-        recording.for_each_event(|event| observer.event(event))?;
-        observer.context();
-        observer.extents();
+        observe_one(recording, &mut forest, &mut clock)?;
     }
     Ok(forest)
+}
+
+/// The same for each recording by itself, in their order.
+pub(crate) fn observe_each(trace: &Trace) -> Result<Vec<Forest>, TraceError> {
+    let one = |recording| {
+        let mut forest = Forest::default();
+        observe_one(recording, &mut forest, &mut 0)?;
+        Ok(forest)
+    };
+    trace.recordings.iter().map(one).collect()
+}
+
+fn observe_one(recording: &Recording, forest: &mut Forest, clock: &mut u64) -> Result<(), TraceError> {
+    let mounts = recording.context.mounts.iter();
+    for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
+        forest.mount(mount.mount_point.as_bytes(), &mount.kind);
+    }
+    let mut observer = Observer::new(recording, forest, clock)?;
+    recording.for_each_event(|event| observer.event(event))?;
+    observer.context();
+    observer.extents();
+    Ok(())
 }
 
 struct Observer<'a> {

@@ -13,7 +13,7 @@ use crate::image::Image;
 use crate::learned::Learned;
 use crate::pack::asked::Asked;
 use crate::pack::changes::{Altered, changes};
-use crate::pack::roots::Within;
+use crate::pack::roots::{Choice, Within};
 use crate::pack::{Order, PackError, Packed, Progress, is_directory, lessons, make};
 use crate::tree::Tree;
 use crate::write::{Audience, Form};
@@ -68,7 +68,7 @@ pub fn refresh<B: AsRef<[u8]>>(
         hold: asked.hold,
     };
     let mut altered = Vec::new();
-    let mut compare = |tree: &Tree| {
+    let mut compare = |_: &[Choice], tree: &Tree| {
         altered = changes(image, tree)?;
         Ok(())
     };
