@@ -254,7 +254,7 @@ impl Server {
                 self.alterations.note(nid, |alteration| alteration.held = None).held
             }
             Node::Frozen(nid) => {
-                self.parts.forget(nid);
+                self.forget_part(nid);
                 None
             }
         };

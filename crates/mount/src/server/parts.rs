@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use quell_image::{BlockSet, Content, Nid, Part};
+use quell_image::{BlockSet, Content, Nid, Part, Timestamp};
 use rustix::io::Errno;
 
 use super::Server;
@@ -62,7 +62,12 @@ struct File {
     refused: BlockSet,
     /// A page that is not held was needed.
     exceeded: bool,
+    /// The last version of the original that what is held was compared with, and whether it is the same there.
+    compared: Option<(Version, bool)>,
 }
+
+/// What tells versions of an original apart: inode, time of change and of modification.
+type Version = (u64, (i64, u64), (i64, u64));
 
 /// Whether what is held is in the kernel's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,12 +121,16 @@ impl Parts {
         lock(&self.table).files.get(&nid).is_none_or(|file| file.progress != Progress::Done)
     }
 
-    /// Whether the caller has to push the file. Waits while others do, but not for ever.
-    fn begin(&self, nid: Nid) -> bool {
+    /// Whether the caller has to push the file. Waits while others do; for ever, if the file is not steady, since then
+    /// nobody may open it before all is pushed. Nor is such a file pushed by a server that took over.
+    fn begin(&self, nid: Nid, steady: bool) -> bool {
         let mut table = lock(&self.table);
         loop {
             let free = table.pushing < PUSHING;
             let file = table.files.entry(nid).or_default();
+            if self.inherits && !steady {
+                file.progress = Progress::Done;
+            }
             match file.progress {
                 Progress::Done => return false,
                 Progress::Due if free => {
@@ -132,7 +141,7 @@ impl Parts {
                 Progress::Due | Progress::Running => {}
             }
             let waited = self.pushed.wait_timeout(table, PATIENCE).unwrap_or_else(PoisonError::into_inner);
-            if waited.1.timed_out() {
+            if waited.1.timed_out() && steady {
                 return false;
             }
             table = waited.0;
@@ -146,11 +155,13 @@ impl Parts {
         self.pushed.notify_all();
     }
 
-    /// The kernel has dropped the inode, and with it what was pushed.
-    pub(crate) fn forget(&self, nid: Nid) {
-        let mut table = lock(&self.table);
-        if table.files.get(&nid).is_some_and(|file| file.progress != Progress::Running) {
-            table.files.remove(&nid);
+    /// The kernel has dropped the inode, and with it what was pushed. It may have made another meanwhile, so what was
+    /// refused stays so.
+    fn forget(&self, nid: Nid) {
+        if let Some(file) = lock(&self.table).files.get_mut(&nid)
+            && file.progress == Progress::Done
+        {
+            file.progress = Progress::Due;
         }
     }
 }
@@ -164,6 +175,18 @@ impl Server {
         }
     }
 
+    /// Whether nobody here could write to the file.
+    pub(super) fn is_steady(&self, nid: Nid) -> bool {
+        self.frozen_attr(nid).is_ok_and(|attr| !self.viewer.could_write(&attr))
+    }
+
+    /// The kernel has dropped the inode of a file, or of an earlier one of the same number.
+    pub(crate) fn forget_part(&self, nid: Nid) {
+        if self.part(nid).is_some() && self.is_steady(nid) {
+            self.parts.forget(nid);
+        }
+    }
+
     /// Whether a file is held in part, and still to be pushed.
     pub(crate) fn is_due(&self, nid: Nid) -> bool {
         self.part(nid).is_some() && self.parts.is_due(nid)
@@ -172,12 +195,12 @@ impl Server {
     /// Has the kernel given what is held of a file, unless it is not held in part. Returns when it has got it, or the
     /// beginning of it if that is much.
     pub(crate) fn push_first(&self, nid: Nid) {
-        let Some(part) = self.part(nid).filter(|_| self.parts.begin(nid)) else {
+        let Some(part) = self.part(nid).filter(|_| self.parts.begin(nid, self.is_steady(nid))) else {
             return;
         };
         let end = self.push_beginning(nid, &part);
         self.parts.end(nid);
-        if end < part.size() {
+        if end < part.size() && self.is_steady(nid) {
             self.parts.pushes.rest(nid, end..part.size());
         }
     }
@@ -187,12 +210,17 @@ impl Server {
         let Some(part) = self.part(nid) else { return };
         let mut table = lock(&self.parts.table);
         let file = table.files.entry(nid).or_default();
-        // They have content now: should the kernel drop them and ask again, read-ahead can be told from need again.
-        file.refused.remove(pages(read.range()));
+        if !read.direct {
+            // They have content now: should the kernel drop them and ask again, read-ahead can be told from need again.
+            file.refused.remove(pages(read.range()));
+        }
         if file.progress == Progress::Due {
             // Somebody came to the file by another way than opening it by name.
             file.progress = Progress::Done;
-            self.parts.pushes.rest(nid, 0..part.size());
+            drop(table);
+            if self.is_steady(nid) {
+                self.parts.pushes.rest(nid, 0..part.size());
+            }
         }
     }
 
@@ -206,19 +234,50 @@ impl Server {
         table.files.entry(nid).or_default().judge(pages, read.direct) == Verdict::Refuse
     }
 
-    /// Refuses to mix what the image holds of a file with what the original is now, if that is not what was packed.
+    /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
+    /// or its inode are others, what is held is compared with it, once a version.
     pub(crate) fn verify_part(&self, node: Node, original: &Held, path: &Path) -> Result<(), Errno> {
         let Node::Frozen(nid) = node else { return Ok(()) };
-        if self.is_rewritten(nid) || self.part(nid).is_none() {
-            return Ok(());
-        }
+        let Some(part) = self.part(nid).filter(|_| !self.is_rewritten(nid)) else { return Ok(()) };
         let packed = self.image.attributes(nid).map_err(damaged)?;
         let now = self.originals.stat(path, Some(original))?;
-        let mtime = (packed.mtime.seconds, u64::from(packed.mtime.nanoseconds));
-        let same = now.st_size.cast_unsigned() == packed.size && (now.st_mtime, now.st_mtime_nsec) == mtime;
+        let time = |time: Timestamp| (time.seconds, u64::from(time.nanoseconds));
+        let version = (now.st_ino, (now.st_ctime, now.st_ctime_nsec), (now.st_mtime, now.st_mtime_nsec));
+        if now.st_size.cast_unsigned() != packed.size {
+            return Err(Errno::IO);
+        }
+        if version == (packed.inode, time(packed.ctime), time(packed.mtime)) {
+            return Ok(());
+        }
+        let known = lock(&self.parts.table).files.get(&nid).and_then(|file| file.compared);
+        let same = match known.filter(|(compared, _)| *compared == version) {
+            Some((_, same)) => same,
+            None => self.is_same_there(&part, original, path)?,
+        };
+        lock(&self.parts.table).files.entry(nid).or_default().compared = Some((version, same));
         if same { Ok(()) } else { Err(Errno::IO) }
     }
+
+    /// Whether the original has what the image holds of it.
+    fn is_same_there(&self, part: &Part<'_>, original: &Held, path: &Path) -> Result<bool, Errno> {
+        let mut buffer = vec![0; COMPARED];
+        for run in part.runs() {
+            for (number, held) in run.bytes.chunks(COMPARED).enumerate() {
+                self.memory.ensure(held)?;
+                let there = &mut buffer[..held.len()];
+                let read =
+                    self.originals.read(original, path, there, run.offset + (number * COMPARED) as u64)?;
+                if there[..read] != *held {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
 }
+
+/// Bytes of an original that are compared at once.
+const COMPARED: usize = 1 << 20;
 
 /// The numbers of the pages in which `range` lies.
 fn pages(range: Range<u64>) -> Range<u64> {
@@ -259,15 +318,22 @@ mod tests {
     #[test]
     fn a_file_is_pushed_by_one_and_again_when_it_was_forgotten() {
         let (parts, nid) = (Parts::new(None), Nid::new(7));
-        assert!(parts.is_due(nid) && parts.begin(nid));
+        assert!(parts.is_due(nid) && parts.begin(nid, true));
         parts.forget(nid);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| parts.begin(nid));
+            let waiting = scope.spawn(|| parts.begin(nid, true));
             parts.end(nid);
             assert!(!waiting.join().unwrap());
         });
-        assert!(!parts.is_due(nid) && !parts.begin(nid));
+        assert!(!parts.is_due(nid) && !parts.begin(nid, true));
         parts.forget(nid);
-        assert!(parts.is_due(nid) && parts.begin(nid));
+        assert!(parts.is_due(nid) && parts.begin(nid, true));
+    }
+
+    #[test]
+    fn what_could_be_written_to_is_not_pushed_after_a_takeover() {
+        let (parts, nid) = (Parts::new(Some(Death::Killed)), Nid::new(7));
+        assert!(!parts.begin(nid, false) && !parts.is_due(nid));
+        assert!(parts.begin(Nid::new(8), true));
     }
 }

@@ -62,6 +62,11 @@ impl Viewer {
         presented.mode >> shift & WRITE != 0
     }
 
+    /// Whether the user could come to write to what was presented, if need be by changing its mode first.
+    pub(crate) fn could_write(&self, presented: &Attr) -> bool {
+        self.privilege == Privilege::Administrator || presented.uid == self.uid || self.may_write(presented)
+    }
+
     /// Whether what the kernel creates must be given to the caller afterwards, because the server is somebody else.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator

@@ -9,6 +9,9 @@
 //!
 //! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the threads
 //! that answer may store, before a file can have been read; all else is a thread's own.
+//!
+//! A store replaces what a program wrote through a mapping, of which nobody is told. So what somebody could write to is
+//! pushed before its first open is answered and never again.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -86,8 +89,11 @@ impl Queue {
 const TURN: u64 = 4 << 20;
 
 /// Bytes that are pushed before a file's first GETATTR is answered. Most libraries are pushed whole; a program does
-/// not wait for gigabytes of which it may want the last.
+/// not wait for gigabytes of which it may want the last. The rest follows.
 const FIRST: usize = 16 << 20;
+
+/// The same where nothing may follow.
+const ONLY: usize = 64 << 20;
 
 /// Bytes of one store, in which the kernel copies without a pause.
 const STORE: usize = 256 << 10;
@@ -95,7 +101,7 @@ const STORE: usize = 256 << 10;
 impl Server {
     /// Pushes what is held from the start of the file, to a limit. Returns where to go on.
     pub(super) fn push_beginning(&self, nid: Nid, part: &Part<'_>) -> u64 {
-        let mut left = FIRST;
+        let mut left = if self.is_steady(nid) { FIRST } else { ONLY };
         for run in part.runs() {
             let piece = &run.bytes[..run.bytes.len().min(left)];
             // Whatever is the reason that it cannot be stored: what is not pushed is asked for.
@@ -110,15 +116,21 @@ impl Server {
         part.size()
     }
 
-    /// Has the kernel given what is held of a READ that was refused, soon.
+    /// Has the kernel given what is held of a READ that was refused, soon, if nobody could have written there.
     pub(crate) fn push_window(&self, nid: Nid, read: &Read) {
-        self.parts.pushes.window(nid, read.range());
+        if self.is_steady(nid) {
+            self.parts.pushes.window(nid, read.range());
+        }
     }
 
-    /// Stores what is held of a stretch.
+    /// Stores what is held of a stretch, in whole pages: where the kernel keeps several as one, a store that ends
+    /// within the last of them would say that it has all of them.
     fn push_stretch(&self, push: &Push) -> Result<(), Errno> {
         let runs = self.part(push.nid).map(|part| part.runs_in(push.range.clone()));
-        runs.into_iter().flatten().try_for_each(|run| self.store(push.nid, run.offset, run.bytes))
+        runs.into_iter().flatten().try_for_each(|run| {
+            let whole = run.bytes.len() - run.bytes.len() % rustix::param::page_size();
+            self.store(push.nid, run.offset, &run.bytes[..whole])
+        })
     }
 
     /// Stores content of the image.

@@ -11,7 +11,7 @@ mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: [(&str, fn()); 48] = [
+pub(crate) const ALL: &[(&str, fn())] = &[
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -47,6 +47,8 @@ pub(crate) const ALL: [(&str, fn()); 48] = [
     ("any_way_to_read_gives_the_originals_bytes", parts::any_way_to_read_gives_the_originals_bytes),
     ("what_is_held_is_pushed", parts::what_is_held_is_pushed),
     ("changed_original_is_not_mixed_in", parts::changed_original_is_not_mixed_in),
+    ("touched_original_is_the_same", parts::touched_original_is_the_same),
+    ("written_through_a_mapping_while_pushed", parts::written_through_a_mapping_while_pushed),
     ("written_while_pushed", parts::written_while_pushed),
     ("complete_without_its_directories", complete::without_its_directories),
     ("complete_beside_its_directories", complete::beside_its_directories),

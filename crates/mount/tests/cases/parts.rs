@@ -2,6 +2,8 @@
 //! never asked of the original.
 
 use std::path::PathBuf;
+use std::process::Output;
+use std::time::SystemTime;
 
 use crate::scene::{Scene, USERS, User, failed, wait_until};
 use crate::support::Packing;
@@ -23,9 +25,13 @@ struct Parts {
 
 impl Parts {
     fn new(user: User, held: &[(u64, u64)]) -> Self {
+        Self::sized(user, held, SIZE)
+    }
+
+    fn sized(user: User, held: &[(u64, u64)], size: usize) -> Self {
         let scene = Scene::unpacked(user);
         let file = scene.root().join("lib/part.bin");
-        let content: Vec<u8> = (0..SIZE).map(|at| (at / 4096 * 7 + at % 4096 / 3) as u8).collect();
+        let content: Vec<u8> = (0..size).map(|at| (at / 4096 * 7 + at % 4096 / 3) as u8).collect();
         for path in [&file, &scene.path("copy")] {
             std::fs::write(path, &content).unwrap();
         }
@@ -55,6 +61,12 @@ impl Parts {
         let (printed, stats) = self.scene.script_with_stats(&script);
         assert_eq!(printed, "ok\n", "{way}");
         stats
+    }
+
+    /// Prints a block of the file, from the image.
+    fn dump(&self, block: u64) -> Output {
+        let script = format!("dd if={} bs=4096 count=1 skip={block} status=none", self.file.display());
+        self.scene.run(&[], &["sh", "-c", &script]).output().unwrap()
     }
 }
 
@@ -87,19 +99,54 @@ pub(crate) fn what_is_held_is_pushed() {
     assert_eq!(stats["original"]["read"], 0, "{stats:#}");
 }
 
-/// What the original is now is not mixed with what it was: an error says so.
+/// What the original is now is not mixed with what it was, whatever time it says it is of: an error says so.
 pub(crate) fn changed_original_is_not_mixed_in() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);
+        let packed = std::fs::metadata(&parts.file).unwrap().modified().unwrap();
         std::fs::write(&parts.file, vec![1; SIZE]).unwrap();
-        let dump = |block: u64| {
-            let script = format!("dd if={} bs=4096 count=1 skip={block} status=none", parts.file.display());
-            parts.scene.run(&[], &["sh", "-c", &script]).output().unwrap()
-        };
-        let held = dump(20);
+        let held = parts.dump(20);
         assert!(held.status.success() && held.stdout[..3] == [140, 140, 140]);
-        let (_, message) = failed(&dump(60));
-        assert!(message.contains("Input/output error"), "{message}");
+        for time in [SystemTime::now(), packed] {
+            std::fs::File::options().write(true).open(&parts.file).unwrap().set_modified(time).unwrap();
+            let (_, message) = failed(&parts.dump(60));
+            assert!(message.contains("Input/output error"), "{message}");
+        }
+    }
+}
+
+/// An original that has other times and the same content completes what is held.
+pub(crate) fn touched_original_is_the_same() {
+    for user in USERS {
+        let parts = Parts::new(user, &HELD);
+        std::fs::File::options()
+            .write(true)
+            .open(&parts.file)
+            .unwrap()
+            .set_modified(SystemTime::now())
+            .unwrap();
+        let there = parts.dump(60);
+        assert!(there.status.success() && there.stdout[..3] == [164, 164, 164], "{there:?}");
+    }
+}
+
+/// What a program writes through a mapping stays, although the file is too large to be pushed before it is opened.
+pub(crate) fn written_through_a_mapping_while_pushed() {
+    for user in USERS {
+        let parts = Parts::sized(user, &[(0, 19000)], 20_000 * 4096);
+        let script = format!(
+            "import mmap, time\nf = open('{}', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\n\
+             for b in range(16380, 18990, 7):\n    m[b * 4096 + 9:b * 4096 + 12] = b'new'\n\
+             time.sleep(0.3)\n\
+             print(sum(m[b * 4096 + 9:b * 4096 + 12] != b'new' for b in range(16380, 18990, 7)))\nm.flush()",
+            parts.file.display()
+        );
+        assert_eq!(parts.scene.script(&format!("python3 -c \"{script}\"")), "0\n");
+        let written = std::fs::read(&parts.file).unwrap();
+        assert!(
+            (16380..18990).step_by(7).all(|block| &written[block * 4096 + 9..block * 4096 + 12] == b"new")
+        );
+        wait_until("the run has ended", || parts.scene.processes().is_empty());
     }
 }
 
