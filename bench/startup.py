@@ -121,6 +121,8 @@ def memory_of(way: Way) -> Memory:
     """All that one node holds for the first process, when that has ended."""
     rig.rig("latency", "0")
     rig.rig("cold", "--node", str(way.node))
+    if way.file:
+        costs.evict(way.file)
     command = [rig.RIG, "exec", str(way.node), "--", *way.first]
     with undone(way), costs.MemoryGroup("quell-bench") as group:
         group.empty()
