@@ -3,6 +3,8 @@
 //! A plain image on a local file system takes none: the page cache serves it and gives way. What is fetched from a
 //! network, decompressed or extracted stays in memory until the run ends, so it is compared with the budget first.
 
+use std::path::Path;
+
 use crate::error::ImageError;
 
 /// What an image may take of the node's memory.
@@ -10,6 +12,8 @@ use crate::error::ImageError;
 pub enum Budget {
     /// As much as the node and the process' control group have left.
     Available,
+    /// Half of that: for what is only looked at, and may come from anybody.
+    HalfOfAvailable,
     /// This many bytes.
     Bytes(u64),
 }
@@ -22,6 +26,7 @@ impl Budget {
         let allowed = match self {
             Self::Bytes(bytes) => Some(bytes),
             Self::Available => available(),
+            Self::HalfOfAvailable => available().map(|left| left / 2),
         };
         match allowed.filter(|allowed| needed > *allowed) {
             Some(allowed) => Err(ImageError::Memory { needed, allowed, given: self != Self::Available }),
@@ -43,20 +48,60 @@ fn left_on_node(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The smallest rest of the version 2 control groups from this process' own upwards. Source: the kernel's
-/// `admin-guide/cgroup-v2.rst`.
+/// The smallest rest of the control groups around this process, of both versions.
 fn left_in_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let number = |directory: &std::path::Path, name: &str| -> Option<u64> {
-        std::fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok()
+    let lefts = groups.lines().filter_map(|line| left_around(line, Path::new("/sys/fs/cgroup")));
+    lefts.min()
+}
+
+/// The smallest rest from the group that `line` of proc_pid_cgroup(5) names upwards, of hierarchies mounted in `top`.
+fn left_around(line: &str, top: &Path) -> Option<u64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, own) = (fields.next()?, fields.next()?);
+    let (names, top) = match controllers {
+        "" => (&VERSION_2, top.to_owned()),
+        list if list.split(',').any(|name| name == "memory") => (&VERSION_1, top.join("memory")),
+        _ => return None,
     };
-    let top = std::path::Path::new("/sys/fs/cgroup");
-    let rest = |directory: &std::path::Path| {
-        let limit = number(directory, "memory.max")?;
-        Some(limit.saturating_sub(number(directory, "memory.current").unwrap_or(0)))
-    };
-    top.join(own).ancestors().take_while(|directory| directory.starts_with(top)).filter_map(rest).min()
+    let own = top.join(own.trim_start_matches('/'));
+    own.ancestors().take_while(|group| group.starts_with(&top)).filter_map(|group| names.left_in(group)).min()
+}
+
+/// What the files of a control group are called.
+struct Names {
+    limit: &'static str,
+    usage: &'static str,
+    /// Lines of `memory.stat` for the page cache, with the groups below.
+    cache: [&'static str; 2],
+}
+
+/// Source: the kernel's `admin-guide/cgroup-v2.rst`.
+const VERSION_2: Names =
+    Names { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
+
+/// Source: the kernel's `admin-guide/cgroup-v1/memory.rst`.
+const VERSION_1: Names = Names {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    cache: ["total_inactive_file", "total_active_file"],
+};
+
+impl Names {
+    /// What `group` has left, its page cache included: that gives way. `None` for a group without a limit.
+    fn left_in(&self, group: &Path) -> Option<u64> {
+        let number = |name: &str| -> Option<u64> {
+            std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
+        };
+        let limit = number(self.limit)?;
+        let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let cached = |line: &str| -> Option<u64> {
+            let (name, bytes) = line.split_once(' ')?;
+            self.cache.contains(&name).then(|| bytes.trim().parse().ok()).flatten()
+        };
+        let cache = stat.lines().filter_map(cached).fold(0, u64::saturating_add);
+        Some(limit.saturating_sub(number(self.usage).unwrap_or(0).saturating_sub(cache)))
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +112,33 @@ mod tests {
     fn what_is_left_is_read_in_bytes() {
         assert_eq!(left_on_node("MemTotal: 9 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
         assert_eq!(left_on_node("MemTotal: 9 kB\n"), None);
+    }
+
+    #[test]
+    fn page_cache_of_a_group_is_left() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |group: &str, files: &[(&str, &str)]| {
+            std::fs::create_dir_all(top.path().join(group)).unwrap();
+            for (name, text) in files {
+                std::fs::write(top.path().join(group).join(name), text).unwrap();
+            }
+        };
+        let stat = "anon 30\ninactive_file 500\nactive_file 300\ninactive_anon 9\n";
+        write("job/step", &[("memory.max", "max\n"), ("memory.current", "900\n")]);
+        write("job", &[("memory.max", "1000\n"), ("memory.current", "950\n"), ("memory.stat", stat)]);
+        let stat = "inactive_file 1\ntotal_inactive_file 40\ntotal_active_file 20\n";
+        let (limit, usage) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+        write("memory/slurm/job", &[(limit, "200"), (usage, "190"), ("memory.stat", stat)]);
+        write("memory", &[(limit, "9223372036854771712"), (usage, "500")]);
+        for (line, expected) in [
+            ("0::/job/step", Some(850)),
+            ("0::/elsewhere", None),
+            ("7:memory:/slurm/job", Some(70)),
+            ("8:cpu,cpuacct:/slurm/job", None),
+            ("not a line", None),
+        ] {
+            assert_eq!(left_around(line, top.path()), expected, "{line}");
+        }
     }
 
     #[test]

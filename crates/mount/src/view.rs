@@ -34,7 +34,7 @@ impl AsRef<[u8]> for View {
 /// Opens the image at `path` to look at it.
 ///
 /// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
-/// for a compressed image that is larger than the node's memory.
+/// for a compressed image that takes more than half of the memory that is left.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
     view_trusted(path, Trust::Anybody)
 }
@@ -54,7 +54,7 @@ pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError
     }
     let bytes = match frames_of(&file, stat.st_size.cast_unsigned())? {
         Some(frames) => {
-            let memory = Memory::to_be_decompressed(file, frames, Budget::Available)?;
+            let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;
             memory.copy_all()?;
             Bytes::Decompressed(memory)
         }
