@@ -248,7 +248,7 @@ impl Memory {
     fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
-            let failed = |state: &AtomicU64| state.load(Ordering::Acquire) == FAILED;
+            let failed = |state: &AtomicU64| stage(state.load(Ordering::Acquire)) == FAILED;
             let mut chunks = 0..fetcher.chunks();
             chunks.find(|chunk| fetcher.state(*chunk).is_ok_and(failed)).filter(|_| compressed)
         };
@@ -271,7 +271,9 @@ impl Memory {
             return true;
         };
         let mut chunks = fetcher.chunks_of(self.offset_of(part), part.len());
-        chunks.all(|chunk| fetcher.state(chunk).is_ok_and(|state| state.load(Ordering::Acquire) == PRESENT))
+        chunks.all(|chunk| {
+            fetcher.state(chunk).is_ok_and(|state| stage(state.load(Ordering::Acquire)) == PRESENT)
+        })
     }
 
     fn offset_of(&self, part: &[u8]) -> usize {
@@ -327,7 +329,7 @@ impl Memory {
         };
         for state in (0..fetcher.chunks()).filter_map(|chunk| fetcher.state(chunk).ok()) {
             let _in_any_other_state_it_stays =
-                state.compare_exchange(LOADING, ABSENT, Ordering::AcqRel, Ordering::Acquire);
+                advance(state, |now| (stage(now) == LOADING).then(|| now - LOADING + ABSENT));
         }
     }
 
@@ -364,7 +366,7 @@ struct Fetcher {
     /// Bytes of each chunk but the last.
     chunk: usize,
     /// Shared with the server's successors: bytes fetched so far, then the state of each chunk: [`ABSENT`],
-    /// [`LOADING`], [`PRESENT`] or [`FAILED`].
+    /// [`LOADING`], [`PRESENT`] or [`FAILED`], and how often it could not be read in units of [`ONCE`].
     progress: SharedMemory,
     /// The first chunk that no prefetching thread has taken.
     next: AtomicUsize,
@@ -400,13 +402,16 @@ impl Fetcher {
 
     fn ensure(&self, chunk: usize) -> Result<(), Errno> {
         let state = self.state(chunk)?;
-        if state.load(Ordering::Acquire) == PRESENT {
+        if stage(state.load(Ordering::Acquire)) == PRESENT {
             return Ok(());
         }
+        // A read that failed may succeed the next time.
+        let _in_any_other_state_it_stays =
+            advance(state, |now| may_be_read_again(now).then(|| now - FAILED + ABSENT));
         self.fetch_if_absent(chunk, &mut Scratch::default())?;
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match state.load(Ordering::Acquire) {
+            match stage(state.load(Ordering::Acquire)) {
                 PRESENT => return Ok(()),
                 FAILED => return Err(Errno::IO),
                 _ => waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
@@ -417,11 +422,16 @@ impl Fetcher {
     /// Fetches the chunk unless somebody has, or is about to.
     fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let state = self.state(chunk)?;
-        if state.compare_exchange(ABSENT, LOADING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        let begin = |now| (stage(now) == ABSENT).then(|| now - ABSENT + LOADING);
+        let Ok(before) = advance(state, begin) else {
             return Ok(());
-        }
+        };
         let outcome = self.copy(chunk, scratch);
-        let reached = if outcome.is_ok() { PRESENT } else { FAILED };
+        let reached = match outcome {
+            Ok(()) => PRESENT,
+            Err(DAMAGED) => FAILED + FAILURES_MAX * ONCE,
+            Err(_) => FAILED + before - ABSENT + ONCE,
+        };
         {
             let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             state.store(reached, Ordering::Release);
@@ -481,6 +491,26 @@ const ABSENT: u64 = 0;
 const LOADING: u64 = 1;
 const PRESENT: u64 = 2;
 const FAILED: u64 = 3;
+
+/// A failed read, in the state of its chunk.
+const ONCE: u64 = 1 << 8;
+
+/// Failed reads after which a chunk is not read again: a server that does not come back must not cost one for each demand.
+const FAILURES_MAX: u64 = 100;
+
+/// The state of a chunk without the number of its failures.
+fn stage(state: u64) -> u64 {
+    state % ONCE
+}
+
+fn may_be_read_again(state: u64) -> bool {
+    stage(state) == FAILED && state / ONCE < FAILURES_MAX
+}
+
+/// Moves a chunk to the state that `next` names; what it was before, or is if it stays.
+fn advance(state: &AtomicU64, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+    state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
+}
 
 /// Unit of fetching. Larger ones delay the first answer, smaller ones cost round trips; 1 MiB is what network file
 /// systems like to be asked for.
@@ -578,5 +608,22 @@ mod tests {
         rustix::fs::ftruncate(&memory.fetcher.as_ref().unwrap().file, 10).unwrap();
         assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
         assert_eq!(memory.ensure(memory.mapping.as_ref()), Err(Errno::IO));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_read_at_the_next_demand() {
+        for (failures, then) in [(FAILURES_MAX - 1, Ok(())), (FAILURES_MAX, Err(Errno::IO))] {
+            let memory = fetched(&[1; CHUNK]);
+            let all = memory.mapping.as_ref();
+            let file = &memory.fetcher.as_ref().unwrap().file;
+            rustix::fs::ftruncate(file, 10).unwrap();
+            for _ in 0..failures {
+                assert_eq!(memory.ensure(all), Err(Errno::IO));
+                assert!(!memory.is_present(all));
+            }
+            rustix::io::pwrite(file, &[1; CHUNK], 0).unwrap();
+            assert_eq!(memory.ensure(all), then, "{failures}");
+            assert_eq!(memory.is_present(all), then.is_ok());
+        }
     }
 }
