@@ -55,6 +55,11 @@ impl BlockSet {
         run.is_empty() || self.runs.range(..=run.start).next_back().is_some_and(|(_, last)| *last >= run.end)
     }
 
+    /// Whether every block that has one of `bytes` is in it.
+    pub fn contains_bytes(&self, bytes: Range<u64>) -> bool {
+        bytes.is_empty() || self.contains(bytes.start / BLOCK_BYTES..bytes.end.div_ceil(BLOCK_BYTES))
+    }
+
     /// Adds the blocks of `other`.
     pub fn union(&mut self, other: &Self) {
         other.runs().for_each(|run| self.insert(run));
@@ -123,6 +128,8 @@ mod tests {
         set.insert_bytes(4095..4097);
         set.insert_bytes(9000..9000);
         assert_eq!(runs(&set), [(0, 2)]);
+        assert!(set.contains_bytes(1..8192) && set.contains_bytes(9000..9000));
+        assert!(!set.contains_bytes(1..8193));
         assert_eq!((set.bytes_of(1 << 20), set.bytes_of(5000), set.bytes_of(7)), (8192, 5000, 7));
     }
 

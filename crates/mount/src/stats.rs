@@ -254,6 +254,6 @@ mod tests {
         RunStats::plain(0.0).write(&path).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert_eq!(prepare_file(directory.path()), Err(Errno::ISDIR));
-        assert_eq!(prepare_file(Path::new("/nonexistent/stats")), Err(Errno::NOENT));
+        assert_eq!(prepare_file(&directory.path().join("none/stats")), Err(Errno::NOENT));
     }
 }

@@ -80,12 +80,16 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
         Failure::new(error).context(format!("image `{name}`")).hint(hint)
     };
     let began = Instant::now();
+    // What changes while we compare must not count as compared.
+    let checked_at = host::now() as u64;
     let opened = quell_mount::view_trusted(path, trust).map_err(refused)?;
     let checked = quell_mount::check::check(&opened, flags.jobs.into()).map_err(refused)?;
     let seconds = began.elapsed().as_secs_f64();
     let left = match checked.changes.is_empty() {
         // A complete image without its originals was compared with nothing.
-        true if flags.valid_for.0 > 0 && checked.entries > 0 => leave(path, &opened, flags).map(Some),
+        true if flags.valid_for.0 > 0 && checked.entries > 0 => {
+            leave(path, &opened, flags, checked_at).map(Some)
+        }
         true => Ok(None),
         // What an earlier check said does not hold any more.
         false => stamp::withdraw(path).map(|()| None).map_err(|error| error.to_string()),
@@ -125,12 +129,17 @@ fn changed(path: &Path, changes: &[Change]) -> Failure {
 }
 
 /// Leaves a stamp beside the image, unless that would change a directory that the image answers for.
-fn leave(path: &Path, opened: &image::Opened, flags: &CheckSources) -> Result<LeftStamp, String> {
+fn leave(
+    path: &Path,
+    opened: &image::Opened,
+    flags: &CheckSources,
+    checked: u64,
+) -> Result<LeftStamp, String> {
     let covered = directory_of(path).canonicalize().ok().filter(|directory| is_covered(opened, directory));
     if let Some(directory) = covered {
         return Err(format!("the image covers `{}`, which it would change", image::shown(&directory)));
     }
-    let stamp = Stamp { checked: host::now() as u64, lifetime: flags.valid_for.0 };
+    let stamp = Stamp { checked, lifetime: flags.valid_for.0 };
     match stamp::leave(path, opened.index().identity(), stamp) {
         Ok(left) => Ok(LeftStamp { path: image::shown(&left), until: stamp.checked + stamp.lifetime }),
         Err(OsError(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS))) => {
