@@ -13,7 +13,7 @@ use() {
     du -lb --apparent-size env | sort -k2
     du -sh --apparent-size env/a; du -ab env/a/b | sort; du -lb env/a | sort
     find env -printf '%p %y %m %s %n %d %F\n' | sed 's/ [a-z.]*[0-9]*$//; s/ d \([0-7]*\) [0-9]*/ d \1/' | sort
-    find env -xdev -type f -size +30k | sort; find env -samefile env/a/1 | sort; find -L env -name one | sort
+    find env -type f -size +30k | sort; find env -samefile env/a/1 | sort; find -L env -name one | sort
     find env -empty | sort; find env -links 2 -type f | sort; find env -inum "$(stat -c %i env/a/b/one)" | sort
     [ "$(ls -i env/a/1 | cut -d' ' -f1)" = "$(stat -c %i env/a/b/one)" ] && echo one inode
     ls -id env/a/b | (read -r inode name; find env/a -mindepth 1 -maxdepth 1 -inum "$inode")
