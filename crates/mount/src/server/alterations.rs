@@ -162,11 +162,35 @@ impl Alterations {
 }
 
 impl Table {
-    /// Without room a later server could serve what is not true any more: it is told that it must not.
+    /// Writes down what has just been noted here. Without room a later server could serve what is not true any more: it
+    /// is told that it must not.
     fn write_down(&mut self, record: &Record<&[u64], &[u8]>) {
-        if self.log.append(record).is_none() {
+        if self.log.append(record).is_some() || !self.log.is_whole() {
+            return;
+        }
+        if !self.rewrite() {
             self.log.note_loss();
         }
+    }
+
+    /// Writes everything down anew, each node once; false if there is no room for it.
+    fn rewrite(&mut self) -> bool {
+        let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
+        let moves = self
+            .moves
+            .iter()
+            .map(|(from, to)| (from.as_os_str().len() as u64, [path(from), path(to)].concat()));
+        let moves: Vec<(u64, Vec<u8>)> = moves.collect();
+        let nodes = self.nodes.iter().map(|(nid, altered)| [nid.value(), altered.bits()]);
+        let mut nodes: Vec<[u64; 2]> = nodes.collect();
+        nodes.sort_unstable();
+        let moves = moves.iter().map(|(first, text)| Record {
+            kind: MOVE,
+            words: std::slice::from_ref(first),
+            text: &text[..],
+        });
+        let nodes = nodes.iter().map(|words| Record { kind: NODE, words: &words[..], text: &[][..] });
+        self.log.rewrite(moves.chain(nodes)).is_some()
     }
 
     /// Does again what a record says.
@@ -179,6 +203,8 @@ impl Table {
                 self.nodes.insert(Nid::new(*nid), Alteration::from_bits(*bits));
                 self.moves.extend(two_paths(record));
             }
+            // One of a log that was rewritten: its node has a record of its own.
+            (MOVE, [_]) => self.moves.extend(two_paths(record)),
             _ => {}
         }
     }
@@ -209,5 +235,26 @@ mod tests {
             assert!(alterations.of(Nid::new(1)).is_some_and(|altered| altered.displaced && !altered.live));
             assert_eq!(alterations.untold(), [Nid::new(2)]);
         }
+    }
+    /// Notes that replace each other never fill the log; different ones do, and then the next server is told.
+    #[test]
+    fn a_full_log_is_rewritten_before_anything_is_lost() {
+        let memory = Arc::new(SharedMemory::new(1 << 14).unwrap());
+        let alterations = Alterations::attach(Arc::clone(&memory));
+        alterations.displace(Nid::new(1), Path::new("/env/a"), Path::new("/env/z"));
+        alterations.displace(Nid::new(4), Path::new("/env/z/x"), Path::new("/env/y"));
+        for round in 0..2000 {
+            alterations.note(Nid::new(2), |alteration| alteration.live = true);
+            alterations.note(Nid::new(2), |alteration| alteration.told = round % 2 == 0);
+        }
+        assert!(Log::attach(Arc::clone(&memory)).is_whole());
+        let next = Alterations::attach(Arc::clone(&memory));
+        assert_eq!(next.resolve(b"/env/a/x/1".to_vec()), Path::new("/env/y/1"));
+        assert!(next.of(Nid::new(4)).is_some_and(|altered| altered.displaced && !altered.live));
+        assert_eq!(next.untold(), [Nid::new(2)]);
+        for nid in 5..2000 {
+            next.note(Nid::new(nid), |alteration| alteration.rewritten = true);
+        }
+        assert!(!Log::attach(memory).is_whole());
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn answer(heir: Heir, alone: &SingleThreaded) {
     let custody = Custody::new(Arc::clone(&connection), holding.image.root());
     let server = Arc::new(Server::new(&holding, kept, custody, notifier, death));
     if start_threads(&server, &holding, jobs).is_none() {
-        exit_now(1);
+        exit_now(NO_THREADS);
     }
     Main { holding, server, connection, holder: None }.stand_by();
 }
@@ -83,6 +83,9 @@ fn start_threads(
 fn spawn(work: impl FnOnce() + Send + 'static) -> Option<()> {
     std::thread::Builder::new().stack_size(STACK).spawn(work).ok().map(|_runs_alone| ())
 }
+
+/// Exit status of a server that could not start its threads: no request was the cause.
+pub(crate) const NO_THREADS: i32 = 1;
 
 /// Stack of each thread; nothing recurses.
 const STACK: usize = 256 << 10;

@@ -1,8 +1,8 @@
 //! What only the original has: a number for each, as long as the kernel knows it.
 //!
 //! The kernel knows nodes by these numbers, so the table is written down in a log for the next server. The counts of
-//! lookups are changed in place. A node that found no room in the log is unknown to the next server, which says
-//! `ESTALE`: the kernel then walks the path again.
+//! lookups are changed in place. A node that found no room in the log, or whose new path found none, is unknown to the
+//! next server, which says `ESTALE`: the kernel then walks the path again.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -59,20 +59,36 @@ pub(crate) struct FoundNodes(Mutex<Table>);
 
 #[derive(Debug)]
 struct Table {
+    /// The last number that was given out. Also the next server never gives one out again, whether or not its node was
+    /// written down: the kernel may still know it.
     last: u64,
+    /// Where that is written down.
+    last_place: Option<Place>,
     nodes: HashMap<u64, Found>,
     numbers: HashMap<OriginalKey, u64>,
     log: Log,
+    /// How many nodes there were when they found no room even in a new log.
+    crowd: Option<usize>,
 }
 
 impl FoundNodes {
     /// The table that is written down in `memory`.
     pub(crate) fn attach(memory: Arc<SharedMemory>) -> Self {
         let log = Log::attach(memory);
-        let mut table = Table { last: 0, nodes: HashMap::new(), numbers: HashMap::new(), log };
+        let mut table = Table {
+            last: 0,
+            last_place: None,
+            nodes: HashMap::new(),
+            numbers: HashMap::new(),
+            log,
+            crowd: None,
+        };
         let records: Vec<(Place, OldRecord)> = table.log.records().collect();
         for (place, record) in records {
             table.replay(place, record);
+        }
+        if table.last_place.is_none() {
+            table.last_place = table.log.append(&Record { kind: LAST, words: &[table.last], text: &[] });
         }
         table.nodes.retain(|_, node| node.lookups > 0);
         table.numbers = table
@@ -94,8 +110,7 @@ impl FoundNodes {
             table.place_at(number, path, rights);
             return Node::Found(number);
         }
-        table.last += 1;
-        let number = table.last;
+        let number = table.next_number();
         table.numbers.insert(key, number);
         let node = Found { path, key, lookups: 1, nameless: false, rights, held: None, place: None };
         table.nodes.insert(number, node);
@@ -191,13 +206,23 @@ impl FoundNodes {
         }
         let text = [from.as_os_str().as_bytes(), to.as_os_str().as_bytes()].concat();
         let words = [from.as_os_str().len() as u64];
-        if table.log.append(&Record { kind: RENAME, words: &words, text: &text }).is_none() {
-            table.rewrite();
+        if table.log.append(&Record { kind: RENAME, words: &words, text: &text }).is_none()
+            && !table.make_room()
+        {
+            table.disown_below(to);
         }
     }
 }
 
 impl Table {
+    fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        if let Some(place) = self.last_place {
+            self.log.word(place, 0).store(self.last, Ordering::Release);
+        }
+        self.last
+    }
+
     /// Changes a node's count of lookups, here and where it is written down.
     fn count(&mut self, number: u64, change: impl FnOnce(u64) -> u64) -> Option<u64> {
         let node = self.nodes.get_mut(&number)?;
@@ -224,26 +249,53 @@ impl Table {
             return;
         };
         let words = node.words(number);
-        node.place = self.log.append(&node_record(&words, &node.path));
-        if node.place.is_none() {
-            self.rewrite();
+        if let Some(place) = self.log.append(&node_record(&words, &node.path)) {
+            node.place = Some(place);
+        } else if !self.make_room() {
+            self.disown(number);
         }
     }
 
-    /// Writes everything down anew, without what is gone.
-    fn rewrite(&mut self) {
+    /// Writes everything down anew; false if there is no room for it. A table that was too large is tried again when it
+    /// is a good deal smaller: whoever walks a large tree would wait for one such failure after the other.
+    fn make_room(&mut self) -> bool {
+        if self.crowd.is_some_and(|crowd| self.nodes.len() > crowd / 4 * 3) {
+            return false;
+        }
+        let written = self.rewrite().is_some();
+        self.crowd = (!written).then_some(self.nodes.len());
+        written
+    }
+
+    /// Writes everything down anew, without what is gone. `None`, with nothing changed, if there is no room.
+    fn rewrite(&mut self) -> Option<()> {
         let mut nodes: Vec<(&u64, &mut Found)> = self.nodes.iter_mut().collect();
         nodes.sort_unstable_by_key(|(number, _)| **number);
         let words: Vec<[u64; WORDS]> = nodes.iter().map(|(number, node)| node.words(**number)).collect();
         let last = [self.last];
         let records = words.iter().zip(&nodes).map(|(words, (_, node))| node_record(words, &node.path));
         let records = std::iter::once(Record { kind: LAST, words: &last[..], text: &[][..] }).chain(records);
-        let Some(places) = self.log.rewrite(records) else {
-            return self.log.note_loss();
-        };
+        let places = self.log.rewrite(records)?;
+        self.last_place = places.first().copied();
         for ((_, node), place) in nodes.into_iter().zip(&places[1..]) {
             node.place = Some(*place);
         }
+        Some(())
+    }
+
+    /// What is written down of a node does not hold any more, and what holds finds no room: the next server must not
+    /// know it.
+    fn disown(&mut self, number: u64) {
+        if let Some(place) = self.nodes.get_mut(&number).and_then(|node| node.place.take()) {
+            self.log.word(place, LOOKUPS).store(0, Ordering::Release);
+        }
+    }
+
+    /// The same for everything at or below `path`.
+    fn disown_below(&mut self, path: &Path) {
+        let below = self.nodes.iter().filter(|(_, node)| node.path.starts_with(path));
+        let below: Vec<u64> = below.map(|(number, _)| *number).collect();
+        below.into_iter().for_each(|number| self.disown(number));
     }
 
     fn move_along(&mut self, from: &Path, to: &Path) -> bool {
@@ -273,7 +325,10 @@ impl Table {
                 };
                 self.nodes.insert(number, node);
             }
-            (LAST, _) => self.last = self.last.max(record.words.first().copied().unwrap_or(0)),
+            (LAST, &[last]) => {
+                self.last = self.last.max(last);
+                self.last_place = Some(place);
+            }
             (RENAME, _) => {
                 if let Some((from, to)) = two_paths(&record) {
                     self.move_along(&from, &to);
@@ -353,6 +408,39 @@ mod tests {
         nodes.rename(Path::new("/env/a"), Path::new("/env/z"));
         nodes.rename(Path::new("/env/zz"), Path::new("/env/y"));
         assert_eq!(nodes.path(number).unwrap(), Path::new("/env/z/b/c"));
+    }
+
+    /// More nodes than the log has room for: few attempts to make some, the next server never has a wrong path, and
+    /// when most are gone it knows all that are left.
+    #[test]
+    fn a_table_that_outgrows_its_log_is_written_down_again_when_it_has_shrunk() {
+        const MANY: u64 = 2000;
+        let memory = memory();
+        let nodes = FoundNodes::attach(Arc::clone(&memory));
+        let path = |inode: u64| PathBuf::from(format!("/env/original/{inode}"));
+        let intern = |inode| match nodes.intern((1, inode), path(inode), Rights::default()) {
+            Node::Found(number) => number,
+            Node::Frozen(_) => panic!("frozen"),
+        };
+        let numbers: Vec<u64> = (0..MANY).map(intern).collect();
+        let crowd = lock(&nodes.0).crowd.unwrap();
+        assert!(crowd < 1000, "it was tried {crowd} nodes late");
+        nodes.rename(Path::new("/env/original/7"), Path::new("/env/moved"));
+        nodes.intern((1, 8), "/env/elsewhere".into(), Rights::default());
+        assert_eq!(lock(&nodes.0).crowd, Some(crowd), "it was tried again");
+        let next = FoundNodes::attach(Arc::clone(&memory));
+        assert_eq!(lock(&next.0).last, *numbers.last().unwrap(), "a number is given out twice");
+        for (inode, number) in (0..).zip(&numbers) {
+            let known = next.path(*number);
+            assert_eq!(known.is_some(), (inode as usize) < crowd - 1 && !(7..9).contains(&inode), "{inode}");
+            assert!(known.is_none_or(|known| known == path(inode)));
+        }
+        numbers[100..].iter().for_each(|number| drop(nodes.forget(*number, 1)));
+        intern(MANY);
+        assert_eq!(lock(&nodes.0).crowd, None);
+        let next = FoundNodes::attach(memory);
+        assert!(numbers[..100].iter().all(|number| next.path(*number) == nodes.path(*number)));
+        assert_eq!(next.path(numbers[7]).unwrap(), Path::new("/env/moved"));
     }
 
     /// Every server in turn has the same table, also after the log was full many times.

@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,10 +18,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
 use rustix::process::{Pid, Uid, WaitOptions};
 
-use super::answering::{Heir, answer};
+use super::answering::{Heir, NO_THREADS, answer};
 use super::builder::Builder;
 use super::estate::{Estate, Fact};
 use super::nodes::Held;
+use super::patience::Patience;
 use super::ranks::{Heard, Rank, Watch};
 use super::slots::Death;
 use super::start::turn_away;
@@ -88,7 +88,8 @@ pub(crate) fn hold(
     alone: &SingleThreaded,
 ) {
     let _name_stays = rustix::thread::set_name(c"quell-holder");
-    let mut holder = Holder { holding, kept: kept.into_iter().collect(), failures: 0, progress: 0 };
+    let mut holder =
+        Holder { holding, kept: kept.into_iter().collect(), patience: Patience::default(), progress: 0 };
     let mut death = None;
     loop {
         let running = match server.take() {
@@ -99,6 +100,7 @@ pub(crate) fn hold(
                     let kept = holder.kept.into_iter().collect();
                     return answer(Heir { holding: holder.holding, kept, connection, death }, alone);
                 }
+                Err(_) if holder.wait_for_better_times() => continue,
                 Err(errno) => return holder.give_up(errno),
             },
         };
@@ -107,7 +109,7 @@ pub(crate) fn hold(
             Over::Failed(unavailable) => return holder.fail(&unavailable),
             Over::ServerDied => death = Some(cause_of_death(running.pid)),
         }
-        if let Err(errno) = holder.prepare_next(death) {
+        if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);
         }
     }
@@ -137,9 +139,12 @@ fn cause_of_death(server: Option<Pid>) -> Death {
             }
         }
     });
-    match status.map(|(_, status)| status.terminating_signal()) {
-        None | Some(Some(libc::SIGKILL)) => Death::Killed,
-        Some(_) => Death::Crashed,
+    let Some((_, status)) = status else {
+        return Death::Killed;
+    };
+    match (status.terminating_signal(), status.exit_status()) {
+        (Some(libc::SIGKILL), _) | (_, Some(NO_THREADS)) => Death::Killed,
+        _ => Death::Crashed,
     }
 }
 
@@ -149,8 +154,8 @@ struct Holder {
     holding: Holding,
     /// By node.
     kept: BTreeMap<u64, Arc<Held>>,
-    /// Servers in a row that died of themselves without having been asked anything.
-    failures: u32,
+    /// While servers cannot be had, or die without having been asked anything.
+    patience: Patience,
     /// Requests that had been asked when the last server died.
     progress: u64,
 }
@@ -306,23 +311,24 @@ impl Holder {
     }
 
     /// Whether, and when, another server is to be forked after one died.
-    fn prepare_next(&mut self, death: Option<Death>) -> Result<(), Errno> {
+    fn prepare_next(&mut self) -> Result<(), Errno> {
         if !self.holding.estate.is_whole() {
             return Err(Errno::NOSPC);
         }
         let counters = Counters::attach(&self.holding.estate.counters);
         counters.lost(Loss::Takeover);
         let progress = counters.progress();
-        let idle = death == Some(Death::Crashed) && progress == self.progress;
-        self.progress = progress;
-        self.failures = if idle { self.failures + 1 } else { 0 };
-        if self.failures > MOST_FAILURES {
-            return Err(Errno::CONNABORTED);
+        if progress != self.progress {
+            (self.progress, self.patience) = (progress, Patience::default());
+            return Ok(());
         }
-        if idle {
-            std::thread::sleep(FIRST_PAUSE * 2_u32.pow(self.failures));
-        }
-        Ok(())
+        if self.wait_for_better_times() { Ok(()) } else { Err(Errno::CONNABORTED) }
+    }
+
+    /// Pauses, unless that was done often enough.
+    fn wait_for_better_times(&mut self) -> bool {
+        let pause = self.patience.pause();
+        pause.inspect(|pause| std::thread::sleep(*pause)).is_some()
     }
 
     /// The mount is gone.
@@ -430,10 +436,3 @@ struct Ready {
 
 /// How often a process is looked at where the kernel has no descriptor for it.
 const LOOK_AGAIN_NANOS: i64 = 200_000_000;
-
-/// Servers in a row that may die of themselves before they are asked anything. A request that kills its server is
-/// given up earlier.
-const MOST_FAILURES: u32 = 5;
-
-/// Pause before a server is replaced that died so; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);

@@ -32,6 +32,7 @@ pub(crate) mod nodes;
 mod notifier;
 mod originals;
 mod parts;
+mod patience;
 pub(crate) mod permissions;
 mod pusher;
 pub(crate) mod ranks;

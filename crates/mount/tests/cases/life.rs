@@ -2,6 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::scene::{Scene, USERS, User, failed, first_line, kill, succeeded, wait_until};
 
@@ -92,6 +93,27 @@ pub(crate) fn dead_server_does_not_hang() {
     let output = succeeded(&child.wait_with_output().unwrap());
     assert!(output.starts_with("alpha\n"), "{output}");
     assert!(output.contains("Transport endpoint is not connected"), "{output}");
+}
+
+/// While no process can be had, the server is not replaced; as soon as one can be, it is, and no request fails.
+pub(crate) fn no_process_for_a_while() {
+    let scene = Scene::new(User::Nobody);
+    let script = format!("cd {}; echo ready; read line; cat lib/a.txt", scene.root().display());
+    let mut child =
+        scene.run(&[], &["sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(first_line(&mut child), "ready");
+    let holder = scene.holders()[0].to_string();
+    let prlimit = |words: &[&str]| {
+        succeeded(&scene.plain(&[&["prlimit", "--pid", &holder], words].concat()).output().unwrap())
+    };
+    let most = prlimit(&["--nproc", "--noheadings", "--output", "HARD"]);
+    prlimit(&["--nproc=1:"]);
+    scene.servers().into_iter().for_each(kill);
+    drop(child.stdin.take());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(scene.servers().is_empty(), "the limit does not hold");
+    prlimit(&[&format!("--nproc={}:", most.trim())]);
+    assert_eq!(succeeded(&child.wait_with_output().unwrap()), "alpha\n");
 }
 
 /// None of the streams, terminals or descriptors of whoever started it, no working directory, no child.

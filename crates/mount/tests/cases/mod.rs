@@ -26,6 +26,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("nothing_is_left_after_sigkill", life::nothing_is_left_after_sigkill),
     ("grandchildren_are_served", life::grandchildren_are_served),
     ("dead_server_does_not_hang", life::dead_server_does_not_hang),
+    ("no_process_for_a_while", life::no_process_for_a_while),
     ("server_holds_nothing", life::server_holds_nothing),
     ("joined_at_once", ranks::joined_at_once),
     ("jobs_are_apart", ranks::jobs_are_apart),
