@@ -158,7 +158,7 @@ none\t'Nobody'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'How the command runs: from a mount, or where a node has no FUSE from the image\'s content, extracted into memory' -r -f -a "auto\t'The first of the others that works, in this order'
 mount\t'The image is mounted by FUSE'
-extract\t'Its content is copied into a read-only tmpfs; what it does not hold is bound from the original'
+extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the last process has ended; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F

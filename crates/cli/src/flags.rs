@@ -408,7 +408,7 @@ pub enum RunMode {
     Auto,
     /// The image is mounted by FUSE.
     Mount,
-    /// Its content is copied into a read-only tmpfs; what it does not hold is bound from the original.
+    /// Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound.
     Extract,
     /// The command runs plain.
     Off,

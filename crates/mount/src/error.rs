@@ -54,6 +54,8 @@ pub enum Step {
     Bind,
     /// Extracting the image into the namespace.
     Extract,
+    /// Finding something in the image to extract.
+    ExtractNothing,
     /// Extracting it within the number of names that may come from the originals.
     ExtractNames {
         /// How many would.
@@ -84,7 +86,9 @@ impl Step {
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
             Self::Bind => "place the image over its directories",
-            Self::Extract | Self::ExtractNames { .. } | Self::ExtractMemory { .. } => "extract the image",
+            Self::Extract | Self::ExtractNothing | Self::ExtractNames { .. } | Self::ExtractMemory { .. } => {
+                "extract the image"
+            }
             Self::Join => "enter the namespace of this node",
         }
     }
@@ -128,6 +132,7 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
         match self.step {
+            Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
             Step::ExtractNames { bound } => {
                 write!(formatter, "{bound} names of it come from the originals, at most {BINDS_MAX} may")
             }
@@ -149,6 +154,13 @@ impl Unavailable {
     /// The setting of the system that usually bars this, for a hint. `None` where there is no usual one.
     pub fn setting(&self) -> Option<&'static str> {
         self.step.setting(self.errno)
+    }
+
+    /// What makes an image that does better, for a hint.
+    pub fn packing(&self) -> Option<&'static str> {
+        let better = matches!(self.step, Step::ExtractNothing | Step::ExtractNames { .. });
+        let then = || self.then.as_ref().and_then(|then| then.packing());
+        better.then_some("`quell pack --whole-files` makes an image that holds all of a file").or_else(then)
     }
 }
 

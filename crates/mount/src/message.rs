@@ -57,6 +57,11 @@ pub(crate) enum FromBuilder {
     Mounted,
     /// Everything is in place. With the descriptors that `FromServer::Ready` passes on.
     Done,
+    /// The same for an extraction, in which so many names more than planned come from the originals.
+    Extracted {
+        /// How many.
+        unfilled: u64,
+    },
     /// It did not work.
     Failed(Failure),
 }

@@ -55,6 +55,7 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
             if is_first(launcher.as_ref()) {
                 warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
+                reason.packing().iter().for_each(|packing| printer.hint(packing));
             }
             Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
         }
@@ -194,7 +195,8 @@ pub(crate) fn explain(error: RunError) -> Failure {
         RunError::Learned { .. } => vec!["`--learn FILE` takes a file that you may create".to_owned()],
         RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
         RunError::Unavailable(reason) => {
-            reason.setting().iter().map(|setting| format!("look at {setting}")).collect()
+            let setting = reason.setting().map(|setting| format!("look at {setting}"));
+            setting.into_iter().chain(reason.packing().map(str::to_owned)).collect()
         }
         RunError::CommandNotFound { .. } => vec![failure::LOOK_FOR.to_owned()],
         RunError::NotExecutable { .. } => vec![failure::MAKE_EXECUTABLE.to_owned()],

@@ -3,7 +3,7 @@
 //! Owners cannot be set without privileges, so the user owns everything and may do with it what the original allows.
 //! Extended attributes are not copied, and times are those of modification.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use quell_image::{Attributes, Beyond, Content, Image, Kind, Nid};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, linkat, mkdirat,
-    mknodat, openat, symlinkat, utimensat,
+    mknodat, openat, renameat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+use super::complete::{name_of, write_at};
+use super::plan::PartFile;
 use crate::fuse::abi::Attr;
 use crate::memory::{LoadedImage, Memory, Shared};
 use crate::namespace::Privilege;
@@ -33,10 +35,19 @@ pub(crate) struct Filler<'i> {
     packed_by_viewer: bool,
     /// Where files with several names were made first.
     linked: HashMap<Nid, (PathBuf, OwnedFd)>,
+    /// Where the files are that were made whole.
+    store: &'i OwnedFd,
+    /// Files that were to be made whole.
+    parts: HashSet<Nid>,
+    /// Those of them that could not be.
+    missed: HashSet<Nid>,
+    /// Their names.
+    unfilled: Vec<PathBuf>,
 }
 
 impl<'i> Filler<'i> {
-    pub(crate) fn new(image: &'i LoadedImage) -> Self {
+    /// `parts` were made whole in `store` where they could be.
+    pub(crate) fn new(image: &'i LoadedImage, store: &'i OwnedFd, parts: &[PartFile]) -> Self {
         let privilege = Privilege::of_this_process();
         Self {
             image: &image.image,
@@ -45,7 +56,16 @@ impl<'i> Filler<'i> {
             privilege,
             packed_by_viewer: image.owner == rustix::process::geteuid(),
             linked: HashMap::new(),
+            store,
+            parts: parts.iter().map(|part| part.nid).collect(),
+            missed: HashSet::new(),
+            unfilled: Vec::new(),
         }
+    }
+
+    /// The names of files that could not be made whole: they have to come from the originals.
+    pub(crate) fn into_unfilled(self) -> Vec<PathBuf> {
+        self.unfilled
     }
 
     /// Makes the directory `path` of the tmpfs, with those that lead to it, and everything that the image has in it.
@@ -60,25 +80,26 @@ impl<'i> Filler<'i> {
             }
             directory = openat(&directory, name, DIRECTORY, Mode::empty())?;
         }
-        self.directory(&directory, nid, 0)?;
+        self.directory(&directory, path, nid, 0)?;
         self.dress(&directory, OsStr::new("."), nid)
     }
 
     /// Everything in a directory. What was there already, as it leads to another piece, stays.
-    fn directory(&mut self, directory: &OwnedFd, nid: Nid, depth: usize) -> Result<(), Errno> {
+    fn directory(&mut self, directory: &OwnedFd, path: &Path, nid: Nid, depth: usize) -> Result<(), Errno> {
         if depth > DEPTH_MAX {
             return Err(Errno::LOOP);
         }
         for entry in self.image.entries(nid).map_err(damaged)? {
             let entry = entry.map_err(damaged)?;
             if !entry.is_dot() {
-                self.entry(directory, OsStr::from_bytes(entry.name), entry.nid, depth)?;
+                self.entry(directory, &path.join(OsStr::from_bytes(entry.name)), entry.nid, depth)?;
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, at: &OwnedFd, name: &OsStr, nid: Nid, depth: usize) -> Result<(), Errno> {
+    fn entry(&mut self, at: &OwnedFd, path: &Path, nid: Nid, depth: usize) -> Result<(), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
         let attributes = self.image.attributes(nid).map_err(damaged)?;
         match attributes.kind {
             Kind::Directory => {
@@ -87,17 +108,17 @@ impl<'i> Filler<'i> {
                     Err(errno) => return Err(errno),
                 }
                 let inner = openat(at, name, DIRECTORY, Mode::empty())?;
-                self.directory(&inner, nid, depth + 1)?;
+                self.directory(&inner, path, nid, depth + 1)?;
             }
             Kind::Symlink => {
                 let target = self.image.link_target(nid).map_err(damaged)?;
                 symlinkat(OsStr::from_bytes(target), at, name)?;
             }
             Kind::Regular => {
-                if attributes.nlink > 1 && self.link(at, name, nid)? {
+                if attributes.nlink > 1 && self.link(at, path, nid)? {
                     return Ok(());
                 }
-                self.file(at, name, nid, &attributes)?;
+                self.file(at, path, nid, &attributes)?;
             }
             // A device comes from the original, by a bind over this.
             Kind::CharacterDevice | Kind::BlockDevice => drop(create(at, name)?),
@@ -110,7 +131,8 @@ impl<'i> Filler<'i> {
     }
 
     /// Gives a file that was made already another name.
-    fn link(&mut self, at: &OwnedFd, name: &OsStr, nid: Nid) -> Result<bool, Errno> {
+    fn link(&mut self, at: &OwnedFd, path: &Path, nid: Nid) -> Result<bool, Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
         let Some((first, directory)) = self.linked.get(&nid) else {
             let directory = rustix::io::fcntl_dupfd_cloexec(at, 0)?;
             // Descriptors are few: beyond that links become files of their own.
@@ -119,20 +141,27 @@ impl<'i> Filler<'i> {
             }
             return Ok(false);
         };
-        linkat(directory, first, at, name, AtFlags::empty()).map(|()| true)
+        linkat(directory, first, at, name, AtFlags::empty())?;
+        if self.missed.contains(&nid) {
+            self.unfilled.push(path.to_owned());
+        }
+        Ok(true)
     }
 
-    fn file(&self, at: &OwnedFd, name: &OsStr, nid: Nid, attributes: &Attributes) -> Result<(), Errno> {
+    fn file(&mut self, at: &OwnedFd, path: &Path, nid: Nid, attributes: &Attributes) -> Result<(), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        if self.parts.contains(&nid) {
+            if renameat(self.store, name_of(nid), at, name).is_ok() {
+                return Ok(());
+            }
+            self.missed.insert(nid);
+            self.unfilled.push(path.to_owned());
+        }
         let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
             return self.without_content(at, name, attributes);
         };
         self.memory.ensure(content)?;
-        let file = create(at, name)?;
-        let mut written = 0;
-        while written < content.len() {
-            written += rustix::io::pwrite(&file, &content[written..], written as u64)?;
-        }
-        Ok(())
+        write_at(&create(at, name)?, content, 0)
     }
 
     /// What is bound over by the original needs only to be there. Where there is no original nobody may read zeros: the
@@ -209,7 +238,8 @@ impl<'i> Filler<'i> {
     }
 }
 
-fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+/// Makes a file that was not there.
+pub(crate) fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat(at, name, flags, Mode::from_raw_mode(0o600))
 }

@@ -45,15 +45,15 @@ pub(crate) fn extract(
         return Err(Unavailable::new(Step::ExtractNames { bound: bound as u64 }, Errno::TOOBIG));
     }
     if plan.pieces.is_empty() {
-        return Err(Unavailable::new(Step::Extract, Errno::NODATA));
+        return Err(Unavailable::new(Step::ExtractNothing, Errno::NODATA));
     }
     // What is copied to be read is there twice while it is extracted.
     let needed = plan.bytes + image.memory.bytes_to_copy();
     if let Err(ImageError::Memory { needed, allowed, .. }) = budget.verify(needed) {
         return Err(Unavailable::new(Step::ExtractMemory { needed, allowed }, Errno::NOMEM));
     }
-    let namespaces = build(layout, image, &plan, alone)?;
-    let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: bound as u64 };
+    let (namespaces, unfilled) = build(layout, image, &plan, alone)?;
+    let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: bound as u64 + unfilled };
     Ok(Extraction { namespaces, stats })
 }
 
@@ -62,7 +62,7 @@ fn build(
     image: &LoadedImage,
     plan: &Plan,
     alone: &SingleThreaded,
-) -> Result<Namespaces, Unavailable> {
+) -> Result<(Namespaces, u64), Unavailable> {
     let failed = |errno| Unavailable::new(Step::StartServer, errno);
     let (near, far) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
@@ -71,7 +71,10 @@ fn build(
         Forked::Child => {
             drop(near);
             let _keeper_is_gone = match place(layout, image, plan) {
-                Ok(namespaces) => send(&far, &FromBuilder::Done, &namespaces.descriptors()),
+                Ok((namespaces, unfilled)) => {
+                    let extracted = FromBuilder::Extracted { unfilled: unfilled as u64 };
+                    send(&far, &extracted, &namespaces.descriptors())
+                }
                 Err(unavailable) => send(&far, &FromBuilder::Failed(unavailable.into()), &[]),
             };
             exit_now(0)
@@ -81,8 +84,9 @@ fn build(
     let heard = receive::<FromBuilder>(&near);
     let _reaped = rustix::process::waitpid(Some(pid), WaitOptions::empty());
     match heard {
-        Ok(Some((FromBuilder::Done, descriptors))) => {
-            Namespaces::from_descriptors(descriptors).ok_or(failed(Errno::BADMSG))
+        Ok(Some((FromBuilder::Extracted { unfilled }, descriptors))) => {
+            let namespaces = Namespaces::from_descriptors(descriptors).ok_or(failed(Errno::BADMSG))?;
+            Ok((namespaces, unfilled))
         }
         Ok(Some((FromBuilder::Failed(failure), _))) => Err(failure.into()),
         Ok(_) => Err(failed(Errno::CONNRESET)),

@@ -1,6 +1,7 @@
 //! Running from an image where FUSE is not to be had: its content is copied into a tmpfs of the namespace, which is bound
-//! over the directories that the image knows completely. What it knows and does not hold is bound back from the original,
-//! within a bound; beyond it nothing is extracted.
+//! over the directories that the image knows completely. A file that it holds in part is made whole from the original, if
+//! that is as it was. What it knows and does not hold is bound back from the original, within a bound; beyond it nothing is
+//! extracted.
 //!
 //! ```text
 //! /lustre               the original: the image knows only some of its names
@@ -13,8 +14,9 @@
 //! After that the program asks the kernel alone, and no server. A complete image has no originals: what it lists without
 //! content is there and cannot be opened.
 //!
-//! - [`plan`] decides what is bound from where; - [`fill`] copies; - [`place`] mounts; - [`keep`] lets ranks in.
+//! - [`plan`] decides what is bound from where; - [`complete`] makes parts whole; - [`fill`] copies; - [`place`] mounts; - [`keep`] lets ranks in.
 
+pub(crate) mod complete;
 pub(crate) mod fill;
 pub(crate) mod keep;
 pub(crate) mod place;

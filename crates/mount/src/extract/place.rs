@@ -2,22 +2,30 @@
 //! their directories, and itself taken away again.
 
 use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_remount, unmount,
 };
 
+use super::BINDS_MAX;
+use super::complete::{Completer, open_below};
 use super::fill::Filler;
 use super::plan::{From, Plan};
 use crate::error::{Step, Unavailable};
 use crate::memory::LoadedImage;
 use crate::namespace::{Layout, Namespaces, Privilege, at, bind_back, isolate_for, magic, open_originals};
 
-/// Makes the namespace of `layout` around this process, with what `plan` says of `image`.
-pub(crate) fn place(layout: &Layout, image: &LoadedImage, plan: &Plan) -> Result<Namespaces, Unavailable> {
+/// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
+/// planned come from the originals.
+pub(crate) fn place(
+    layout: &Layout,
+    image: &LoadedImage,
+    plan: &Plan,
+) -> Result<(Namespaces, usize), Unavailable> {
     let privilege = Privilege::of_this_process();
     isolate_for(layout, privilege)?;
     let roots = open_originals(&layout.roots)?;
@@ -26,15 +34,11 @@ pub(crate) fn place(layout: &Layout, image: &LoadedImage, plan: &Plan) -> Result
     let failed = |errno| at(Step::Extract, errno, &staging);
     mount_tmpfs(&layout.source, &staging, plan.bytes).map_err(failed)?;
     let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
-    // What cannot be had now is asked for again, and named, where it is needed.
-    let _as_far_as_it_goes = image.memory.copy_all();
-    let mut filler = Filler::new(image);
-    for piece in &plan.pieces {
-        if let From::Image(nid) = piece.from {
-            filler.fill(&top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
-        }
+    let unfilled = fill(&top, &roots, image, plan)?;
+    if plan.bound() + unfilled.len() > BINDS_MAX {
+        let bound = (plan.bound() + unfilled.len()) as u64;
+        return Err(Unavailable::new(Step::ExtractNames { bound }, Errno::TOOBIG));
     }
-    drop(filler);
     let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
     mount_remount(&staging, read_only, c"").map_err(failed)?;
     for piece in &plan.pieces {
@@ -44,13 +48,43 @@ pub(crate) fn place(layout: &Layout, image: &LoadedImage, plan: &Plan) -> Result
         };
         outcome.map_err(|errno| at(Step::Bind, errno, &piece.path))?;
     }
+    for path in &unfilled {
+        bind_original(&roots, path).map_err(|errno| at(Step::Bind, errno, path))?;
+    }
     for (original, path) in &live {
         bind_back(original, path).map_err(|errno| at(Step::Bind, errno, path))?;
     }
     drop(top);
     unmount(&staging, UnmountFlags::DETACH).map_err(failed)?;
-    Namespaces::of_this_process(privilege).map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))
+    let namespaces = Namespaces::of_this_process(privilege);
+    let namespaces = namespaces.map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
+    Ok((namespaces, unfilled.len()))
 }
+
+/// Puts what `plan` copies below `top`. Returns the names for which the original is needed after all.
+fn fill(
+    top: &OwnedFd,
+    roots: &[(OwnedFd, PathBuf)],
+    image: &LoadedImage,
+    plan: &Plan,
+) -> Result<Vec<PathBuf>, Unavailable> {
+    let failed = |errno| Unavailable::new(Step::Extract, errno);
+    // What cannot be had now is asked for again, and named, where it is needed.
+    let _as_far_as_it_goes = image.memory.copy_all();
+    mkdirat(top, STORE, Mode::RWXU).map_err(failed)?;
+    let store = openat(top, STORE, DIRECTORY, Mode::empty()).map_err(failed)?;
+    Completer { image: &image.image, memory: &image.memory, roots, store: &store }.complete(&plan.parts);
+    let mut filler = Filler::new(image, &store, &plan.parts);
+    for piece in &plan.pieces {
+        if let From::Image(nid) = piece.from {
+            filler.fill(top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
+        }
+    }
+    Ok(filler.into_unfilled())
+}
+
+/// Directory of the tmpfs in which files are made whole. Nothing of it is ever seen: only directories of the image are bound.
+const STORE: &str = ".quell-parts";
 
 /// Mounts a tmpfs with room for `bytes`.
 pub(crate) fn mount_tmpfs(source: &str, staging: &Path, bytes: u64) -> Result<(), Errno> {
@@ -68,12 +102,9 @@ fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
 
 /// Binds the original of `path`, reached from its root, over what is there now. One that has gone stays what the image
 /// lists: an empty file that nobody may take for the original.
-fn bind_original(roots: &[(std::os::fd::OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
-    let within = roots.iter().find_map(|(root, at)| Some((root, path.strip_prefix(at).ok()?)));
-    let (root, below) = within.ok_or(Errno::NOENT)?;
-    let name = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+fn bind_original(roots: &[(OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let original = openat(root, name, flags, Mode::empty())?;
+    let original = open_below(roots, path, OFlags::PATH)?;
     let target = openat(CWD, path, flags, Mode::empty())?;
     mount_bind_recursive(magic(&original), magic(&target))
 }

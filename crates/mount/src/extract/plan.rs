@@ -1,7 +1,7 @@
 //! What an extraction shows where: which directories come from the image, and which names within them from the originals.
 //! Looks at the image's names only; no file system is asked anything.
 
-use quell_image::{Beyond, Content, Corrupt, Coverage, Image, Kind, Nid};
+use quell_image::{Beyond, Content, Corrupt, Coverage, Image, Kind, Nid, Part};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,10 +12,20 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Plan {
     /// In this order: what lies within another comes after it.
     pub(crate) pieces: Vec<Piece>,
+    /// Files that are held in part, and made whole from their originals; one with several names may be there several times.
+    pub(crate) parts: Vec<PartFile>,
     /// Files that are copied.
     pub(crate) files: u64,
     /// Bytes of memory that they take.
     pub(crate) bytes: u64,
+}
+
+/// A file that is held in part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PartFile {
+    /// Where its original is.
+    pub(crate) path: PathBuf,
+    pub(crate) nid: Nid,
 }
 
 /// One place in the namespace.
@@ -55,13 +65,14 @@ impl Plan {
     }
 
     /// How far it has come.
-    fn mark(&self) -> (usize, u64, u64) {
-        (self.pieces.len(), self.files, self.bytes)
+    fn mark(&self) -> (usize, usize, u64, u64) {
+        (self.pieces.len(), self.parts.len(), self.files, self.bytes)
     }
 
     /// Forgets what came after `mark`.
-    fn back_to(&mut self, (pieces, files, bytes): (usize, u64, u64)) {
+    fn back_to(&mut self, (pieces, parts, files, bytes): (usize, usize, u64, u64)) {
         self.pieces.truncate(pieces);
+        self.parts.truncate(parts);
         (self.files, self.bytes) = (files, bytes);
     }
 }
@@ -120,8 +131,12 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
                 Kind::Regular => match self.image.content(nid)? {
                     Content::Held(content) => {
                         held |= !content.is_empty();
-                        self.plan.files += 1;
-                        self.plan.bytes += (content.len() as u64).next_multiple_of(PAGE);
+                        self.copied(content.len() as u64);
+                    }
+                    Content::Part(part) if self.is_made_whole(&part) => {
+                        held = true;
+                        self.copied(part.size());
+                        self.plan.parts.push(PartFile { path, nid });
                     }
                     Content::Part(_) | Content::Original => bound += usize::from(self.bind(path)),
                 },
@@ -150,6 +165,18 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         let pieces = self.plan.pieces.len();
         self.original(directory, path, depth)?;
         Ok(if self.plan.pieces.len() > pieces { Holds::Something } else { Holds::OriginalsOnly })
+    }
+
+    /// A file of `bytes` bytes that is copied.
+    fn copied(&mut self, bytes: u64) {
+        self.plan.files += 1;
+        self.plan.bytes = self.plan.bytes.saturating_add(bytes.div_ceil(PAGE).saturating_mul(PAGE));
+    }
+
+    /// Whether the rest of a file is worth reading.
+    fn is_made_whole(&self, part: &Part<'_>) -> bool {
+        let held = part.held_bytes();
+        self.beyond == Beyond::Originals && held > 0 && part.size().saturating_sub(held) <= REST_MAX
     }
 
     /// Takes a name from the original, if there are any.
@@ -187,3 +214,7 @@ const DEPTH_MAX: usize = 2048;
 
 /// What a file on a tmpfs is rounded up to.
 const PAGE: u64 = 4096;
+
+/// Most bytes of a file that are read from its original to make it whole. A larger one is bound from the original: one name,
+/// of which the program reads a little.
+const REST_MAX: u64 = 256 << 20;

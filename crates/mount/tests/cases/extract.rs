@@ -92,6 +92,40 @@ pub(crate) fn beside_its_originals() {
     }
 }
 
+/// What is held in part is made whole from the original, once; where that has changed it is the original.
+pub(crate) fn parts_are_made_whole() {
+    for user in USERS {
+        for compressed in [false, true] {
+            let scene = Scene::unpacked(user);
+            let (root, many) = (scene.root(), scene.root().join("parts"));
+            std::fs::create_dir(&many).unwrap();
+            let files: Vec<PathBuf> = (0..40).map(|number| many.join(format!("lib{number}.so"))).collect();
+            for (number, file) in files.iter().enumerate() {
+                let content: Vec<u8> = (0..100_000).map(|at| (at / 7 + number) as u8).collect();
+                std::fs::write(file, content).unwrap();
+            }
+            std::fs::hard_link(&files[0], many.join("link.so")).unwrap();
+            scene.give(&many);
+            let parts = files.iter().map(|file| (file.clone(), vec![(0, 1), (5, 7), (20, 25)])).collect();
+            scene.pack(&Packing { parts, compressed, ..Packing::of(&many) });
+            let list = format!("cd {}; {}", root.display(), LIST.replace("; stat -c %h lib/a.txt", ""));
+            let stats_of = || {
+                let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+                let file = scene.path("stats.json");
+                let options = ["--mode", "extract", "--stats", file.to_str().unwrap()];
+                let run = scene.run(&options, &["sh", "-c", &list]).output().unwrap();
+                assert_eq!(succeeded(&run), plain);
+                stats(&file)["extract"].clone()
+            };
+            assert_eq!(stats_of()["bound"], 0);
+            // Not what was packed any more: both names of it are the original.
+            std::fs::write(&files[0], "changed").unwrap();
+            std::fs::write(&files[1], "changed too").unwrap();
+            assert_eq!(stats_of()["bound"], 3);
+        }
+    }
+}
+
 pub(crate) fn limits() {
     let scene = Scene::unpacked(User::Nobody);
     let root = scene.root();

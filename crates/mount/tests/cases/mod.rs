@@ -58,6 +58,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("extracted_tree_is_equal", extract::extracted_tree_is_equal),
     ("extracted_where_fuse_is_denied", extract::where_fuse_is_denied),
     ("extracted_beside_its_originals", extract::beside_its_originals),
+    ("extracted_parts_are_made_whole", extract::parts_are_made_whole),
     ("extraction_limits", extract::limits),
     ("extracted_ranks_and_nested", extract::ranks_and_nested),
     ("extracted_complete", extract::complete),
