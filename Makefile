@@ -73,6 +73,7 @@ soak: deps build check-dist ## what takes long: fuzzing, thousands of repetition
 bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/record.sh
 	QUELL=$(QUELL) bench/report.sh
+	QUELL=$(QUELL) bench/complete.sh
 	QUELL=$(QUELL) bench/launch.sh
 	QUELL=$(QUELL) bench/warm.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
