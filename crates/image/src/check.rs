@@ -153,6 +153,11 @@ pub enum Finding {
     },
 }
 
+/// Whether every byte of an image that is open is still what was opened. Reads all of it, and allocates nothing.
+pub fn is_intact<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
+    identity_of(image) == image.index().identity()
+}
+
 /// Checks everything.
 pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> Report {
     let mut check = Check {
@@ -170,6 +175,27 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> Report {
     check.places();
     check.totals();
     check.report
+}
+
+/// The identity of the bytes that are there now.
+fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> Identity {
+    let bytes = image.tree().bytes;
+    let (index, _) = image.index_span();
+    let mut hasher = blake3::Hasher::new();
+    let mut at = 0;
+    // The stretches that were zero when the writer hashed them.
+    let patched = [
+        (0, SUPER_OFFSET + SUPER_SIZE),
+        (index as usize + CHECKSUM_AT, 4),
+        (index as usize + IDENTITY_AT, size_of::<Identity>()),
+    ];
+    for (start, len) in patched {
+        hasher.update(bytes.get(at..start).unwrap_or_default());
+        hasher.update(&[0; SUPER_OFFSET + SUPER_SIZE][..len]);
+        at = start + len;
+    }
+    hasher.update(bytes.get(at..).unwrap_or_default());
+    Identity(*hasher.finalize().as_bytes())
 }
 
 /// Whether the chunks are the data, one after the other, each once and to the last block.
@@ -205,23 +231,7 @@ struct Check<'a, B> {
 
 impl<B: AsRef<[u8]>> Check<'_, B> {
     fn identity(&mut self) {
-        let bytes = self.image.tree().bytes;
-        let (index, _) = self.image.index_span();
-        let mut hasher = blake3::Hasher::new();
-        let mut at = 0;
-        // The stretches that were zero when the writer hashed them.
-        let patched = [
-            (0, SUPER_OFFSET + SUPER_SIZE),
-            (index as usize + CHECKSUM_AT, 4),
-            (index as usize + IDENTITY_AT, size_of::<Identity>()),
-        ];
-        for (start, len) in patched {
-            hasher.update(bytes.get(at..start).unwrap_or_default());
-            hasher.update(&[0; SUPER_OFFSET + SUPER_SIZE][..len]);
-            at = start + len;
-        }
-        hasher.update(bytes.get(at..).unwrap_or_default());
-        let found = Identity(*hasher.finalize().as_bytes());
+        let found = identity_of(self.image);
         let expected = self.image.index().identity();
         self.report.expect(found == expected, Finding::Identity { expected, found });
         let uuid = expected.as_bytes().starts_with(&self.image.superblock().uuid);

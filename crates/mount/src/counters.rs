@@ -51,6 +51,8 @@ pub(crate) enum Loss {
     Takeover,
     /// A request was given up.
     Abandoned,
+    /// A request came when the image's file was not what it was any more.
+    Image,
 }
 
 /// Counts of one namespace, shared by the threads of its server and by all its processes.
@@ -175,6 +177,7 @@ impl Counters {
             refused_appends: self.sorted(APPENDS),
             takeovers: self.load(LOSSES + Loss::Takeover as usize),
             abandoned_requests: self.load(LOSSES + Loss::Abandoned as usize),
+            image_lost_requests: self.load(LOSSES + Loss::Image as usize),
             ..RunStats::plain(seconds_to_exec)
         }
     }
@@ -219,8 +222,8 @@ const REQUESTS: usize = 0;
 const ORIGINAL: usize = 6;
 const IMAGE_BYTES: usize = 12;
 const LOSSES: usize = 13;
-const PUSHED_BYTES: usize = 15;
-const NUMBERS: usize = 16;
+const PUSHED_BYTES: usize = 16;
+const NUMBERS: usize = 17;
 
 /// The lists of paths.
 const ORIGINAL_PATHS: usize = 0;

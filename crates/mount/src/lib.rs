@@ -35,6 +35,7 @@ pub mod stamp;
 pub mod stats;
 mod sys;
 mod view;
+mod witness;
 
 pub use budget::Budget;
 pub use check::{Change, Checked, Difference};

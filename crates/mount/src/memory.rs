@@ -28,6 +28,7 @@ use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
+use crate::witness::Witness;
 
 /// Whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl LoadedImage {
         let owner = Uid::from_raw(stat.st_uid);
         let (image, memory) = match frames_of(&file, file_bytes)? {
             Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
-            None if is_local(&file, &stat) => open_mapped(&file, file_bytes),
+            None if is_local(&file, &stat) => open_mapped(file, &stat),
             None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
         }?;
         if image.index().roots().len() == 0 {
@@ -107,11 +108,12 @@ pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames
     Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
 }
 
-fn open_mapped(file: &OwnedFd, file_bytes: u64) -> Result<Opened, ImageError> {
+fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    let length = usize::try_from(file_bytes).map_err(|_| unreadable(Errno::FBIG))?;
+    let length = usize::try_from(stat.st_size).map_err(|_| unreadable(Errno::FBIG))?;
     let mapping = Mapping::of(file.as_fd(), length).map_err(unreadable)?;
-    let memory = Arc::new(Memory { mapping, fetcher: None });
+    let witness = Some(Witness::new(file, stat));
+    let memory = Arc::new(Memory { mapping, fetcher: None, witness });
     Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
 }
 
@@ -160,6 +162,8 @@ impl AsRef<[u8]> for Shared {
 pub(crate) struct Memory {
     mapping: Mapping,
     fetcher: Option<Fetcher>,
+    /// Of a file that is mapped.
+    witness: Option<Witness>,
 }
 
 impl Memory {
@@ -203,7 +207,7 @@ impl Memory {
             waiting: Mutex::new(()),
             arrived: Condvar::new(),
         };
-        Ok(Self { mapping, fetcher: Some(fetcher) })
+        Ok(Self { mapping, fetcher: Some(fetcher), witness: None })
     }
 
     /// All of the image's bytes, which have arrived if [`Self::copy_all`] said so.
@@ -256,6 +260,11 @@ impl Memory {
             Some(number) => OpenError::Frame { number }.into(),
             None => ImageError::Unreadable(OsError(errno)),
         }
+    }
+
+    /// Whether the image can be answered from. `is_intact` looks at all of it.
+    pub(crate) fn is_sound(&self, is_intact: impl FnOnce() -> bool) -> bool {
+        self.witness.as_ref().is_none_or(|witness| witness.is_sound(is_intact))
     }
 
     /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
@@ -343,6 +352,7 @@ impl Memory {
         self.fetcher
             .iter()
             .flat_map(|fetcher| [fetcher.file.as_raw_fd(), fetcher.memory.as_raw_fd()])
+            .chain(self.witness.iter().map(Witness::descriptor))
             .collect()
     }
 }

@@ -70,6 +70,8 @@ pub struct RunStats {
     pub takeovers: u64,
     /// Requests that were answered with `EIO` because one server after the other died of them.
     pub abandoned_requests: u64,
+    /// Requests that were answered with `EIO` because the image's file was changed in place or cut short meanwhile.
+    pub image_lost_requests: u64,
 }
 
 /// An extraction. The program's own operations on what was bound are not counted: nobody is asked.
@@ -166,6 +168,7 @@ impl RunStats {
             refused_appends: Vec::new(),
             takeovers: 0,
             abandoned_requests: 0,
+            image_lost_requests: 0,
         }
     }
 

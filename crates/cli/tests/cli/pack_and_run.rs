@@ -162,6 +162,7 @@ fn privileged_statistics_have_the_promised_names() {
     refused_appends
     takeovers
     abandoned_requests
+    image_lost_requests
     ");
     assert_eq!((stats["mode"].as_str(), stats["namespace"].as_str()), (Some("mount"), Some("created")));
     assert_eq!(stats["image"]["bytes"].as_u64(), Some(test.read("app.qimg").len() as u64));

@@ -213,7 +213,9 @@ impl Server {
             Ok(request) => {
                 self.count(&request.operation);
                 let reply = Reply::new(&self.device, request.unique);
-                if let Some(reply) = self.answer_at_once(&request, reply) {
+                if !self.is_sound() {
+                    refuse(&request, reply);
+                } else if let Some(reply) = self.answer_at_once(&request, reply) {
                     drop(turn);
                     self.answer(&request, reply, marks.of(request.unique), scratch);
                     return None;
@@ -242,9 +244,20 @@ impl Server {
             self.counters.lost(Loss::Abandoned);
             return reply.error(Errno::IO);
         }
-        if let Some(reply) = self.answer_at_once(&request, reply) {
+        if !self.is_sound() {
+            refuse(&request, reply);
+        } else if let Some(reply) = self.answer_at_once(&request, reply) {
             self.answer(&request, reply, attempt, scratch);
         }
+    }
+
+    /// Whether the image's file is what it was when it was opened.
+    fn is_sound(&self) -> bool {
+        let sound = self.memory.is_sound(|| quell_image::check::is_intact(&self.image));
+        if !sound {
+            self.counters.lost(Loss::Image);
+        }
+        sound
     }
 
     /// Answers what the image knows or what needs no knowledge; gives the reply back if it takes more than that.
@@ -389,6 +402,14 @@ impl Server {
             self.originals.note(&path, &Event::Changed);
         }
         reply.error(Errno::NOLCK);
+    }
+}
+
+/// The image is not what it was: nothing can be said that would be sure to be right, not even which original is meant.
+fn refuse(request: &Request<'_>, reply: Reply<'_>) {
+    match request.operation {
+        Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt => reply.none(),
+        _ => reply.error(Errno::IO),
     }
 }
 

@@ -11,7 +11,7 @@ mod transport;
 mod writes;
 
 /// Every test with its name.
-pub(crate) const ALL: &[(&str, fn())] = &[
+pub(crate) const ALL: [(&str, fn()); 51] = [
     ("tree_is_equal", frozen::tree_is_equal),
     ("absences_stay_local", frozen::absences_stay_local),
     ("warm_process_asks_nothing", frozen::warm_process_asks_nothing),
@@ -45,6 +45,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("compressed_tree_is_equal", transport::compressed_tree_is_equal),
     ("damaged_frame", transport::damaged_frame),
     ("memory_budget", transport::memory_budget),
+    ("image_changed_while_in_use", transport::changed_while_in_use),
     ("any_way_to_read_gives_the_originals_bytes", parts::any_way_to_read_gives_the_originals_bytes),
     ("what_is_held_is_pushed", parts::what_is_held_is_pushed),
     ("changed_original_is_not_mixed_in", parts::changed_original_is_not_mixed_in),

@@ -1,12 +1,15 @@
 //! Compressed images: served while they decompress, harmless when damaged, within their budget of memory.
 
+use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Stdio;
 
 use quell_image::OpenError;
 use quell_image::frames::Frames;
 
 use super::frozen::{LIST, original};
-use crate::scene::{Scene, USERS, User, failed, succeeded};
+use crate::scene::{Scene, USERS, User, failed, first_line, succeeded};
 use crate::support::Packing;
 
 /// The usual tree with a compressed image.
@@ -71,4 +74,56 @@ pub(crate) fn memory_budget() {
     // A plain image on a local file system takes none.
     let scene = Scene::new(User::Nobody);
     assert_eq!(succeeded(&scene.run(&["--memory", "0"], &["echo", "mapped"]).output().unwrap()), "mapped\n");
+}
+
+/// What the program is told when `change` happens to the image between two questions: what it printed and said, and the
+/// statistics.
+fn while_in_use(change: impl FnOnce(&Path)) -> (String, String, serde_json::Value) {
+    let scene = Scene::new(User::Nobody);
+    let file = scene.path("stats.json");
+    let script = format!(
+        "cd {}; cat lib/a.txt; read go; cat lib/python/pkg/__init__.py; cat lib/a.txt",
+        scene.root().display()
+    );
+    let mut command = scene.run(&["--stats", file.to_str().unwrap()], &["sh", "-c", &script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    assert_eq!(first_line(&mut child), "alpha");
+    change(&scene.image());
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr), crate::scene::stats(&file))
+}
+
+pub(crate) fn changed_while_in_use() {
+    const WHOLE: &str = "from . import sub\nvalue = 42\nalpha\n";
+    let open = |image: &Path| std::fs::OpenOptions::new().write(true).open(image).unwrap();
+    // Replaced, removed or touched: the old one is served on.
+    for change in [
+        (|image| std::fs::rename(image.with_file_name("env/lib/big.bin"), image).unwrap()) as fn(&Path),
+        |image| std::fs::remove_file(image).unwrap(),
+        |image| {
+            let file = std::fs::OpenOptions::new().write(true).open(image).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        },
+    ] {
+        let (printed, said, stats) = while_in_use(change);
+        assert_eq!((printed.as_str(), said.as_str()), (WHOLE, ""));
+        assert_eq!(stats["image_lost_requests"], 0);
+    }
+    // Cut short, or other bytes in the same place: an error, and nothing wrong. What the kernel has stays.
+    let cut = |image: &Path| open(image).set_len(0).unwrap();
+    let rewritten = |image: &Path| {
+        let length = image.metadata().unwrap().len();
+        let junk: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        open(image).write_all_at(&junk, 0).unwrap();
+    };
+    for change in [&cut as &dyn Fn(&Path), &rewritten] {
+        let (printed, said, stats) = while_in_use(change);
+        assert!(["", "alpha\n"].contains(&printed.as_str()), "{printed}");
+        assert!(said.contains("Input/output error"), "{said}");
+        assert!(stats["image_lost_requests"].as_u64() > Some(0), "{stats:#}");
+        assert_eq!((&stats["takeovers"], &stats["abandoned_requests"]), (&0.into(), &0.into()), "{stats:#}");
+    }
 }
