@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Server;
 use super::found::Rights;
-use super::frozen::{Answer, damaged};
+use super::frozen::{Answer, Patience, damaged};
 use super::nodes::{Access, Held, Node, below};
 use super::originals::{BLOCK_SIZE, attr_of};
 use super::permissions::Evidence;
@@ -24,7 +24,7 @@ impl Server {
     pub(crate) fn lookup(&self, directory: Node, name: &[u8]) -> Result<Entry, Errno> {
         if let Node::Frozen(nid) = directory
             && !self.is_live(nid)
-            && let Answer::Known(entry) = self.frozen_lookup(nid, name)?
+            && let Answer::Known(entry) = self.frozen_lookup(nid, name, Patience::ForOriginal)?
         {
             return Ok(entry);
         }

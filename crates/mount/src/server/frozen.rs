@@ -1,6 +1,7 @@
 //! The frozen tier: answers straight from the image, which the kernel may keep for ever.
 //!
-//! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit.
+//! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit, but where an
+//! access control list that the image does not have decides ([`super::lists`]).
 
 use quell_image::{Attributes, Beyond, Content, Corrupt, Coverage, Kind, Lookup, Nid};
 use rustix::io::Errno;
@@ -22,11 +23,26 @@ pub(crate) enum Answer<T> {
     AskOriginal,
 }
 
+/// How long whoever asks the frozen tier can wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Others wait too: what takes an operation on the original is for later.
+    None,
+    /// For an access control list of the original.
+    ForOriginal,
+}
+
 impl Server {
     /// Looks a name up in a directory that is as the image says.
-    pub(crate) fn frozen_lookup(&self, directory: Nid, name: &[u8]) -> Result<Answer<Entry>, Errno> {
+    pub(crate) fn frozen_lookup(
+        &self,
+        directory: Nid,
+        name: &[u8],
+        patience: Patience,
+    ) -> Result<Answer<Entry>, Errno> {
         Ok(match self.image.lookup(directory, name).map_err(damaged)? {
             Lookup::Found(nid) if self.is_uncovered(nid)? => Answer::AskOriginal,
+            Lookup::Found(nid) if patience == Patience::None && self.awaits_list(nid) => Answer::AskOriginal,
             Lookup::Found(nid) => Answer::Known(self.frozen_entry(nid)?),
             Lookup::Unknown if self.beyond == Beyond::Originals => Answer::AskOriginal,
             Lookup::Absent | Lookup::Unknown if self.told_absences.remember(directory, name) => {
@@ -65,8 +81,12 @@ impl Server {
         let mut attr = attr_of(&attributes);
         attr.inode = self.inode_numbers.of_device(attributes.device, attr.inode);
         let mut evidence = Evidence { removable, ..Evidence::default() };
+        let asked = if self.lacks_list(nid, &attr) { self.original_list(nid, &attributes) } else { None };
         if self.viewer.judges(attr.uid) {
-            evidence.acl = self.frozen_xattr(nid, acl::ACCESS)?;
+            evidence.acl = match asked.as_deref() {
+                Some(list) => Some(list),
+                None => self.frozen_xattr(nid, acl::ACCESS)?,
+            };
             evidence.held = self.packed_by_viewer
                 && attributes.kind == Kind::Regular
                 && !matches!(self.image.content(nid), Ok(Content::Original));
@@ -102,6 +122,10 @@ impl Server {
         plus: bool,
     ) -> Result<Listing, Errno> {
         let mut listing = Listing::new(size);
+        if plus {
+            // What the user may do in the directory decides how each name is shown.
+            self.ask_for_list(directory);
+        }
         for entry in self.image.entries(directory).map_err(damaged)?.resume(offset) {
             let entry = entry.map_err(damaged)?;
             let details = self.listed_entry(entry.nid, plus && !entry.is_dot())?;
@@ -121,10 +145,13 @@ impl Server {
 
     /// What a listing says of a node: everything, or only its inode number.
     fn listed_entry(&self, nid: Nid, everything: bool) -> Result<Entry, Errno> {
-        let entry = self.frozen_entry(nid)?;
-        // An uncovered directory's attributes are the original's: let the kernel look it up if it wants them.
-        let everything = everything && !self.is_uncovered(nid)?;
-        Ok(if everything { entry } else { Entry { node: None, ..entry } })
+        // Where the original must be asked, let the kernel look the name up if it wants to know.
+        if everything && !self.is_uncovered(nid)? && !self.awaits_list(nid) {
+            return self.frozen_entry(nid);
+        }
+        let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let inode = self.inode_numbers.of_device(attributes.device, attributes.inode);
+        Ok(Entry { attr: Attr { inode, ..Attr::default() }, ..Entry::absent(Validity::Brief) })
     }
 
     /// The held content of a file, or `None` if it must be read from the original. Waits until it has arrived.
@@ -158,7 +185,7 @@ pub(crate) fn damaged(_corrupt: Corrupt) -> Errno {
 }
 
 /// Attributes of the image, for the kernel. EROFS keeps no access time: that of the modification stands in.
-fn attr_of(attributes: &Attributes) -> Attr {
+pub(super) fn attr_of(attributes: &Attributes) -> Attr {
     let time = |time: quell_image::Timestamp| Time { seconds: time.seconds, nanoseconds: time.nanoseconds };
     Attr {
         inode: attributes.inode,

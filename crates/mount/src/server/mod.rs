@@ -27,6 +27,7 @@ mod frozen;
 mod holder;
 mod inodes;
 mod lessons;
+mod lists;
 pub(crate) mod log;
 pub(crate) mod nodes;
 mod notifier;
@@ -63,10 +64,11 @@ use alterations::Alterations;
 use custody::Custody;
 use estate::{Estate, Fact};
 use found::FoundNodes;
-use frozen::Answer;
+use frozen::{Answer, Patience};
 use holder::{Holding, Kept};
 use inodes::InodeNumbers;
 use lessons::Event;
+use lists::Lists;
 use nodes::{Holders, Node};
 use notifier::{Forget, Notifier};
 use originals::Originals;
@@ -97,6 +99,7 @@ pub(crate) struct Server {
     viewer: Viewer,
     /// Who packed the image could read what it holds, and is the user.
     packed_by_viewer: bool,
+    lists: Lists,
     umasks: Umasks,
     originals: Originals,
     counters: Arc<Counters>,
@@ -153,6 +156,7 @@ impl Server {
             inode_numbers,
             viewer: Viewer::of_this_process(Privilege::of_this_process()),
             packed_by_viewer: holding.owner == rustix::process::geteuid(),
+            lists: Lists::default(),
             umasks: Umasks::default(),
             originals: Originals::new(beyond, Arc::clone(&counters), estate.lessons()),
             counters,
@@ -266,19 +270,21 @@ impl Server {
             // Python asks whether a file is a terminal each time it opens one.
             (Operation::Ioctl, _) => reply.error(Errno::NOTTY),
             (Operation::Lookup { name }, Node::Frozen(nid)) if !self.is_live(nid) => {
-                match self.frozen_lookup(nid, name) {
+                match self.frozen_lookup(nid, name, Patience::None) {
                     Ok(Answer::Known(entry)) => reply.entry(&entry),
                     Ok(Answer::AskOriginal) => return Some(reply),
                     Err(errno) => reply.error(errno),
                 }
             }
-            (Operation::GetAttributes, Node::Frozen(nid)) if self.is_frozen(nid) && !self.is_due(nid) => {
+            (Operation::GetAttributes, Node::Frozen(nid))
+                if self.is_frozen(nid) && !self.is_due(nid) && !self.awaits_list(nid) =>
+            {
                 match self.frozen_attr(nid) {
                     Ok(attr) => reply.attr(&attr, Validity::Forever),
                     Err(errno) => reply.error(errno),
                 }
             }
-            (Operation::GetXattr { name, size }, Node::Frozen(nid)) if self.is_frozen(nid) => {
+            (Operation::GetXattr { name, size }, Node::Frozen(nid)) if self.has_frozen_xattrs(nid) => {
                 let value = self.frozen_xattr(nid, name).and_then(|value| value.ok_or(Errno::NODATA));
                 xattrs::reply_xattr(value, *size, reply);
             }

@@ -119,10 +119,15 @@ impl Originals {
     /// The value of an extended attribute.
     pub(crate) fn xattr(&self, path: &Path, held: Option<&Held>, name: &OsStr) -> Result<Vec<u8>, Errno> {
         self.send_on(SentOn::Stat, path)?;
-        whole(|buffer| match held {
+        let outcome = whole(|buffer| match held {
             Some(held) => rustix::fs::fgetxattr(&held.descriptor, name, buffer),
             None => rustix::fs::lgetxattr(path, name, buffer),
-        })
+        });
+        // Attributes are packed of what was looked at.
+        if held.is_none() && matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
+            self.note(path, &Event::Found);
+        }
+        outcome
     }
 
     /// The names of all extended attributes, each with a zero byte behind it.
@@ -130,7 +135,7 @@ impl Originals {
         self.send_on(SentOn::Stat, path)?;
         whole(|buffer| match held {
             Some(held) => rustix::fs::flistxattr(&held.descriptor, buffer),
-            None => rustix::fs::llistxattr(path, buffer),
+            None => rustix::fs::llistxattr(path, buffer).inspect(|_| self.note(path, &Event::Found)),
         })
     }
 

@@ -52,6 +52,12 @@ impl Viewer {
         self.privilege == Privilege::User && owner != self.uid
     }
 
+    /// Whether an access control list could allow more of somebody else's file than its bits do. What a list gives to
+    /// users and groups is bounded by its mask, which stands where the bits of the group are.
+    pub(crate) fn may_gain_by_list(&self, attr: &Attr) -> bool {
+        self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
+    }
+
     /// Whether the kernel lets the user write to what it was presented.
     pub(crate) fn may_write(&self, presented: &Attr) -> bool {
         let shift = match presented {
@@ -150,6 +156,28 @@ mod tests {
                 viewer.allowed(&attr, None) & WRITE != 0 || attr.mode & 0o200 != 0 && attr.uid == 1000
             );
         }
+    }
+
+    #[test]
+    fn a_list_is_asked_for_where_it_could_give_more() {
+        let viewer = Viewer { uid: 1000, gid: 1000, groups: vec![1000, 50], privilege: Privilege::User };
+        let cases = [
+            ((0, 0, 0o644), false),
+            ((0, 0, 0o755), false),
+            ((0, 0, 0o600), false),
+            ((0, 0, 0o640), true),
+            ((0, 0, 0o664), true),
+            ((0, 0, 0o750), true),
+            ((0, 50, 0o640), false),
+            ((1000, 0, 0o640), false),
+            ((0, 0, 0o777), false),
+        ];
+        for ((uid, gid, mode), expected) in cases {
+            let attr = Attr { uid, gid, mode, ..Attr::default() };
+            assert_eq!(viewer.may_gain_by_list(&attr), expected, "{uid} {gid} {mode:o}");
+        }
+        let administrator = Viewer { privilege: Privilege::Administrator, ..viewer };
+        assert!(!administrator.may_gain_by_list(&Attr { mode: 0o640, ..Attr::default() }));
     }
 
     #[test]

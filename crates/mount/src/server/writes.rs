@@ -80,8 +80,8 @@ impl Server {
             }
             Operation::Synchronise { data_only } => self.synchronise(node, data_only),
             Operation::Allocate { offset, length, mode } => self.allocate(node, offset, length, mode),
-            Operation::SetXattr(ref change) => self.set_xattr(node, change),
-            Operation::RemoveXattr { name } => self.remove_xattr(node, name),
+            Operation::SetXattr(ref change) => self.set_xattr(node, change, attempt),
+            Operation::RemoveXattr { name } => self.remove_xattr(node, name, attempt),
             _ => Err(Errno::NOSYS),
         }
     }
@@ -140,6 +140,9 @@ impl Server {
     /// The descriptor by which `node` is written to; opened at the first write and held.
     fn writing(&self, node: Node, path: &Path) -> Result<Arc<Held>, Errno> {
         if let Some(held) = self.held(node).filter(|held| held.access.allows(Access::Write)) {
+            // It may be held for another reason: by a server that died before it noted this, or for a name that was
+            // to be taken away.
+            self.note_rewritten(node);
             return Ok(held);
         }
         let held = Arc::new(self.originals.open_widely(path, Access::Write)?);

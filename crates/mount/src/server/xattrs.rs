@@ -1,5 +1,5 @@
-//! Extended attributes: from the image as long as the file is as it was packed, else the original's; set on the
-//! original.
+//! Extended attributes: from the image as long as the file is as it was packed and the image has them, else the
+//! original's; set on the original.
 //!
 //! What is asked most, and by the kernel itself before each write, is `security.capability`; almost nothing has one.
 
@@ -7,13 +7,14 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use quell_image::Nid;
+use quell_image::{Beyond, Nid, Use};
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::damaged;
 use super::nodes::{Held, Node};
+use super::slots::Attempt;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::SetXattr;
 
@@ -22,6 +23,17 @@ impl Server {
     pub(crate) fn frozen_xattr(&self, nid: Nid, name: &[u8]) -> Result<Option<&[u8]>, Errno> {
         let mut all = self.image.xattrs(nid).map_err(damaged)?;
         Ok(all.find(|xattr| xattr.is_named(name)).map(|xattr| xattr.value))
+    }
+
+    /// Whether the image has the extended attributes of `nid`: those of files that the recording asked for, or of all
+    /// where there are no originals.
+    pub(crate) fn has_frozen_xattrs(&self, nid: Nid) -> bool {
+        self.is_frozen(nid) && self.has_xattrs(nid)
+    }
+
+    /// The same as it was packed.
+    pub(crate) fn has_xattrs(&self, nid: Nid) -> bool {
+        self.beyond == Beyond::Nothing || self.image.usage(nid) == Ok(Use::Touched)
     }
 
     /// GETXATTR of anything else.
@@ -37,7 +49,7 @@ impl Server {
     /// LISTXATTR.
     pub(crate) fn list_xattr(&self, node: Node, size: u32, reply: Reply<'_>) {
         let names = match node {
-            Node::Frozen(nid) if self.is_frozen(nid) => self.frozen_xattr_names(nid),
+            Node::Frozen(nid) if self.has_frozen_xattrs(nid) => self.frozen_xattr_names(nid),
             _ => self
                 .path(node)
                 .and_then(|path| self.originals.xattr_names(&path, self.opened(node).as_deref())),
@@ -55,40 +67,54 @@ impl Server {
     }
 
     /// SETXATTR.
-    pub(crate) fn set_xattr(&self, node: Node, change: &SetXattr<'_>) -> Result<(), Errno> {
+    pub(crate) fn set_xattr(
+        &self,
+        node: Node,
+        change: &SetXattr<'_>,
+        attempt: Attempt<'_>,
+    ) -> Result<(), Errno> {
         let name = CString::new(change.name).map_err(|_| Errno::INVAL)?;
         let flags = XattrFlags::from_bits_retain(change.flags);
+        let repeated = flags.contains(XattrFlags::CREATE).then_some(Errno::EXIST);
         self.change_xattr(
-            node,
+            (node, attempt),
+            repeated,
             |path| rustix::fs::lsetxattr(path, &name, change.value, flags),
             |held| rustix::fs::fsetxattr(&held.descriptor, &name, change.value, flags),
         )
     }
 
     /// REMOVEXATTR.
-    pub(crate) fn remove_xattr(&self, node: Node, name: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn remove_xattr(&self, node: Node, name: &[u8], attempt: Attempt<'_>) -> Result<(), Errno> {
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         self.change_xattr(
-            node,
+            (node, attempt),
+            Some(Errno::NODATA),
             |path| rustix::fs::lremovexattr(path, &name),
             |held| rustix::fs::fremovexattr(&held.descriptor, &name),
         )
     }
 
     /// Changes the original, by its descriptor if one is held. An access control list changes the mode too, so all
-    /// attributes are the original's from then on.
+    /// attributes are the original's from then on. `repeated` is the error of a change that was made before.
     fn change_xattr(
         &self,
-        node: Node,
+        (node, attempt): (Node, Attempt<'_>),
+        repeated: Option<Errno>,
         by_path: impl FnOnce(&Path) -> Result<(), Errno>,
         by_descriptor: impl FnOnce(&Held) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let path = self.path(node)?;
         let held = self.opened(node);
-        self.originals.change(&path, || match held.as_deref() {
-            Some(held) => by_descriptor(held),
-            None => by_path(&path),
-        })?;
+        self.originals.change_once(
+            &path,
+            attempt,
+            || match held.as_deref() {
+                Some(held) => by_descriptor(held),
+                None => by_path(&path),
+            },
+            |failed| failed.filter(|errno| Some(*errno) != repeated).map_or(Ok(()), Err),
+        )?;
         self.note_changed(node)
     }
 }

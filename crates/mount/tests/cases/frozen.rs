@@ -158,6 +158,53 @@ pub(crate) fn supplementary_group() {
     assert_eq!(std::fs::metadata(root.join("project/new")).unwrap().gid(), GROUP);
 }
 
+/// Files that only appear in a listing: the image has no attributes of theirs, and asks for those that decide, once.
+pub(crate) fn lists_of_what_was_not_recorded() {
+    // Owner rw, user 65534 r, group -, mask r, other -.
+    let list = b"\x02\0\0\0\x01\0\x06\0\xff\xff\xff\xff\x02\0\x04\0\xfe\xff\0\0\x04\0\0\0\xff\xff\xff\xff\x10\0\x04\0\xff\xff\xff\xff\x20\0\0\0\xff\xff\xff\xff";
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let root = scene.root();
+        let foreign = root.join("foreign");
+        std::fs::create_dir(&foreign).unwrap();
+        for (name, mode) in [("listed", 0o640), ("secret", 0o640), ("open", 0o644), ("too", 0o755)] {
+            let path = foreign.join(name);
+            std::fs::write(&path, "text\n").unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let set = |name: &str, value: &[u8]| {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(foreign.join("listed"), name, value, flags).unwrap();
+        };
+        set("system.posix_acl_access", list);
+        set("user.colour", b"blue");
+        let mut packing = Packing::of(&root);
+        packing.not_held = ["listed", "secret", "open", "too"].map(|name| foreign.join(name)).to_vec();
+        scene.pack(&packing);
+
+        let looks = format!("cd {}; stat -c %n open too; ls", foreign.display());
+        let (_, stats) = scene.script_with_stats(&looks);
+        assert_eq!(original(&stats), 0, "{stats:#}");
+        const READ: &str =
+            "cat listed; test -r listed && echo readable; cat secret 2>&1; test -r open && echo open; ls";
+        let read = format!("cd {}; {READ}", foreign.display());
+        let plain = succeeded(&scene.plain(&["sh", "-c", &read]).output().unwrap());
+        assert_eq!(scene.script(&read), plain);
+        let ask =
+            "import os; print(os.getxattr('listed', 'user.colour'), 'user.colour' in os.listxattr('listed'))";
+        let ask = format!("cd {}; python3 -c \"{ask}\"", foreign.display());
+        assert_eq!(scene.script(&ask), "b'blue' True\n");
+    }
+    let scene = Scene::new(User::Root);
+    let name = scene.root().join("lib/a.txt");
+    rustix::fs::setxattr(&name, "system.posix_acl_access", list, rustix::fs::XattrFlags::empty()).unwrap();
+    let ask = format!(
+        "python3 -c \"import os; print(len(os.getxattr('{}', 'system.posix_acl_access')))\"",
+        name.display()
+    );
+    assert_eq!(scene.script(&ask), format!("{}\n", list.len()));
+}
+
 pub(crate) fn several_roots() {
     for user in USERS {
         let scene = Scene::unpacked(user);

@@ -1,6 +1,7 @@
 //! Unforeseen writes below a frozen root: what works, and what fails loudly because no-open cannot do it.
 
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
 
 use crate::scene::{Scene, USERS, first_line, succeeded};
 use crate::support::Packing;
@@ -147,6 +148,88 @@ print(open(lib + 'a.txt').read(), old.read(), os.path.exists(lib + 'a.new'), end
             plain.plain(&["python3", "-c", PROGRAM, plain.root().to_str().unwrap()]).output().unwrap();
         assert_eq!(succeeded(&output), expected);
     }
+}
+
+/// A rename that fails leaves the file that it would have replaced, held open: what is written to it shows.
+pub(crate) fn written_after_a_rename_that_failed() {
+    const PROGRAM: &str = "
+import errno, os, sys
+root = sys.argv[1]
+old, new = root + '/lib/a.txt', root + '/bin/plain'
+os.stat(old), os.stat(new)
+print('known', flush=True)
+sys.stdin.read()
+try: os.rename(old, new)
+except OSError as error: print(errno.errorcode[error.errno])
+with open(new, 'r+') as file: file.write('longer than it was before')
+print(os.stat(new).st_size, open(new).read())
+";
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let root = scene.root();
+        let mut packing = Packing::of(&root);
+        packing.not_held.push(root.join("bin/plain"));
+        scene.pack(&packing);
+        let mut child = scene
+            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert_eq!(first_line(&mut child), "known");
+        std::fs::remove_file(root.join("lib/a.txt")).unwrap();
+        std::fs::create_dir(root.join("lib/a.txt")).unwrap();
+        drop(child.stdin.take());
+        let printed = succeeded(&child.wait_with_output().unwrap());
+        assert_eq!(printed, "ENOTDIR\n25 longer than it was before\n");
+    }
+}
+
+/// A server that dies when the original has its attribute: the next one does not take its work for somebody else's.
+pub(crate) fn attributes_set_by_a_server_that_died() {
+    const PROGRAM: &str = "
+import os, sys
+name = sys.argv[1] + '/bin/plain'
+os.stat(name)
+for change in (lambda: os.setxattr(name, 'user.quell', b'value', os.XATTR_CREATE), lambda: os.removexattr(name, 'user.quell')):
+    print('ready', flush=True)
+    sys.stdin.readline()
+    change()
+    print(os.listxattr(name), flush=True)
+";
+    for user in USERS {
+        let scene = Scene::new(user);
+        let mut child = scene
+            .run(&[], &["python3", "-c", PROGRAM, scene.root().to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        for (call, left) in [("lsetxattr", "['user.quell']"), ("lremovexattr", "[]")] {
+            assert_eq!(first_line(&mut child), "ready");
+            let mut killer = kill_after(&scene, call);
+            child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+            assert_eq!(first_line(&mut child), left);
+            killer.wait().unwrap();
+        }
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// Has the present server die of a signal that comes while it makes `call`. Returns the tracer, which ends with it.
+fn kill_after(scene: &Scene, call: &str) -> Child {
+    let server = scene.servers()[0].to_string();
+    let inject = format!("inject={call}:signal=ABRT");
+    let mut tracer = Command::new("strace")
+        .args(["-f", "-e", &format!("trace={call}"), "-e", &inject, "-o", "/dev/null", "-p", &server])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(tracer.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("attached"), "{line}");
+    tracer
 }
 
 /// Nothing is sent when a file is closed, so the server cannot know: what it keeps open must be bounded.
