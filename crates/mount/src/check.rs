@@ -73,7 +73,7 @@ pub struct Checked {
     pub changes: Vec<Change>,
     /// Files, directories and links that were compared.
     pub entries: u64,
-    /// Operations on the originals: one for each of them, and one for each [`STRETCH`] of names in a directory.
+    /// Operations on the originals: one for each of them, and one for each stretch of names in a directory.
     pub operations: u64,
 }
 

@@ -141,7 +141,7 @@ pub fn write(
 /// A compressed image takes the room of the plain one beside it until it is complete, because the first block and the
 /// index are known last. Progress then counts every byte twice.
 ///
-/// **Errors** as [`write`].
+/// **Errors** as [`write()`].
 pub fn write_as(
     form: Form,
     tree: &Tree,
