@@ -285,6 +285,23 @@ impl Memory {
         })
     }
 
+    /// Brings `part`, a slice of this memory that has arrived, into this process before the kernel copies it for an
+    /// answer. If the kernel had to fetch a page meanwhile, and we were killed then, it would answer with `EIO`.
+    ///
+    /// **Errors** `EFAULT` when the image's file is shorter than it was: the original is still there.
+    pub(crate) fn bring_in(&self, part: &[u8]) -> Result<(), Errno> {
+        match self.mapping.bring_in(self.offset_of(part), part.len()) {
+            Err(Errno::FAULT) => Err(Errno::FAULT),
+            // A kernel that cannot be asked for it.
+            Err(_) => {
+                part.chunks(SMALLEST_PAGE).for_each(|page| _ = std::hint::black_box(page.first().copied()));
+                std::hint::black_box(part.last().copied());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
     fn offset_of(&self, part: &[u8]) -> usize {
         part.as_ptr().addr().wrapping_sub(self.mapping.as_ref().as_ptr().addr())
     }
@@ -532,6 +549,9 @@ const FETCHERS: usize = 4;
 /// Most threads that decompress. Each makes several hundred MB a second; more would take cores from the program that
 /// starts.
 const DECOMPRESSORS_MAX: usize = 8;
+
+/// No machine that quell is built for has smaller pages.
+const SMALLEST_PAGE: usize = 4096;
 
 /// How much is read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;

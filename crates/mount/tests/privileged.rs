@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
+mod hunter;
 mod scene;
 mod support;
 mod tool;

@@ -22,7 +22,9 @@ use super::ranks::Rank;
 use super::slots::{Death, Slot};
 use crate::message::{FromHolder, receive};
 use crate::namespace::Namespaces;
-use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork_among_threads};
+use crate::sys::process::{
+    Forked, SingleThreaded, close_all_but, exit_now, fork_among_threads, keep_for_this_thread,
+};
 
 /// What a server begins with.
 #[derive(Debug)]
@@ -53,7 +55,11 @@ pub(crate) fn answer(heir: Heir, alone: &SingleThreaded) {
     Main { holding, server, connection, holder: None }.stand_by();
 }
 
-/// Starts the threads that answer, notify and fetch.
+/// Starts the threads that answer, notify, push and fetch.
+///
+/// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
+/// they die only after it has one. So they have descriptors of their own: those of all other threads are closed when
+/// the process is killed, the connection to the holder among them, which then forks the server that answers.
 fn start_threads(
     server: &Arc<Server>,
     holding: &Holding,
@@ -70,9 +76,17 @@ fn start_threads(
         })?;
     }
     let notifying = Arc::clone(server);
-    spawn(move || notify(&notifying, &jobs))?;
+    spawn(move || {
+        let _dies_with_the_others = keep_for_this_thread(&[notifying.device.descriptor()]);
+        notify(&notifying, &jobs);
+    })?;
     let pushing = Arc::clone(server);
-    spawn(move || push_queued(&pushing))?;
+    spawn(move || {
+        let mut descriptors = pushing.memory.descriptors();
+        descriptors.push(pushing.device.descriptor());
+        let _dies_with_the_others = keep_for_this_thread(&descriptors);
+        push_queued(&pushing);
+    })?;
     for _ in 0..server.memory.fetchers() {
         let memory = Arc::clone(&server.memory);
         spawn(move || memory.fetch_all())?;

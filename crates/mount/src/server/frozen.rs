@@ -158,12 +158,15 @@ impl Server {
     pub(crate) fn frozen_content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
         let held = self.held_content(nid, read)?;
         // An image that cannot be read any more is no reason to fail: the original is still there.
-        Ok(held.filter(|held| self.memory.ensure(held).is_ok()))
+        Ok(held.filter(|held| self.memory.ensure(held).and_then(|()| self.memory.bring_in(held)).is_ok()))
     }
 
     /// The same if it can be had without waiting.
     pub(crate) fn present_content(&self, nid: Nid, read: &Read) -> Option<&[u8]> {
-        self.held_content(nid, read).ok().flatten().filter(|held| self.memory.is_present(held))
+        self.held_content(nid, read)
+            .ok()
+            .flatten()
+            .filter(|held| self.memory.is_present(held) && self.memory.bring_in(held).is_ok())
     }
 
     /// Where the image holds what is to be read.

@@ -115,6 +115,11 @@ pub(crate) fn hold(
     }
 }
 
+/// How often, and after which pauses, the status of a dead server is asked for. Its threads are over when its connection
+/// is closed, so what is left takes microseconds.
+const BURIAL_TRIES: u32 = 50;
+const BURIAL_PAUSE: Duration = Duration::from_micros(100);
+
 /// Which side of the fork this is.
 enum Started {
     Holder(ServerProcess),
@@ -129,15 +134,17 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// Waits for the end of a server that has closed its connection. Whose child it was not, nobody knows how it died.
+/// How a server died that has closed its connection. Nobody knows it of one that is no child, or that has a thread
+/// which the kernel does not let go before another server has answered.
 fn cause_of_death(server: Option<Pid>) -> Death {
     let status = server.and_then(|pid| {
-        loop {
-            match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
-                Err(Errno::INTR) => {}
+        for _ in 0..BURIAL_TRIES {
+            match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
+                Ok(None) | Err(Errno::INTR) => std::thread::sleep(BURIAL_PAUSE),
                 outcome => return outcome.ok().flatten(),
             }
         }
+        None
     });
     let Some((_, status)) = status else {
         return Death::Killed;
@@ -173,6 +180,8 @@ impl Holder {
     /// Lets ranks in and watches over them, until the server is dead or not needed any more.
     fn accompany(&mut self, server: &ServerProcess) -> Over {
         loop {
+            // First of all: for whoever took over, everybody may be dead already, and nothing will happen any more.
+            self.part(server);
             let ready = self.wait(server);
             if ready.server && self.hear_server(server) == Heard::Gone {
                 return Over::ServerDied;
@@ -191,7 +200,6 @@ impl Holder {
             if ready.door {
                 self.admit();
             }
-            self.part(server);
         }
     }
 
@@ -315,6 +323,8 @@ impl Holder {
         if !self.holding.estate.is_whole() {
             return Err(Errno::NOSPC);
         }
+        // Earlier ones that could not be buried when they died.
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         let counters = Counters::attach(&self.holding.estate.counters);
         counters.lost(Loss::Takeover);
         let progress = counters.progress();

@@ -1,7 +1,7 @@
 //! Tells the kernel that what it keeps of a directory for ever is not true any more.
 //!
 //! A thread of its own, because the kernel takes the directory's lock for it, which the very program that caused it
-//! may hold while it waits for an answer of the other threads.
+//! may hold while it waits for an answer of the other threads, or of the next server if this one is killed.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};

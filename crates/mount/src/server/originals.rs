@@ -258,8 +258,8 @@ impl Originals {
     ) -> Result<T, Errno> {
         let before = attempt.before();
         match before {
-            Before::Done(Ok(())) => return already(None),
-            Before::Done(Err(errno)) => return Err(errno),
+            Before::Done(Ok(())) | Before::Complete(Ok(())) => return already(None),
+            Before::Done(Err(errno)) | Before::Complete(Err(errno)) => return Err(errno),
             Before::Begun => {}
             Before::Nothing => attempt.begin(),
         }

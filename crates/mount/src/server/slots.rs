@@ -88,19 +88,23 @@ pub(crate) enum Before {
     Nothing,
     /// It was about to ask the original for it, or had just done so.
     Begun,
-    /// It knew what the original said, and may have answered so.
+    /// It knew what the original said, and had not answered.
     Done(Result<(), Errno>),
+    /// It had noted all that follows from it, and may have answered: the program may have gone on.
+    Complete(Result<(), Errno>),
 }
 
 impl Attempt<'_> {
     /// What was done before.
     pub(crate) fn before(&self) -> Before {
+        let outcome = || match i32::try_from(self.words.at(ERRNO).load(Ordering::Relaxed)) {
+            Ok(errno @ 1..) => Err(Errno::from_raw_os_error(errno)),
+            _ => Ok(()),
+        };
         match self.noted(STAGE, STAGE_BITS) {
             Some(BEGUN) => Before::Begun,
-            Some(DONE) => {
-                let errno = i32::try_from(self.words.at(ERRNO).load(Ordering::Relaxed)).unwrap_or(0);
-                Before::Done(if errno == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno)) })
-            }
+            Some(DONE) => Before::Done(outcome()),
+            Some(COMPLETE) => Before::Complete(outcome()),
             _ => Before::Nothing,
         }
     }
@@ -115,9 +119,18 @@ impl Attempt<'_> {
 
     /// The original has answered.
     pub(crate) fn finish(&self, outcome: Result<(), Errno>) {
+        self.note_outcome(DONE, outcome);
+    }
+
+    /// The program is answered now.
+    pub(crate) fn complete(&self, outcome: Result<(), Errno>) {
+        self.note_outcome(COMPLETE, outcome);
+    }
+
+    fn note_outcome(&self, stage: u64, outcome: Result<(), Errno>) {
         let errno = outcome.err().map_or(0, |errno| errno.raw_os_error().unsigned_abs().into());
         self.words.at(ERRNO).store(errno, Ordering::Relaxed);
-        self.note(STAGE, STAGE_BITS, DONE);
+        self.note(STAGE, STAGE_BITS, stage);
     }
 
     /// When the original was asked first, in seconds since the epoch.
@@ -185,6 +198,7 @@ const STAGE_BITS: u32 = 2;
 
 const BEGUN: u64 = 1;
 const DONE: u64 = 2;
+const COMPLETE: u64 = 3;
 
 /// Bytes of the notes: a page, so that the request begins at one.
 const MARKS_BYTES: usize = 4096;
@@ -214,6 +228,8 @@ mod tests {
         assert_eq!(attempt.node(1, root, || None), Some(Node::Found(3)));
         attempt.finish(Err(Errno::EXIST));
         assert_eq!(attempt.before(), Before::Done(Err(Errno::EXIST)));
+        attempt.complete(Ok(()));
+        assert_eq!(attempt.before(), Before::Complete(Ok(())));
         assert_eq!(marks.of(Unique(8)).before(), Before::Nothing);
         assert!(slot.is_occupied());
         slot.clear();

@@ -34,38 +34,71 @@ use crate::fuse::request::{Caller, Create, Operation, Request, SetAttr, Write};
 impl Server {
     /// Answers a request that changes something.
     pub(crate) fn change(&self, request: &Request<'_>, node: Node, attempt: Attempt<'_>, reply: Reply<'_>) {
+        if let Before::Complete(outcome) = attempt.before() {
+            return self.answer_completed(request, node, outcome, reply);
+        }
         let caller = request.caller;
+        let making = |name| Making { parent: node, name, caller, attempt };
         match request.operation {
-            Operation::Write(ref write) => match self.write(node, write, attempt) {
-                Ok(written) => reply.bytes(&written),
-                Err(errno) => reply.error(errno),
-            },
-            Operation::SetAttributes(ref change) => match self.set_attributes(node, change) {
-                Ok(attr) => reply.attr(&attr, Validity::Brief),
-                Err(errno) => reply.error(errno),
-            },
-            Operation::Create(ref create) => match self.create(node, create, caller, attempt) {
-                // The handle is zero: without OPEN there is no RELEASE either.
-                Ok(entry) => reply.parts(&[&entry.encode(), &[0; 16]]),
-                Err(errno) => reply.error(errno),
-            },
+            Operation::Write(ref write) => {
+                let outcome = completed(self.write(node, write, attempt), attempt);
+                reply_with(outcome, reply, |(), reply| reply.bytes(&written(write)));
+            }
+            Operation::SetAttributes(ref change) => {
+                let outcome = completed(self.set_attributes(node, change), attempt);
+                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, Validity::Brief));
+            }
+            Operation::Create(ref create) => {
+                let outcome = completed(self.create(node, create, caller, attempt), attempt);
+                reply_with(outcome, reply, |entry, reply| reply.parts(&[&entry.encode(), &UNOPENED]));
+            }
             Operation::MakeNode { name, mode, umask, device } => {
-                let making = Making { parent: node, name, caller, attempt };
-                reply_entry(self.make_node(making, Bits { mode, umask }, device), reply);
+                let made = self.make_node(making(name), Bits { mode, umask }, device);
+                reply_entry(completed(made, attempt), reply);
             }
             Operation::MakeDirectory { name, mode, umask } => {
-                let making = Making { parent: node, name, caller, attempt };
-                reply_entry(self.make_directory(making, Bits { mode, umask }), reply);
+                let made = self.make_directory(making(name), Bits { mode, umask });
+                reply_entry(completed(made, attempt), reply);
             }
             Operation::Symlink { name, target } => {
-                let making = Making { parent: node, name, caller, attempt };
-                reply_entry(self.make_symlink(making, target), reply);
+                reply_entry(completed(self.make_symlink(making(name), target), attempt), reply);
             }
             Operation::Link { old, name } => {
                 let old = Node::decode(old, self.root);
-                reply_entry(self.make_link(node, old, name, attempt), reply);
+                reply_entry(completed(self.make_link(node, old, name, attempt), attempt), reply);
             }
-            _ => reply_done(self.change_quietly(request, node, attempt), reply),
+            _ => {
+                let outcome = completed(self.change_quietly(request, node, attempt), attempt);
+                reply_with(outcome, reply, |(), reply| reply.done());
+            }
+        }
+    }
+
+    /// Answers again what an earlier server had completed and perhaps answered: looks, and changes nothing.
+    fn answer_completed(
+        &self,
+        request: &Request<'_>,
+        node: Node,
+        outcome: Result<(), Errno>,
+        reply: Reply<'_>,
+    ) {
+        if let Err(errno) = outcome {
+            return reply.error(errno);
+        }
+        match request.operation {
+            Operation::Write(ref write) => reply.bytes(&written(write)),
+            Operation::SetAttributes(_) => {
+                reply_with(self.attributes(node), reply, |(attr, valid), reply| reply.attr(&attr, valid));
+            }
+            Operation::Create(ref create) => {
+                let entry = self.original_lookup(node, create.name);
+                reply_with(entry, reply, |entry, reply| reply.parts(&[&entry.encode(), &UNOPENED]));
+            }
+            Operation::MakeNode { name, .. }
+            | Operation::MakeDirectory { name, .. }
+            | Operation::Symlink { name, .. }
+            | Operation::Link { name, .. } => reply_entry(self.original_lookup(node, name), reply),
+            _ => reply.done(),
         }
     }
 
@@ -86,7 +119,7 @@ impl Server {
         }
     }
 
-    fn write(&self, node: Node, write: &Write<'_>, attempt: Attempt<'_>) -> Result<[u8; 8], Errno> {
+    fn write(&self, node: Node, write: &Write<'_>, attempt: Attempt<'_>) -> Result<(), Errno> {
         let path = self.path(node)?;
         let held = self.writing(node, &path)?;
         if attempt.before() == Before::Nothing {
@@ -95,10 +128,7 @@ impl Server {
         } else {
             self.verify_append_again(&held, &path, write)?;
         }
-        self.originals.write(&held, &path, write.data, write.offset)?;
-        let mut written = [0; 8];
-        written[..4].copy_from_slice(&u32::try_from(write.data.len()).unwrap_or(u32::MAX).to_ne_bytes());
-        Ok(written)
+        self.originals.write(&held, &path, write.data, write.offset)
     }
 
     /// An append comes with the offset that the kernel takes for the end. If somebody else has written meanwhile,
@@ -616,16 +646,31 @@ fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode).is_file()
 }
 
-fn reply_entry(outcome: Result<Entry, Errno>, reply: Reply<'_>) {
+/// The answer to a WRITE: `struct fuse_write_out`.
+fn written(write: &Write<'_>) -> [u8; 8] {
+    let mut written = [0; 8];
+    written[..4].copy_from_slice(&u32::try_from(write.data.len()).unwrap_or(u32::MAX).to_ne_bytes());
+    written
+}
+
+/// `struct fuse_open_out` behind the entry that CREATE gives. The handle is zero: without OPEN there is no RELEASE
+/// either.
+const UNOPENED: [u8; 16] = [0; 16];
+
+/// Notes that everything is done but the answer. A program that has it goes on at once, so another server must not do
+/// any of it again.
+fn completed<T>(outcome: Result<T, Errno>, attempt: Attempt<'_>) -> Result<T, Errno> {
+    attempt.complete(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
+    outcome
+}
+
+fn reply_with<T>(outcome: Result<T, Errno>, reply: Reply<'_>, success: impl FnOnce(T, Reply<'_>)) {
     match outcome {
-        Ok(entry) => reply.entry(&entry),
+        Ok(answer) => success(answer, reply),
         Err(errno) => reply.error(errno),
     }
 }
 
-fn reply_done(outcome: Result<(), Errno>, reply: Reply<'_>) {
-    match outcome {
-        Ok(()) => reply.done(),
-        Err(errno) => reply.error(errno),
-    }
+fn reply_entry(outcome: Result<Entry, Errno>, reply: Reply<'_>) {
+    reply_with(outcome, reply, |entry, reply| reply.entry(&entry));
 }

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// A file mapped read-only from its first byte.
 #[derive(Debug)]
@@ -27,6 +27,27 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 }
+
+impl Mapping {
+    /// Brings the pages of `length` bytes from `start` into this process, as if they had been read.
+    ///
+    /// **Errors** `EFAULT` for bytes that the file does not have any more, where reading them would raise SIGBUS;
+    /// `EINVAL` before Linux 5.14, and for bytes outside the mapping.
+    pub(crate) fn bring_in(&self, start: usize, length: usize) -> Result<(), Errno> {
+        let first = start - start % PAGE;
+        let length = (start % PAGE).checked_add(length).ok_or(Errno::INVAL)?;
+        if first.checked_add(length).is_none_or(|end| end > self.bytes) {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY: `first` is inside the mapping, as was just verified.
+        let address = unsafe { self.start.add(first) };
+        // SAFETY: the advice changes no bytes and takes no page away, and the range lies in the mapping.
+        unsafe { madvise(address.as_ptr().cast(), length, Advice::LinuxPopulateRead) }
+    }
+}
+
+/// What addresses of the advice are multiples of. Machines with larger pages say `EINVAL` for others, as old kernels do.
+const PAGE: usize = 4096;
 
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {

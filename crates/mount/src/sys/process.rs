@@ -81,6 +81,16 @@ pub(crate) fn unshare_umask() -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
 }
 
+/// Gives the calling thread a table of descriptors of its own, with those in `kept` alone; all other threads keep theirs.
+///
+/// Afterwards this thread uses no others. What it opens nobody else sees.
+pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
+    // SAFETY: the numbers in `kept` mean the same as before; the caller gave up all others in this thread.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+    close_all_but(kept);
+    Ok(())
+}
+
 /// Closes every descriptor from 3 on except those in `kept`.
 ///
 /// Only for a process that has just been forked and is about to drop everything it inherited: owners of closed

@@ -7,6 +7,7 @@ mod frozen;
 mod life;
 mod parts;
 mod ranks;
+mod takeover;
 mod transport;
 mod writes;
 
@@ -36,6 +37,14 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("nested", ranks::nested),
     ("death_of_the_first_rank", ranks::death_of_the_first_rank),
     ("stranger_at_the_meeting_place", ranks::stranger_at_the_meeting_place),
+    ("every_request_survives_its_server", takeover::every_request_survives_its_server),
+    ("programs_survive_servers_and_holders", takeover::programs_survive_servers_and_holders),
+    ("image_that_is_cut_short", takeover::image_that_is_cut_short),
+    ("deadly_request_is_given_up", takeover::deadly_request_is_given_up),
+    ("killed_while_ranks_come", takeover::killed_while_ranks_come),
+    ("killed_at_the_end", takeover::killed_at_the_end),
+    ("killed_while_the_image_arrives", takeover::killed_while_the_image_arrives),
+    ("what_is_held_is_inherited", takeover::what_is_held_is_inherited),
     ("locks_fail_loudly", writes::locks_fail_loudly),
     ("append_that_would_overwrite", writes::append_that_would_overwrite),
     ("truncated_and_rewritten", writes::truncated_and_rewritten),

@@ -208,7 +208,8 @@ pub(crate) fn kill(process: i32) {
     signal(process, Signal::KILL);
 }
 
-fn signal(process: i32, signal: Signal) {
+/// Sends a signal to a process, if it is still there.
+pub(crate) fn signal(process: i32, signal: Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(process) {
         let _over_already = rustix::process::kill_process(pid, signal);
     }

@@ -1,0 +1,104 @@
+//! Kills servers and holders at random moments, one at a time: the next one only when the last one was replaced, since
+//! nobody is left when both die at once.
+
+use std::time::{Duration, Instant};
+
+use crate::scene::{Scene, kill};
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prey {
+    Server,
+    Holder,
+    Either,
+}
+
+/// The hunter of one run.
+#[derive(Debug)]
+pub(crate) struct Hunter {
+    server: i32,
+    holder: i32,
+    struck: u32,
+    /// State of the generator of moments, which are printed by nobody: a failure shows what the program saw.
+    state: u64,
+}
+
+impl Hunter {
+    /// For the run of `scene`, which has its server and its holder.
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let mut hunter = Self::random();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while hunter.server == 0 && Instant::now() < deadline {
+            if let ([server], [holder]) = (&scene.servers()[..], &scene.holders()[..]) {
+                (hunter.server, hunter.holder) = (*server, *holder);
+            }
+        }
+        hunter
+    }
+
+    /// For moments alone.
+    pub(crate) fn random() -> Self {
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
+        Self { server: 0, holder: 0, struck: 0, state: seed }
+    }
+
+    /// How many were killed while they lived.
+    pub(crate) fn struck(&self) -> u32 {
+        self.struck
+    }
+
+    /// Waits for a random time below `micros` microseconds.
+    pub(crate) fn pause_up_to(&mut self, micros: u64) {
+        std::thread::sleep(Duration::from_micros(self.next() % micros));
+    }
+
+    /// Kills one, at a random moment, and waits until it is replaced. False when it was not: the run is over.
+    pub(crate) fn strike(&mut self, prey: Prey) -> bool {
+        let server = match prey {
+            Prey::Server => true,
+            Prey::Holder => false,
+            Prey::Either => self.next().is_multiple_of(2),
+        };
+        // Each is forked by the other one when it replaces something.
+        let (victim, other, name) = if server {
+            (self.server, self.holder, "quell-server\n")
+        } else {
+            (self.holder, self.server, "quell-holder\n")
+        };
+        if victim == 0 || !is_called(victim, if server { "quell-server\n" } else { "quell-holder\n" }) {
+            return false;
+        }
+        kill(victim);
+        self.struck += 1;
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < deadline && std::path::Path::new(&format!("/proc/{other}")).exists() {
+            if let Some(next) =
+                children(other).into_iter().find(|pid| *pid != victim && is_called(*pid, name))
+            {
+                *(if server { &mut self.server } else { &mut self.holder }) = next;
+                return true;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        (self.server, self.holder) = (0, 0);
+        false
+    }
+
+    /// Marsaglia's xorshift64.
+    fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+}
+
+fn is_called(process: i32, name: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|comm| comm == name)
+}
+
+fn children(process: i32) -> Vec<i32> {
+    let list =
+        std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
