@@ -28,7 +28,7 @@ use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
 use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
-use crate::witness::Witness;
+use crate::witness::{Known, Witness};
 
 /// Whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,13 @@ impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
         self.0.mapping.as_ref()
     }
+}
+
+/// Keeps other threads out of a [`Memory`]'s locks.
+#[derive(Debug)]
+pub(crate) struct Paused<'m> {
+    _fetching: Option<MutexGuard<'m, ()>>,
+    _looking: Option<MutexGuard<'m, Known>>,
 }
 
 /// Memory that holds an image, or will.
@@ -360,8 +367,9 @@ impl Memory {
     }
 
     /// Keeps all other threads out of what is shared by lock, so that a process that is forked meanwhile can use it.
-    pub(crate) fn pause(&self) -> Option<MutexGuard<'_, ()>> {
-        self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting))
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        let fetching = self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting));
+        Paused { _fetching: fetching, _looking: self.witness.as_ref().map(Witness::pause) }
     }
 
     /// The descriptors that are still needed, for a process that closes all others.

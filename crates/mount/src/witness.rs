@@ -5,7 +5,7 @@
 //! file that was only touched is read once more and goes on; one that is not what it was is not answered from again.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::Stat;
 
@@ -17,13 +17,21 @@ pub(crate) struct Witness {
     file: OwnedFd,
     size: i64,
     /// Time of modification; `None` once the file is lost.
-    known: Mutex<Option<(i64, u64)>>,
+    known: Mutex<Known>,
 }
+
+/// Seconds and nanoseconds of the time of modification.
+pub(crate) type Known = Option<(i64, u64)>;
 
 impl Witness {
     /// For `file`, of which `stat` was taken when it was opened.
     pub(crate) fn new(file: OwnedFd, stat: &Stat) -> Self {
         Self { file, size: stat.st_size, known: Mutex::new(Some(modified(stat))) }
+    }
+
+    /// Lets no other thread look meanwhile.
+    pub(crate) fn pause(&self) -> MutexGuard<'_, Known> {
+        lock(&self.known)
     }
 
     /// Whether the file is what was opened. Where its time says otherwise and its size does not, `is_intact` is asked.

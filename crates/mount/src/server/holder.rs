@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -39,7 +39,6 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("stranger_at_the_meeting_place", ranks::stranger_at_the_meeting_place),
     ("every_request_survives_its_server", takeover::every_request_survives_its_server),
     ("programs_survive_servers_and_holders", takeover::programs_survive_servers_and_holders),
-    ("image_that_is_cut_short", takeover::image_that_is_cut_short),
     ("deadly_request_is_given_up", takeover::deadly_request_is_given_up),
     ("killed_while_ranks_come", takeover::killed_while_ranks_come),
     ("killed_at_the_end", takeover::killed_at_the_end),

@@ -195,36 +195,6 @@ pub(crate) fn programs_survive_servers_and_holders() {
     }
 }
 
-/// The image's file is cut short while it is in use: what is gone comes from the original, and no server dies of it.
-pub(crate) fn image_that_is_cut_short() {
-    const PROGRAM: &str = "
-import sys, zlib
-lib = sys.argv[1] + '/lib/'
-print('ready', flush=True)
-sys.stdin.read()
-print(zlib.crc32(open(lib + 'big.bin', 'rb').read()), open(lib + 'many/entry-7').read())
-";
-    for user in USERS {
-        let scene = Scene::unpacked(user);
-        let root = scene.root();
-        let mut packing = Packing::of(&root);
-        packing.in_order = vec![root.join("lib/many/entry-7"), root.join("lib/big.bin")];
-        scene.pack(&packing);
-        let file = scene.path("stats.json");
-        let words = ["python3", "-c", PROGRAM, root.to_str().unwrap()];
-        let plain = succeeded(&scene.plain(&words).output().unwrap());
-        let mut command = scene.run(&["--stats", file.to_str().unwrap()], &words);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        assert_eq!(first_line(&mut child), "ready");
-        let image = std::fs::OpenOptions::new().write(true).open(scene.image()).unwrap();
-        image.set_len(image.metadata().unwrap().len() - 2_500_000).unwrap();
-        drop(child.stdin.take());
-        let printed = succeeded(&child.wait_with_output().unwrap());
-        assert_eq!(format!("ready\n{printed}"), plain);
-        assert_eq!(stats(&file)["takeovers"], 0);
-    }
-}
-
 /// A request of which one server dies after the other: it fails, and the others do not. The request waits for an original
 /// whose own server, another one of ours, was stopped; so each new server has it in its hands when it is made to crash.
 pub(crate) fn deadly_request_is_given_up() {
