@@ -182,15 +182,16 @@ impl Server {
     }
 
     fn hold(&self, node: Node, held: Arc<Held>) {
-        self.custody.keep(node, &held);
+        // First here, then with the holder: if that one has just died, the next one takes what is here.
         match node {
             Node::Found(number) => {
-                self.found.hold(number, held);
+                self.found.hold(number, Arc::clone(&held));
             }
             Node::Frozen(nid) => {
-                self.alterations.note(nid, |alteration| alteration.held = Some(held));
+                self.alterations.note(nid, |alteration| alteration.held = Some(Arc::clone(&held)));
             }
         }
+        self.custody.keep(node, &held);
         self.originals.close(node);
         for node in self.holders.add(node) {
             // One without a name keeps its descriptor: nothing else leads to it until the kernel forgets it.
