@@ -93,8 +93,10 @@ impl Hunter {
     }
 }
 
+/// Whether a process lives, which one that is only waiting to be buried does not, and has this name.
 fn is_called(process: i32, name: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|comm| comm == name)
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+    read("comm") == name && !read("cmdline").is_empty()
 }
 
 fn children(process: i32) -> Vec<i32> {
