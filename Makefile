@@ -78,6 +78,7 @@ bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/launch.sh
 	QUELL=$(QUELL) bench/warm.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/check.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
 
