@@ -151,8 +151,9 @@ fn privileged_one_rank_of_each_node_compares_if_all_are_to() {
     assert_eq!(status(&run_as(&test, 3, "none")), Some(0));
     assert_eq!(status(&run_as(&test, 3, "all")), Some(1), "it is the first of its node");
     // A rank that joins a node's server does not compare again.
-    let script = "PMI_RANK=0 PMI_SIZE=2 $quell run --check none app.qimg -- sh -c 'echo up; exec sleep 100' & \
-        while ! PMI_RANK=1 PMI_SIZE=2 $quell run --check all app.qimg -- true; do sleep 0.1; done; kill $!; wait";
+    let script = "PMI_RANK=0 PMI_SIZE=2 $quell run --check none app.qimg -- sh -c 'echo up; touch up; exec sleep 100' & \
+        while ! PMI_RANK=1 PMI_SIZE=2 $quell run --check all app.qimg -- true; do sleep 0.1; done; \
+        while ! test -e up; do sleep 0.1; done; kill $!; wait";
     let joined = test.shell(script).output().unwrap();
     assert!(String::from_utf8_lossy(&joined.stdout).contains("up"), "{joined:?}");
 }
