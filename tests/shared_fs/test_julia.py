@@ -13,7 +13,7 @@ from shared_fs import QUELL, SHARED, WORK, Fixture, on, rig
 TREE = SHARED / "julia"
 SCRIPT = Path(julia.__file__)
 PROGRAM = [str(SCRIPT), "start", str(TREE)]
-TRACE, IMAGE, STATS = WORK / "julia.qtrace", WORK / "julia.qimg", WORK / "julia.json"
+TRACE, IMAGE = WORK / "julia.qtrace", WORK / "julia.qimg"
 MOST = 10
 # Each name is asked for once at least; a client that keeps names answers the rest.
 PLAIN = julia.PACKAGES * julia.FILES
@@ -24,6 +24,8 @@ def setUpModule() -> None:
     with tempfile.TemporaryDirectory() as local:
         subprocess.run([sys.executable, str(SCRIPT), "make", local], check=True)
         rig("fill", "julia", local)
+    # A client that keeps names still knows the tree that an earlier run put there.
+    rig("cold")
     on(1, QUELL, "record", "--force", "-o", str(TRACE), "--", *PROGRAM)
     on(1, QUELL, "pack", "--force", str(TRACE), "-o", str(IMAGE))
 
@@ -36,16 +38,15 @@ class JuliaShape(unittest.TestCase):
         self.assertEqual([row["metadata_operations"] for row in shared], [julia.STATS + 3 * len(julia.OPENED)])
 
     def test_from_the_image_the_server_is_asked_at_most_10_times(self) -> None:
-        packed = [QUELL, "run", "--require", "--check", "none", "--stats", str(STATS), str(IMAGE), "--", *PROGRAM]
-        for policy in ("lustre", "nfs"):
-            with self.subTest(policy=policy), Fixture.policy(policy):
-                self.assertGreater(Fixture.measure([1], PROGRAM, cold=True).total, PLAIN)
-                self.assertLessEqual(Fixture.measure([2], packed, cold=True).total, MOST)
-        self.assertEqual(self.original(), 0)
-
-    def original(self) -> int:
-        """Operations that the last run sent on to the originals, by its own count."""
-        return sum(json.loads(on(1, "cat", str(STATS)))["original"].values())
+        # The node's own disk takes the statistics: writing them to the shared one would be counted too.
+        with tempfile.TemporaryDirectory() as local:
+            stats = Path(local, "stats.json")
+            packed = [QUELL, "run", "--require", "--check", "none", "--stats", str(stats), str(IMAGE), "--", *PROGRAM]
+            for policy in ("lustre", "nfs"):
+                with self.subTest(policy=policy), Fixture.policy(policy):
+                    self.assertGreater(Fixture.measure([1], PROGRAM, cold=True).total, PLAIN)
+                    self.assertLessEqual(Fixture.measure([2], packed, cold=True).total, MOST)
+                    self.assertEqual(sum(json.loads(stats.read_text())["original"].values()), 0)
 
 
 if __name__ == "__main__":
