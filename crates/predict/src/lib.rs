@@ -1,0 +1,15 @@
+//! Workload, file-system profile and scale in; seconds with their range out.
+//!
+//! ```text
+//! trace -> workload (what each node asks of the servers) -.
+//! TOML  -> profile  (what servers and clients can do)     -+-> model: bounds, knee, fluid -> points
+//! flags -> scale, what-ifs                                -'
+//! ```
+//!
+//! Pure: no input or output, no clock, no environment. A prediction is a range, and carries what it was made from.
+//! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
+#![forbid(unsafe_code)]
+
+pub mod profile;
+
+pub use profile::{Figure, Kind, Profile, ProfileError};

@@ -1,0 +1,105 @@
+//! One figure of a profile: a number, or a spread, with how it was got.
+
+/// A number that somebody measured or estimated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// One value in ten is below. Range: at most `p50`.
+    pub p10: f64,
+    /// The median.
+    pub p50: f64,
+    /// One value in ten is above. Range: at least `p50`.
+    pub p90: f64,
+    /// How many measurements it is made of; `None` where nobody counted.
+    pub count: Option<u64>,
+    /// How it was got.
+    pub source: Option<String>,
+}
+
+impl Figure {
+    /// A number without a spread.
+    pub fn exact(value: f64) -> Self {
+        Self { p10: value, p50: value, p90: value, count: None, source: None }
+    }
+
+    /// A spread. What is out of order is refused when it is written and read back, not here.
+    pub fn spread(p10: f64, p50: f64, p90: f64) -> Self {
+        Self { p10, p50, p90, count: None, source: None }
+    }
+
+    /// The same, made of so many measurements.
+    #[must_use]
+    pub fn count(self, count: u64) -> Self {
+        Self { count: Some(count), ..self }
+    }
+
+    /// The same, with how it was got.
+    #[must_use]
+    pub fn source(self, source: impl Into<String>) -> Self {
+        Self { source: Some(source.into()), ..self }
+    }
+
+    /// The percentiles of measurements, by nearest rank; `None` without any that is a number.
+    pub fn of_measurements(values: &[f64]) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1)?;
+        let at = |share: f64| sorted[(share * last as f64).round() as usize];
+        Some(Self::spread(at(0.1), at(0.5), at(0.9)).count(sorted.len() as u64))
+    }
+
+    /// Whether it has no spread.
+    pub fn is_exact(&self) -> bool {
+        self.p10 == self.p90
+    }
+
+    /// The value at a quantile: through the three that are known, straight in logarithms (in the values where one of
+    /// them is 0), and straight on beyond p10 and p90 as far as an eighth of that distance. Range of `u`: 0 to 1.
+    pub fn quantile(&self, u: f64) -> f64 {
+        let u = u.clamp(TAIL, 1.0 - TAIL);
+        let (low, high, at) = match u < 0.5 {
+            true => (self.p10, self.p50, (u - 0.1) / 0.4),
+            false => (self.p50, self.p90, (u - 0.5) / 0.4),
+        };
+        if low == high {
+            return low;
+        }
+        match low > 0.0 {
+            true => low * (high / low).powf(at),
+            false => (low + (high - low) * at).max(0.0),
+        }
+    }
+}
+
+/// The part of a spread's tail that is cut off: what lies beyond p10 and p90 is a guess, and must not run away.
+const TAIL: f64 = 0.05;
+
+/// What a figure may be. Beyond these limits it is a slip of the pen or of a unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The least value that is allowed.
+    pub least: f64,
+    /// The largest value that is allowed.
+    pub most: f64,
+    /// What it is, with its unit, for a message.
+    pub what: &'static str,
+}
+
+impl Range {
+    /// Whether a value is allowed; what is not a number is not.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+}
+
+/// Operations a second: a server that does one in 1000 s is dead, and none does 10^10.
+pub(super) const RATE: Range = Range { least: 1e-3, most: 1e10, what: "operations a second" };
+/// Bytes a second.
+pub(super) const BYTES_RATE: Range = Range { least: 1.0, most: 1e15, what: "bytes a second" };
+/// A time that may be 0. Up to a quarter of an hour.
+pub(super) const MICROSECONDS: Range = Range { least: 0.0, most: 1e9, what: "microseconds" };
+/// A lifetime in a cache: 0 is never kept, 10^9 is for ever.
+pub(super) const SECONDS: Range = Range { least: 0.0, most: 1e9, what: "seconds" };
+/// Servers, threads, requests.
+pub(super) const COUNT: Range = Range { least: 1.0, most: 1e6, what: "a count" };
+/// A size.
+pub(super) const BYTES: Range = Range { least: 1.0, most: 1e15, what: "bytes" };

@@ -1,0 +1,116 @@
+//! A file system as the model sees it: what its servers can do, how far away they are, what its clients remember.
+//!
+//! A profile is a TOML file. Every figure is a number, or a spread with how it was got; what nobody measured is
+//! absent, and absent is never 0:
+//!
+//! ```
+//! let profile = quell_predict::Profile::read(b"
+//!     schema_version = 1
+//!     name = 'scratch'
+//!     kind = 'measured'
+//!     [network]
+//!     round_trip_us = { p10 = 40, p50 = 45, p90 = 80, count = 2000, source = 'stat of absent names' }
+//!     [metadata.operations_per_second]
+//!     lookup = 45_000
+//! ")?;
+//! assert_eq!(profile.network.round_trip_us.map(|figure| figure.p50), Some(45.0));
+//! assert_eq!(profile.rates.open, None);
+//! # Ok::<(), quell_predict::ProfileError>(())
+//! ```
+//!
+//! `sections.rs` declares every key once; `read.rs` and `write.rs` know none of them by name.
+
+mod error;
+mod figure;
+mod read;
+mod sections;
+mod shipped;
+mod write;
+
+pub use error::ProfileError;
+pub use figure::{Figure, Range};
+pub use sections::{Client, Data, Metadata, Network, Rates, SharedDirectory, Slot};
+pub use shipped::{SHIPPED, shipped, wide};
+
+/// Version of the file's keys. It changes when one gets another meaning; keys are only added.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Where a profile's figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Somebody measured this file system.
+    Measured,
+    /// Nobody did: figures of file systems like it, with their spread.
+    Prior,
+    /// Figures were chosen so that the model gives a time that somebody measured.
+    Fitted,
+}
+
+impl Kind {
+    /// Every kind, as the file names it.
+    pub const ALL: [Self; 3] = [Self::Measured, Self::Prior, Self::Fitted];
+
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Prior => "prior",
+            Self::Fitted => "fitted",
+        }
+    }
+}
+
+/// A file system: servers, network, clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// What people call it.
+    pub name: String,
+    /// Where its figures come from.
+    pub kind: Kind,
+    /// How, when and where they were got, in a sentence.
+    pub note: Option<String>,
+    /// The way between client and server.
+    pub network: Network,
+    /// The metadata servers.
+    pub metadata: Metadata,
+    /// What one metadata server does in a second, by operation.
+    pub rates: Rates,
+    /// What a client remembers, and what it asks again.
+    pub client: Client,
+    /// The data servers.
+    pub data: Data,
+    /// Creates of many nodes in one directory.
+    pub shared_directory: SharedDirectory,
+}
+
+impl Profile {
+    /// A profile of which only name and kind are known.
+    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            note: None,
+            network: Network::default(),
+            metadata: Metadata::default(),
+            rates: Rates::default(),
+            client: Client::default(),
+            data: Data::default(),
+            shared_directory: SharedDirectory::default(),
+        }
+    }
+
+    /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
+    pub fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+        let Self { network, metadata, rates, client, data, shared_directory, .. } = self;
+        let mut all = network.slots();
+        all.extend(metadata.slots());
+        all.extend(rates.slots());
+        all.extend(client.slots());
+        all.extend(data.slots());
+        all.extend(shared_directory.slots());
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests;

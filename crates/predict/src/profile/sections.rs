@@ -1,0 +1,149 @@
+//! Every key of a profile, declared once: struct, file section, name in the file, range.
+
+use super::Figure;
+use super::figure::{BYTES, BYTES_RATE, COUNT, MICROSECONDS, RATE, Range, SECONDS};
+
+/// A key's place in a profile.
+#[derive(Debug)]
+pub enum Slot<'a> {
+    /// A figure, and what it may be.
+    Figure(&'a mut Option<Figure>, Range),
+    /// A switch.
+    Switch(&'a mut Option<bool>),
+}
+
+macro_rules! slot_type {
+    (switch) => {
+        bool
+    };
+    ($range:ident) => {
+        Figure
+    };
+}
+
+macro_rules! slot {
+    ($place:expr, switch) => {
+        Slot::Switch($place)
+    };
+    ($place:expr, $range:ident) => {
+        Slot::Figure($place, $range)
+    };
+}
+
+macro_rules! sections {
+    ($($(#[$doc:meta])* $section:ident $title:literal { $($(#[$field:meta])* $key:ident $range:ident,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, Default, PartialEq)]
+            pub struct $section { $($(#[$field])* pub $key: Option<slot_type!($range)>,)* }
+
+            impl $section {
+                /// The section's name in the file.
+                pub const TITLE: &'static str = $title;
+
+                /// Every key with its place. Shape: in the order of the file.
+                pub(super) fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+                    vec![$(($title, stringify!($key), slot!(&mut self.$key, $range)),)*]
+                }
+            }
+        )*
+    };
+}
+
+sections! {
+    /// The way between client and server.
+    Network "network" {
+        /// From client to metadata server and back, the server's own work excluded. Unit: microseconds.
+        round_trip_us MICROSECONDS,
+    }
+
+    /// The metadata servers.
+    Metadata "metadata" {
+        /// Servers that share the load of one tree.
+        servers COUNT,
+        /// Requests that one server works on at once.
+        threads COUNT,
+    }
+
+    /// What one metadata server does in a second with all its threads, by operation.
+    Rates "metadata.operations_per_second" {
+        /// One name of a path that is there.
+        lookup RATE,
+        /// One name that is absent.
+        lookup_absent RATE,
+        /// Attributes of a file that the client knows.
+        getattr RATE,
+        /// Opening a file; with `atomic_open`, its lookup included.
+        open RATE,
+        /// Closing one, where that is asked.
+        close RATE,
+        /// Listing a directory, a request.
+        readdir RATE,
+        /// The target of a symbolic link.
+        readlink RATE,
+        /// Where a file's data lies, where that is asked apart from opening.
+        layout RATE,
+        /// Making a file.
+        create RATE,
+        /// Removing one.
+        unlink RATE,
+        /// Renaming one.
+        rename RATE,
+    }
+
+    /// What a client remembers, and what it asks again.
+    Client "client" {
+        /// How long a file's name is answered by the client itself; 0 is never. Unit: seconds.
+        positive_seconds SECONDS,
+        /// How long an absent name is. Unit: seconds.
+        negative_seconds SECONDS,
+        /// How long a directory's name is. Unit: seconds.
+        directory_seconds SECONDS,
+        /// How long attributes are. Unit: seconds.
+        attribute_seconds SECONDS,
+        /// Whether opening a file whose name is known costs a request.
+        open_asks switch,
+        /// Whether lookup and open of a file are one request.
+        atomic_open switch,
+        /// Whether closing a file costs a request.
+        close_asks switch,
+        /// Whether listing a directory brings names and attributes of its entries along.
+        readdir_fills switch,
+        /// Whether a client asks for the place of a file's data when it first reads of it.
+        layout_asks switch,
+        /// Requests of one client that may be under way at once.
+        requests_in_flight COUNT,
+        /// Processor time of client and server for one request; it matters where they share processors with the
+        /// program. Unit: microseconds.
+        cpu_us MICROSECONDS,
+    }
+
+    /// The data servers.
+    Data "data" {
+        /// How many there are.
+        servers COUNT,
+        /// Of one server.
+        bytes_per_second BYTES_RATE,
+        /// Of one client, whatever the number of servers.
+        client_bytes_per_second BYTES_RATE,
+        /// One small read of data that no cache holds. Unit: microseconds.
+        read_us MICROSECONDS,
+    }
+
+    /// Creates of many nodes in one directory.
+    SharedDirectory "shared_directory" {
+        /// Handing the directory's exclusive token to the next node, while its entries still lie in its inode.
+        /// Unit: microseconds.
+        inode_token_us MICROSECONDS,
+        /// Splitting a block of the directory. Unit: microseconds.
+        split_us MICROSECONDS,
+        /// Size of a directory block. Unit: bytes.
+        block_bytes BYTES,
+        /// One node's first connection to another. Unit: microseconds.
+        connection_us MICROSECONDS,
+        /// Taking a token away from the node that holds it. Unit: microseconds.
+        revoke_us MICROSECONDS,
+        /// Creates of all nodes together, once the directory has grown.
+        creates_per_second RATE,
+    }
+}

@@ -1,0 +1,17 @@
+//! Profiles that come with quell: priors, each with its spread and where its figures are from.
+
+use super::Profile;
+
+/// The names that `--fs` takes, and the texts of their files. Shape: sorted by name.
+pub const SHIPPED: &[(&str, &str)] = &[("wide", include_str!("../../profiles/wide.toml"))];
+
+/// The shipped profile of this name.
+pub fn shipped(name: &str) -> Option<Profile> {
+    let (_, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
+    Some(Profile::read(text.as_bytes()).expect("a test reads every shipped profile"))
+}
+
+/// What is known of a file system of which nothing is known.
+pub fn wide() -> Profile {
+    shipped("wide").expect("it is in the table above")
+}
