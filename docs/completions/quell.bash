@@ -40,6 +40,9 @@ _quell() {
             quell,import)
                 cmd="quell__subcmd__import"
                 ;;
+            quell,modules)
+                cmd="quell__subcmd__modules"
+                ;;
             quell,pack)
                 cmd="quell__subcmd__pack"
                 ;;
@@ -70,6 +73,9 @@ _quell() {
             quell__subcmd__image,ls)
                 cmd="quell__subcmd__image__subcmd__ls"
                 ;;
+            quell__subcmd__modules,example)
+                cmd="quell__subcmd__modules__subcmd__example"
+                ;;
             *)
                 ;;
         esac
@@ -77,7 +83,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff pack run check image doctor demo config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff pack run check image modules doctor demo config"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -504,6 +510,74 @@ _quell() {
                     return 0
                     ;;
                 --mounts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules)
+            opts="-q -h --color --colour --quiet --config --help example"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules__subcmd__example)
+            opts="-q -h --modulepaths --names --versions --lines --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --modulepaths)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --names)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --versions)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lines)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

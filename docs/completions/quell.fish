@@ -40,6 +40,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
+complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
@@ -242,6 +243,24 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -f -a "example" -d 'Make an example of a module tree, to try things on'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l modulepaths -d 'Modulepaths: applications, libraries, applications1, and so on' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l versions -d 'Versions of each name' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l lines -d 'Lines of each modulefile, each a command that sets a variable' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

@@ -64,6 +64,10 @@ fn generate(root: &Path) -> Generated {
         .push(("docs/schema/image-info.json".into(), schema(&quell_cli::commands::image::info::schema())));
     generated
         .push(("docs/schema/image-check.json".into(), schema(&quell_cli::commands::image::check::schema())));
+    generated.push((
+        "docs/schema/modules-example.json".into(),
+        schema(&quell_cli::commands::modules::example::schema()),
+    ));
     generated
 }
 

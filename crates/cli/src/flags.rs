@@ -2,8 +2,10 @@
 //! made from these definitions.
 
 mod image;
+mod modules;
 
 pub use image::*;
+pub use modules::*;
 
 use crate::compression::Compression;
 use crate::duration::Seconds;
@@ -108,6 +110,8 @@ pub enum Command {
     Check(CheckSources),
     #[command(about = "Look into an image, check it, take out what it holds")]
     Image(Image),
+    #[command(about = "Look at module trees of Environment Modules and Lmod, and make them cheaper to ask")]
+    Modules(Modules),
     #[command(
         about = "Find out what this node allows, what bars the rest, and what to ask the administrator for"
     )]

@@ -49,6 +49,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Run(flags) => commands::run::run(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
+        Command::Modules(flags) => commands::modules::run(&flags.command, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),

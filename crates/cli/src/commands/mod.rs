@@ -9,6 +9,7 @@ pub(crate) mod fix;
 pub(crate) mod html;
 pub mod image;
 pub(crate) mod import;
+pub mod modules;
 pub(crate) mod pack;
 pub(crate) mod plain;
 pub(crate) mod record;

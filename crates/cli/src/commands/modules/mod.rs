@@ -1,0 +1,27 @@
+//! `quell modules`: what its commands share.
+
+pub mod example;
+
+use crate::failure::Failure;
+use crate::flags::ModulesCommand;
+use crate::printer::Printer;
+use quell_modules::ModulesError;
+
+pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
+    match command {
+        ModulesCommand::Example(flags) => example::run(flags, printer),
+    }
+}
+
+/// A failure of the crate with the hint that it deserves.
+fn explain(error: ModulesError) -> Failure {
+    let hint = match &error {
+        ModulesError::Occupied { .. } => Some("give the name of a new directory"),
+        _ => None,
+    };
+    let failure = Failure::new(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

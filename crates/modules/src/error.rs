@@ -1,0 +1,47 @@
+//! What can go wrong with a module tree as a whole. What is wrong with one of its files is a finding.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a module tree could not be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ModulesError {
+    /// A file or directory could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// What was to be read.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file or directory could not be made.
+    #[error("cannot write `{}`", path.display())]
+    Write {
+        /// What was to be written.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A directory that was to be new has something in it.
+    #[error("`{}` is there already and not empty", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl ModulesError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether two sets of modulepaths say the same to everybody: what is compared, and what differs.
+//!
+//! The judge is the site's own Environment Modules or Lmod, asked once with the old modulepaths and once with the new.
+//! Where an answer names a directory of one side, that is taken for the same directory of the other.
+
+use crate::ModulesError;
+use std::path::PathBuf;
+
+/// Modulepaths as a user has them, and what else a user's environment must say for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// The modulepaths. Shape: in the order of MODULEPATH; the n-th of one side stands for the n-th of the other.
+    pub modulepaths: Vec<PathBuf>,
+    /// Variables that this side needs, such as `MODULES_MCOOKIE_CHECK=eval`. Shape: name and value.
+    pub variables: Vec<(String, String)>,
+}
+
+/// An answer that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The tool that gave both answers, with its version, such as `Modules 5.2.0`.
+    pub tool: String,
+    /// The user or class of users who asked.
+    pub user: String,
+    /// What was asked, such as `load appa/sym`.
+    pub question: String,
+    /// The lines of the old answer that are not in the new one.
+    pub old: String,
+    /// The lines of the new answer that are not in the old one.
+    pub new: String,
+}
+
+/// Who judges a conversion.
+pub trait Judge {
+    /// Every question of rule 24, asked of both sides, for every tool and class of users that matters here.
+    ///
+    /// Shape: sorted by tool, user, question; empty if the sides are equivalent.
+    ///
+    /// **Errors**: a tool that cannot be run.
+    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError>;
+}
