@@ -1,0 +1,238 @@
+//! Seconds of many creates with their range, for a list of node counts, and what changes would give.
+
+use super::advice::{Advice, advise};
+use super::error::CreateError;
+use super::parameters::{Input, Law, Parameters, inputs};
+use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
+use crate::profile::{Figure, Kind, Profile};
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Node counts. Shape: ascending, each once, not empty.
+    pub nodes: Vec<u64>,
+    /// Ranks of a node that create files.
+    pub ranks_per_node: u64,
+    /// Files of each rank.
+    pub files_per_rank: u64,
+    /// Directories that nodes are spread over.
+    pub directories: u64,
+    /// How the directory is found.
+    pub state: State,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct Prediction {
+    /// The profile's name.
+    pub profile: String,
+    /// Where its figures come from.
+    pub kind: Kind,
+    /// The request.
+    pub request: Request,
+    /// Shape: one a node count.
+    pub points: Vec<Point>,
+    /// The largest node count as asked, and with one change after the other. Shape: the first is as asked.
+    pub what_ifs: Vec<WhatIf>,
+    /// What to set, with numbers, for the largest node count.
+    pub advice: Vec<Advice>,
+    /// What it was made from.
+    pub inputs: Vec<Input>,
+    /// What a reader must know beside the numbers.
+    pub notes: Vec<&'static str>,
+}
+
+/// One node count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// What is created.
+    pub creates: Creates,
+    /// Until the last file is there. Unit: seconds.
+    pub seconds: Spread,
+    /// No figure within its p10 and p90 gives less, even if all terms overlapped. Unit: seconds.
+    pub lower: f64,
+    /// None gives more. Unit: seconds.
+    pub upper: f64,
+    /// The median of each term. Unit: seconds.
+    pub terms: Vec<(Term, f64)>,
+    /// The largest of them.
+    pub bottleneck: Term,
+}
+
+/// A range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// One in ten is less.
+    pub p10: f64,
+    /// The median.
+    pub p50: f64,
+    /// One in ten is more.
+    pub p90: f64,
+}
+
+/// The same creates under another condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIf {
+    /// What is changed.
+    pub change: String,
+    /// What is created then.
+    pub creates: Creates,
+    /// How the directory is found then.
+    pub state: State,
+    /// Unit: seconds.
+    pub seconds: Spread,
+}
+
+/// Predicts the time of creates.
+///
+/// # Errors
+/// [`CreateError::NotMeasured`] for a profile without a rate of creates; [`CreateError::OutOfRange`] for counts of 0 or too many.
+pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, CreateError> {
+    let parameters = Parameters::of(profile)?;
+    check(request)?;
+    let points = request.nodes.iter().map(|&nodes| point(&parameters, request.creates(nodes), &request.state));
+    let largest = request.creates(request.nodes.last().copied().unwrap_or(1));
+    Ok(Prediction {
+        profile: profile.name.clone(),
+        kind: profile.kind,
+        request: request.clone(),
+        points: points.collect(),
+        what_ifs: super::what_if::what_ifs(&parameters, &largest, &request.state),
+        advice: advise(&parameters, &largest, &request.state),
+        inputs: inputs(profile),
+        notes: notes(&parameters),
+    })
+}
+
+impl Request {
+    /// What is created on so many nodes.
+    pub fn creates(&self, nodes: u64) -> Creates {
+        Creates {
+            nodes,
+            ranks_per_node: self.ranks_per_node,
+            files_per_rank: self.files_per_rank,
+            directories: self.directories,
+        }
+    }
+}
+
+impl State {
+    /// How a profile's file system finds a new directory, by its own settings.
+    pub fn of(profile: &Profile) -> Self {
+        let settings = &profile.shared_directory;
+        let number = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.p50 as u64);
+        Self {
+            directory: Directory::New,
+            blocks: number(&settings.blocks).unwrap_or(1).max(1),
+            inode_token: match settings.shares_inode_token {
+                Some(false) => InodeToken::Serial,
+                _ => InodeToken::Shared,
+            },
+            connections: match settings.connects_all {
+                Some(true) => Connections::AllToAll,
+                _ => Connections::OnDemand,
+            },
+        }
+    }
+}
+
+/// One point of the prediction.
+pub(super) fn point(parameters: &Parameters, creates: Creates, state: &State) -> Point {
+    let samples: Vec<Seconds> =
+        (0..SAMPLES).map(|k| Seconds::of(&creates, state, &parameters.sample(k))).collect();
+    let median = |term: Term| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
+    let terms: Vec<_> = Term::ALL.into_iter().map(|term| (term, median(term))).collect();
+    let larger = |best: (Term, f64), next: &(Term, f64)| if next.1 > best.1 { *next } else { best };
+    let at = |u: f64| parameters.laws().iter().map(move |law| Seconds::of(&creates, state, &parameters.at(u, *law)));
+    let overlapped = |seconds: Seconds| seconds[seconds.largest()];
+    Point {
+        creates,
+        seconds: Spread::of(samples.iter().map(Seconds::total).collect()),
+        lower: at(0.1).map(overlapped).fold(f64::INFINITY, f64::min),
+        upper: at(0.9).map(|seconds| seconds.total()).fold(0.0, f64::max),
+        bottleneck: terms.iter().fold((Term::Creates, 0.0), larger).0,
+        terms,
+    }
+}
+
+impl Spread {
+    /// The percentiles of values, by nearest rank. Shape: `values` is not empty.
+    pub(super) fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let last = values.len().saturating_sub(1);
+        let at = |share: f64| values[(share * last as f64).round() as usize];
+        Self { p10: at(0.1), p50: at(0.5), p90: at(0.9) }
+    }
+}
+
+/// How much the time changes with a parameter: d ln T / d ln p, at the medians. 1 where the parameter is all that counts.
+/// Shape: one a parameter that the profile has.
+pub fn elasticities(profile: &Profile, creates: &Creates, state: &State) -> Result<Vec<(String, f64)>, CreateError> {
+    let parameters = Parameters::of(profile)?;
+    let total = |parameters: &Parameters| {
+        Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total()
+    };
+    let base = total(&parameters);
+    let change = |input: &Input| {
+        let mut nudged = profile.clone();
+        nudged.nudge(&input.key, NUDGE)?;
+        let nudged = Parameters::of(&nudged).ok()?;
+        Some((input.key.clone(), (total(&nudged) / base).ln() / NUDGE.ln()))
+    };
+    Ok(inputs(profile).iter().filter_map(change).collect())
+}
+
+impl Profile {
+    /// Multiplies one figure, named `section.key`. `None` where there is no such figure.
+    fn nudge(&mut self, key: &str, by: f64) -> Option<()> {
+        let named = |title: &str, name: &str| format!("{title}.{name}") == key;
+        let slot = self.slots().into_iter().find(|(title, name, _)| named(title, name))?;
+        match slot.2 {
+            crate::profile::Slot::Figure(Some(figure), _) => {
+                (figure.p10, figure.p50, figure.p90) = (figure.p10 * by, figure.p50 * by, figure.p90 * by);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn check(request: &Request) -> Result<(), CreateError> {
+    let largest = request.nodes.iter().copied().max().unwrap_or(0);
+    let least = request.nodes.iter().copied().min().unwrap_or(0);
+    let files = request.ranks_per_node.saturating_mul(request.files_per_rank);
+    for (what, given, most) in [
+        ("nodes", least.min(largest), MOST_NODES),
+        ("nodes", largest, MOST_NODES),
+        ("ranks a node", request.ranks_per_node, MOST_RANKS),
+        ("files a rank", request.files_per_rank, MOST_FILES),
+        ("files a node", files, MOST_FILES),
+        ("directories", request.directories, MOST_FILES),
+        ("directory blocks", request.state.blocks, MOST_FILES),
+    ] {
+        if !(1..=most).contains(&given) {
+            return Err(CreateError::OutOfRange { what, given, most });
+        }
+    }
+    Ok(())
+}
+
+fn notes(parameters: &Parameters) -> Vec<&'static str> {
+    let mut notes = vec!["all nodes are taken to create at the same moment; skew between them lowers the time"];
+    if parameters.has_tokens() {
+        notes.push("every published time of token traffic is of 4096 nodes: growth with the number of nodes is assumed linear");
+        notes.push("block splits follow two laws that fit the same four times; the range covers both");
+    }
+    notes
+}
+
+/// Samples of a range: p10 and p90 move by less than 1 % beyond.
+const SAMPLES: u32 = 1000;
+/// Change of a figure for its elasticity.
+const NUDGE: f64 = 1.01;
+/// The largest machine that is meant.
+const MOST_NODES: u64 = 10_000_000;
+/// Ranks of one node.
+const MOST_RANKS: u64 = 65_536;
+/// Files of one node; beyond, it is a slip of the pen.
+const MOST_FILES: u64 = 1_000_000_000;
