@@ -10,6 +10,7 @@
 //! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
 #![forbid(unsafe_code)]
 
+pub mod create;
 pub mod profile;
 
 pub use profile::{Figure, Kind, Profile, ProfileError};

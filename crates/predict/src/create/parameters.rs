@@ -82,7 +82,7 @@ impl Parameters {
         }
     }
 
-    /// Every figure at this quantile of the time that it makes: 0.9 is slow for all of them.
+    /// Every figure at this quantile of the time that it makes: 0.9 is slow for all of them, and 1 as slow as any sample.
     pub fn at(&self, u: f64, law: Law) -> Rates {
         self.rates(&[u; FIGURES], law)
     }
@@ -107,10 +107,9 @@ impl Parameters {
                 connection: micro(&tokens.connection, u[4]),
                 revoke: micro(&tokens.revoke, u[5]),
                 law: match (&tokens.split, law) {
-                    (Some((split, serves)), Law::Serial) => SplitLaw::Serial {
-                        seconds: micro(split, u[6]),
-                        served: serves.quantile(1.0 - u[7]),
-                    },
+                    (Some((split, serves)), Law::Serial) => {
+                        SplitLaw::Serial { seconds: micro(split, u[6]), served: serves.quantile(1.0 - u[7]) }
+                    }
                     _ => SplitLaw::HandOver { seconds: micro(&tokens.hand_over, u[3]) },
                 },
             }),
@@ -123,8 +122,12 @@ pub fn inputs(profile: &Profile) -> Vec<Input> {
     let mut copy = profile.clone();
     let is_used = |title: &str, key: &str| {
         title == "shared_directory"
-            || [("network", "round_trip_us"), ("metadata", "servers"), ("metadata.operations_per_second", "create")]
-                .contains(&(title, key))
+            || [
+                ("network", "round_trip_us"),
+                ("metadata", "servers"),
+                ("metadata.operations_per_second", "create"),
+            ]
+            .contains(&(title, key))
     };
     let slots = copy.slots().into_iter().filter(|(title, key, _)| is_used(title, key));
     let figures = slots.filter_map(|(title, key, slot)| match slot {

@@ -49,7 +49,7 @@ pub struct Point {
     pub creates: Creates,
     /// Until the last file is there. Unit: seconds.
     pub seconds: Spread,
-    /// No figure within its p10 and p90 gives less, even if all terms overlapped. Unit: seconds.
+    /// No figure within its spread gives less, even if all terms overlapped. Unit: seconds.
     pub lower: f64,
     /// None gives more. Unit: seconds.
     pub upper: f64,
@@ -90,7 +90,8 @@ pub struct WhatIf {
 pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, CreateError> {
     let parameters = Parameters::of(profile)?;
     check(request)?;
-    let points = request.nodes.iter().map(|&nodes| point(&parameters, request.creates(nodes), &request.state));
+    let points =
+        request.nodes.iter().map(|&nodes| point(&parameters, request.creates(nodes), &request.state));
     let largest = request.creates(request.nodes.last().copied().unwrap_or(1));
     Ok(Prediction {
         profile: profile.name.clone(),
@@ -143,13 +144,15 @@ pub(super) fn point(parameters: &Parameters, creates: Creates, state: &State) ->
     let median = |term: Term| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
     let terms: Vec<_> = Term::ALL.into_iter().map(|term| (term, median(term))).collect();
     let larger = |best: (Term, f64), next: &(Term, f64)| if next.1 > best.1 { *next } else { best };
-    let at = |u: f64| parameters.laws().iter().map(move |law| Seconds::of(&creates, state, &parameters.at(u, *law)));
+    let at = |u: f64| {
+        parameters.laws().iter().map(move |law| Seconds::of(&creates, state, &parameters.at(u, *law)))
+    };
     let overlapped = |seconds: Seconds| seconds[seconds.largest()];
     Point {
         creates,
         seconds: Spread::of(samples.iter().map(Seconds::total).collect()),
-        lower: at(0.1).map(overlapped).fold(f64::INFINITY, f64::min),
-        upper: at(0.9).map(|seconds| seconds.total()).fold(0.0, f64::max),
+        lower: at(0.0).map(overlapped).fold(f64::INFINITY, f64::min),
+        upper: at(1.0).map(|seconds| seconds.total()).fold(0.0, f64::max),
         bottleneck: terms.iter().fold((Term::Creates, 0.0), larger).0,
         terms,
     }
@@ -167,11 +170,14 @@ impl Spread {
 
 /// How much the time changes with a parameter: d ln T / d ln p, at the medians. 1 where the parameter is all that counts.
 /// Shape: one a parameter that the profile has.
-pub fn elasticities(profile: &Profile, creates: &Creates, state: &State) -> Result<Vec<(String, f64)>, CreateError> {
+pub fn elasticities(
+    profile: &Profile,
+    creates: &Creates,
+    state: &State,
+) -> Result<Vec<(String, f64)>, CreateError> {
     let parameters = Parameters::of(profile)?;
-    let total = |parameters: &Parameters| {
-        Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total()
-    };
+    let total =
+        |parameters: &Parameters| Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total();
     let base = total(&parameters);
     let change = |input: &Input| {
         let mut nudged = profile.clone();
@@ -218,7 +224,8 @@ fn check(request: &Request) -> Result<(), CreateError> {
 }
 
 fn notes(parameters: &Parameters) -> Vec<&'static str> {
-    let mut notes = vec!["all nodes are taken to create at the same moment; skew between them lowers the time"];
+    let mut notes =
+        vec!["all nodes are taken to create at the same moment; skew between them lowers the time"];
     if parameters.has_tokens() {
         notes.push("every published time of token traffic is of 4096 nodes: growth with the number of nodes is assumed linear");
         notes.push("block splits follow two laws that fit the same four times; the range covers both");

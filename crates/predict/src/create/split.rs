@@ -101,14 +101,15 @@ mod tests {
     #[test]
     fn a_level_doubles_the_blocks() {
         // The source's table: level, blocks, size.
-        let sizes: Vec<_> = (1..=6).map(|level| (blocks(level), blocks(level) * BLOCK_BYTES >> 10)).collect();
+        let sizes: Vec<_> =
+            (1..=6).map(|level| (blocks(level), (blocks(level) * BLOCK_BYTES) >> 10)).collect();
         assert_eq!(sizes, [(2, 512), (4, 1024), (8, 2048), (16, 4096), (32, 8192), (64, 16384)]);
     }
 
     #[test]
     fn levels_are_packed_from_the_lowest_byte() {
         assert_eq!(PreSplit::from_value(2054).levels, [6, 8]);
-        assert_eq!(PreSplit::from_value(0).levels, []);
+        assert!(PreSplit::from_value(0).levels.is_empty());
         for value in [6, 2054, 0x0807_0605_0403_0201] {
             assert_eq!(PreSplit::from_value(value).value(), value);
         }

@@ -1,9 +1,9 @@
 //! The same creates under other conditions, side by side: what the file system's settings, more directories and fewer files give.
 
-use super::parameters::Parameters;
-use super::predict::{Spread, WhatIf, point};
+use super::parameters::{Law, Parameters};
+use super::predict::{WhatIf, point};
 use super::split;
-use super::terms::{Connections, Creates, Directory, InodeToken, State, Term};
+use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
 
 /// What each change gives. Shape: the first is as asked; settings of the file system add up, the others stand alone.
 pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<WhatIf> {
@@ -104,7 +104,7 @@ pub(super) fn pre_split_level(parameters: &Parameters, creates: &Creates) -> u32
             connections: Connections::OnDemand,
         };
         parameters.laws().iter().all(|law| {
-            let seconds = super::Seconds::of(creates, &state, &parameters.at(0.5, *law));
+            let seconds = Seconds::of(creates, &state, &parameters.at(0.5, *law));
             seconds[Term::Splits] <= SPLIT_SHARE * (seconds.total() - seconds[Term::Splits])
         })
     };
@@ -116,8 +116,9 @@ pub(super) fn directories(parameters: &Parameters, creates: &Creates, state: &St
     let powers = (0..u64::BITS).map(|power| 1 << power);
     let counts: Vec<u64> = powers.take_while(|&count| count <= creates.nodes).collect();
     let time = |&directories: &u64| -> f64 {
-        let spread: Spread = point(parameters, Creates { directories, ..*creates }, state).seconds;
-        spread.p50
+        let spread = Creates { directories, ..*creates };
+        let median = |law: &Law| Seconds::of(&spread, state, &parameters.at(0.5, *law)).total();
+        parameters.laws().iter().map(median).sum()
     };
     let times: Vec<f64> = counts.iter().map(time).collect();
     let best = times.iter().copied().fold(f64::INFINITY, f64::min);

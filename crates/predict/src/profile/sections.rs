@@ -132,11 +132,21 @@ sections! {
 
     /// Creates of many nodes in one directory.
     SharedDirectory "shared_directory" {
-        /// Handing the directory's exclusive token to the next node, while its entries still lie in its inode.
+        /// Handing an exclusive token, of the directory's inode or of one of its blocks, from one node to the next.
         /// Unit: microseconds.
         inode_token_us MICROSECONDS,
-        /// Splitting a block of the directory. Unit: microseconds.
+        /// What each node that waits adds to the split of a block, where splits come one after the other. Unit:
+        /// microseconds.
         split_us MICROSECONDS,
+        /// Nodes that a block serves between two such splits.
+        split_serves COUNT,
+        /// Blocks of a directory as soon as it has left its inode: more than 1 with `DirPreSplitLevels`.
+        blocks COUNT,
+        /// Whether nodes share the inode's token once the directory has left its inode (Spectrum Scale 5.0.3), or take it
+        /// exclusively one after the other.
+        shares_inode_token switch,
+        /// Whether every node is connected to every other before it needs to be (`allToAllConnection`).
+        connects_all switch,
         /// Size of a directory block. Unit: bytes.
         block_bytes BYTES,
         /// One node's first connection to another. Unit: microseconds.

@@ -3,7 +3,18 @@
 use super::Profile;
 
 /// The names that `--fs` takes, and the texts of their files. Shape: sorted by name.
-pub const SHIPPED: &[(&str, &str)] = &[("wide", include_str!("../../profiles/wide.toml"))];
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("beegfs", include_str!("../../profiles/beegfs.toml")),
+    ("cephfs", include_str!("../../profiles/cephfs.toml")),
+    ("coral", include_str!("../../profiles/coral.toml")),
+    ("daos", include_str!("../../profiles/daos.toml")),
+    ("gpfs", include_str!("../../profiles/gpfs.toml")),
+    ("hopper-home", include_str!("../../profiles/hopper-home.toml")),
+    ("hopper-scratch", include_str!("../../profiles/hopper-scratch.toml")),
+    ("lustre", include_str!("../../profiles/lustre.toml")),
+    ("nfs", include_str!("../../profiles/nfs.toml")),
+    ("wide", include_str!("../../profiles/wide.toml")),
+];
 
 /// The shipped profile of this name.
 pub fn shipped(name: &str) -> Option<Profile> {

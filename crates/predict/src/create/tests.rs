@@ -1,0 +1,146 @@
+//! Creates: the terms against sums by hand, the limits, and what must hold for every request.
+
+use super::*;
+use crate::profile::{Profile, shipped};
+use proptest::prelude::*;
+
+fn coral() -> Profile {
+    shipped("coral").unwrap()
+}
+
+fn request(nodes: u64) -> Request {
+    let state = State::of(&coral());
+    Request { nodes: vec![nodes], ranks_per_node: 1, files_per_rank: 1, directories: 1, state }
+}
+
+fn p50(profile: &Profile, request: &Request) -> f64 {
+    let parameters = Parameters::of(profile).unwrap();
+    super::predict::point(&parameters, request.creates(request.nodes[0]), &request.state).seconds.p50
+}
+
+/// The three times that the profile was fitted to, by the arithmetic that its head gives.
+#[test]
+fn the_fitted_profile_gives_the_times_that_it_was_fitted_to() {
+    let profile = coral();
+    let rates = Parameters::of(&profile).unwrap().at(0.5, Law::HandOver);
+    let creates = request(4096).creates(4096);
+    let shared = State { inode_token: InodeToken::Shared, ..State::of(&profile) };
+    for (state, published) in [
+        (State { directory: Directory::Grown, ..shared }, 143.0),
+        (State { blocks: 64, ..shared }, 15.0),
+        (State { blocks: 64, connections: Connections::AllToAll, ..shared }, 7.0),
+    ] {
+        let seconds = Seconds::of(&creates, &state, &rates).total();
+        assert!((seconds / published - 1.0).abs() < 0.001, "{seconds} for {published}");
+    }
+}
+
+#[test]
+fn a_node_alone_waits_for_nobody() {
+    let point = &predict(&coral(), &request(1)).unwrap().points[0];
+    assert!(point.seconds.p90 < 0.001, "{point:?}");
+    assert_eq!(point.bottleneck, Term::Creates);
+}
+
+#[test]
+fn many_tasks_with_a_few_files_each_are_counted_as_files() {
+    let many = Request { ranks_per_node: 24, files_per_rank: 3, ..request(417) };
+    let creates = many.creates(417);
+    assert_eq!((creates.ranks(), creates.files(), creates.files_per_node()), (10_008, 30_024, 72));
+}
+
+#[test]
+fn a_file_system_without_tokens_has_creates_alone() {
+    let prediction = predict(&shipped("lustre").unwrap(), &request(4096)).unwrap();
+    let point = &prediction.points[0];
+    assert_eq!(point.bottleneck, Term::Creates);
+    assert!((point.seconds.p50 / (4096.0 / 40_000.0) - 1.0).abs() < 0.05, "{point:?}");
+    assert!(prediction.advice.iter().all(|advice| advice.command.is_none()), "{:?}", prediction.advice);
+}
+
+#[test]
+fn a_profile_without_creates_and_numbers_beyond_reason_are_refused() {
+    let empty = Profile::new("empty", crate::Kind::Measured);
+    let error = predict(&empty, &request(1)).unwrap_err();
+    assert_eq!(error, CreateError::NotMeasured { profile: "empty".to_owned() });
+    for nodes in [0, 10_000_001, u64::MAX] {
+        assert!(matches!(predict(&coral(), &request(nodes)), Err(CreateError::OutOfRange { .. })), "{nodes}");
+    }
+    let files = Request { files_per_rank: u64::MAX, ranks_per_node: 65_536, ..request(1) };
+    assert!(matches!(predict(&coral(), &files), Err(CreateError::OutOfRange { .. })));
+}
+
+#[test]
+fn advice_for_4096_nodes_is_what_was_found_by_measuring() {
+    let prediction = predict(&coral(), &request(4096)).unwrap();
+    let advice: Vec<_> =
+        prediction.advice.iter().map(|advice| (advice.setting, advice.value.as_str())).collect();
+    assert!(advice.contains(&("DirPreSplitLevels", "6")), "{advice:?}");
+    assert!(advice.contains(&("allToAllConnection", "remote")));
+    assert!(advice.contains(&("avoidDirFragments", "yes")));
+    assert!(advice.contains(&("maxFilesToCache", "at least 1")));
+}
+
+#[test]
+fn every_what_if_is_an_improvement() {
+    for profile in ["coral", "gpfs", "lustre", "nfs"].map(|name| shipped(name).unwrap()) {
+        let request = Request { ranks_per_node: 24, files_per_rank: 3, ..request(1000) };
+        let request = Request { state: State::of(&profile), ..request };
+        let what_ifs = predict(&profile, &request).unwrap().what_ifs;
+        let as_asked = what_ifs[0].seconds.p50;
+        for what_if in &what_ifs[1..] {
+            let directories = what_if.creates.directories;
+            // A directory for each node is shown although making so many may take longer.
+            assert!(directories == 1000 || what_if.seconds.p50 <= as_asked * 1.001, "{what_if:?}");
+        }
+    }
+}
+
+#[test]
+fn an_elasticity_is_the_share_of_its_term() {
+    let profile = coral();
+    let creates = request(4096).creates(4096);
+    let all = elasticities(&profile, &creates, &State::of(&profile)).unwrap();
+    let of = |key: &str| all.iter().find(|(name, _)| name == key).map(|(_, value)| *value).unwrap();
+    // 2 x 142.8 s of 298.5 s.
+    assert!((of("shared_directory.inode_token_us") - 0.957).abs() < 0.01, "{all:?}");
+    assert!((of("shared_directory.connection_us") - 0.027).abs() < 0.01, "{all:?}");
+    assert!(of("shared_directory.creates_per_second") < 0.0, "{all:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn more_nodes_ranks_or_files_never_take_less_time(
+        nodes in 1u64..200_000, ranks in 1u64..256, files in 1u64..100, level in 0u32..8,
+        profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "wide"]),
+    ) {
+        let profile = shipped(profile).unwrap();
+        let state = State { blocks: split::blocks(level), ..State::of(&profile) };
+        let base = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories: 1, state };
+        let seconds = p50(&profile, &base);
+        for more in [
+            Request { nodes: vec![nodes + nodes / 7 + 1], ..base.clone() },
+            Request { ranks_per_node: ranks * 2, ..base.clone() },
+            Request { files_per_rank: files * 2, ..base.clone() },
+        ] {
+            let longer = p50(&profile, &more);
+            prop_assert!(longer >= seconds * 0.999_999, "{seconds} {longer} {more:?}");
+        }
+    }
+
+    #[test]
+    fn a_prediction_lies_within_its_bounds(
+        nodes in 1u64..200_000, ranks in 1u64..256, files in 1u64..100, directories in 1u64..300,
+        profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "wide"]),
+    ) {
+        let profile = shipped(profile).unwrap();
+        let state = State::of(&profile);
+        let request = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
+        let point = predict(&profile, &request).unwrap().points.remove(0);
+        prop_assert!(point.lower <= point.seconds.p10 * 1.000_001, "{:?}", point);
+        prop_assert!(point.seconds.p10 <= point.seconds.p50 && point.seconds.p50 <= point.seconds.p90);
+        prop_assert!(point.seconds.p90 <= point.upper * 1.000_001, "{:?}", point);
+    }
+}
