@@ -32,6 +32,25 @@ pub enum ModulesError {
         /// The directory.
         path: PathBuf,
     },
+    /// What was given as a module tool is none that can be run.
+    #[error("no module tool at `{}`: {why}", path.display())]
+    Tool {
+        /// The prefix or file.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// A module tool could not be started.
+    #[error("cannot run {tool} as {user}")]
+    Run {
+        /// The tool and its version.
+        tool: String,
+        /// Who it was to run as.
+        user: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl ModulesError {

@@ -12,6 +12,7 @@
 
 mod error;
 pub mod example;
+pub mod tools;
 pub mod verify;
 
 pub use error::ModulesError;

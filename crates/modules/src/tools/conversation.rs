@@ -1,0 +1,101 @@
+//! One child process: what it is told, what it says, and its end, however it behaves.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+/// What a process said until its end.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    /// Exit status, or -1.
+    pub(super) status: i32,
+}
+
+/// How often it is looked whether a process that says nothing has ended.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// So many looks without a byte, and the process is ended: a modulefile may loop for ever.
+const PATIENCE: u32 = 120;
+
+/// So many looks after its end, and descendants of the process that still hold its streams are not waited for.
+const LAST_WORDS: u32 = 3;
+
+/// More than this of what it says is not kept, and the process is ended: it would fill our memory.
+const MOST: usize = 1 << 30;
+
+enum Stream {
+    Out,
+    Error,
+}
+
+/// Runs `command` with `input`, in a process group of its own, which has no member left afterwards. `watch` sees what is
+/// said on standard error as it comes.
+///
+/// **Errors**: when it cannot be started.
+pub(super) fn converse(mut command: Command, input: &[u8], watch: &mut dyn FnMut(&[u8])) -> io::Result<Said> {
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let group = Pid::from_child(&child);
+    let said = thread::scope(|scope| {
+        let (to, from) = mpsc::sync_channel(16);
+        if let Some(mut stdin) = child.stdin.take() {
+            // A process that reads none of it ends without: EPIPE says nothing that its status does not.
+            scope.spawn(move || _ = stdin.write_all(input));
+        }
+        let streams = (child.stdout.take(), child.stderr.take());
+        if let (Some(stdout), Some(stderr)) = streams {
+            let other = to.clone();
+            thread::spawn(move || forward(stdout, &to, || Stream::Out));
+            thread::spawn(move || forward(stderr, &other, || Stream::Error));
+        }
+        let said = listen(&mut child, &from, watch);
+        // Whatever a modulefile left behind; where nothing is left, there is no such group.
+        _ = kill_process_group(group, Signal::KILL);
+        said
+    });
+    let status = child.wait()?;
+    Ok(Said { status: status.code().unwrap_or(-1), ..said })
+}
+
+/// Sends on what a stream says, until its end or until nobody listens any more.
+fn forward(mut stream: impl Read, to: &SyncSender<(Stream, Vec<u8>)>, which: impl Fn() -> Stream) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if to.send((which(), buffer[..count].to_vec())).is_err() {
+            return;
+        }
+    }
+}
+
+fn listen(child: &mut Child, from: &Receiver<(Stream, Vec<u8>)>, watch: &mut dyn FnMut(&[u8])) -> Said {
+    let mut said = Said::default();
+    let mut silent = 0;
+    loop {
+        match from.recv_timeout(LOOK) {
+            Ok((Stream::Out, bytes)) => said.stdout.extend(bytes),
+            Ok((Stream::Error, bytes)) => {
+                watch(&bytes);
+                said.stderr.extend(bytes);
+            }
+            Err(RecvTimeoutError::Disconnected) => return said,
+            Err(RecvTimeoutError::Timeout) => {
+                silent += 1;
+                let has_ended = matches!(child.try_wait(), Ok(Some(_)));
+                if silent > PATIENCE || has_ended && silent > LAST_WORDS {
+                    return said;
+                }
+                continue;
+            }
+        }
+        silent = 0;
+        if said.stdout.len() + said.stderr.len() > MOST {
+            return said;
+        }
+    }
+}

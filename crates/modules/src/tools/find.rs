@@ -1,0 +1,131 @@
+//! Finds installed tools below prefixes, and asks each for its version.
+
+use super::{Environment, Kind, Tool, User, Version, ask_apart};
+use crate::ModulesError;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Where a tool lies below a prefix. `*` is any one name.
+const PLACES: &[(Kind, &str)] = &[
+    (Kind::Modules, "libexec/modulecmd.tcl"),
+    (Kind::Modules, "lib/modulecmd.tcl"),
+    (Kind::Modules, "lib/*/modulecmd.tcl"),
+    (Kind::Modules, "share/Modules/libexec/modulecmd.tcl"),
+    (Kind::Modules, "usr/lib/modulecmd.tcl"),
+    (Kind::Modules, "usr/lib/*/modulecmd.tcl"),
+    (Kind::Modules, "usr/share/Modules/libexec/modulecmd.tcl"),
+    (Kind::Lmod, "libexec/lmod"),
+    (Kind::Lmod, "lmod/libexec/lmod"),
+    (Kind::Lmod, "lmod/lmod/libexec/lmod"),
+    (Kind::Lmod, "share/lmod/lmod/libexec/lmod"),
+    (Kind::Lmod, "usr/share/lmod/lmod/libexec/lmod"),
+];
+
+/// The tools below each of `prefixes`; one of these may also be a tool itself.
+///
+/// Shape: sorted by kind and version; a tool that is found twice is there once.
+///
+/// **Errors**: [`ModulesError::Tool`] for a prefix without a tool, and for a tool that does not say its version.
+pub fn find(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
+    let mut tools = Vec::new();
+    for prefix in prefixes {
+        let found = below(prefix);
+        if found.is_empty() {
+            let why = "neither Environment Modules nor Lmod is there".to_owned();
+            return Err(ModulesError::Tool { path: prefix.clone(), why });
+        }
+        for (kind, script) in found {
+            tools.push(tool(kind, script)?);
+        }
+    }
+    tools.sort();
+    tools.dedup();
+    Ok(tools)
+}
+
+fn below(prefix: &Path) -> Vec<(Kind, PathBuf)> {
+    if prefix.is_file() {
+        let is_tcl = prefix.extension().is_some_and(|extension| extension == "tcl");
+        let kind = if is_tcl { Kind::Modules } else { Kind::Lmod };
+        return vec![(kind, resolved(prefix))];
+    }
+    let mut found: Vec<(Kind, PathBuf)> = PLACES
+        .iter()
+        .flat_map(|(kind, place)| places(prefix, place).into_iter().map(|path| (*kind, path)))
+        .filter(|(_, path)| path.is_file())
+        .map(|(kind, path)| (kind, resolved(&path)))
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The path that the file has after its links: the same tool under two names is one.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn places(prefix: &Path, place: &str) -> Vec<PathBuf> {
+    match place.split_once("/*/") {
+        None => vec![prefix.join(place)],
+        Some((above, below)) => {
+            let Ok(entries) = prefix.join(above).read_dir() else { return Vec::new() };
+            entries.filter_map(|entry| Some(entry.ok()?.path().join(below))).collect()
+        }
+    }
+}
+
+fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
+    let interpreter = interpreter(kind, &script)?;
+    let mut tool = Tool { kind, version: Version(Vec::new()), interpreter, script };
+    let answer = ask_apart(&tool, &Environment::default(), &User::ourselves(), &["--version".into()])?;
+    let text = String::from_utf8_lossy(&answer.stderr);
+    let words = text.split_whitespace();
+    let version = match kind {
+        Kind::Modules => words.skip_while(|word| *word != "Release").nth(1),
+        Kind::Lmod => words.skip_while(|word| *word != "Version").nth(1),
+    };
+    let version = version.and_then(Version::parse).ok_or_else(|| ModulesError::Tool {
+        path: tool.script.clone(),
+        why: format!(
+            "it says no version when asked for one: `{}`",
+            quell_trace::path::escape(&line(&answer.stderr))
+        ),
+    })?;
+    tool.version = version;
+    Ok(tool)
+}
+
+fn line(text: &[u8]) -> Vec<u8> {
+    text.split(|&byte| byte == b'\n').next().unwrap_or_default().iter().copied().take(100).collect()
+}
+
+/// The interpreter that the script's first line names.
+fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
+    let file = std::fs::File::open(script).map_err(ModulesError::read(script))?;
+    let mut first = Vec::new();
+    BufReader::new(file.take(4096)).read_until(b'\n', &mut first).map_err(ModulesError::read(script))?;
+    let words = first.strip_prefix(b"#!").unwrap_or_default().trim_ascii();
+    let mut words = words.split(|byte| byte.is_ascii_whitespace());
+    let named = words.next().unwrap_or_default();
+    let by_env = named.ends_with(b"/env").then(|| words.next()).flatten();
+    let usual: &[u8] = match kind {
+        Kind::Modules => b"tclsh",
+        Kind::Lmod => b"lua",
+    };
+    let name = by_env.unwrap_or(if named.is_empty() { usual } else { named });
+    let path = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));
+    let places = super::PATH.split(':').map(|place| Path::new(place).join(&path));
+    let found = std::iter::once(path.clone())
+        .filter(|path| path.is_absolute())
+        .chain(places)
+        .find(|path| path.is_file());
+    found.ok_or_else(|| ModulesError::Tool {
+        path: script.to_owned(),
+        why: format!(
+            "its interpreter `{}` is not there",
+            quell_trace::path::escape(path.as_os_str().as_bytes())
+        ),
+    })
+}

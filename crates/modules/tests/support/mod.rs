@@ -1,0 +1,72 @@
+//! The versions of Environment Modules and Lmod that `tests/modules/install` unpacks, and trees to ask them about.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "each test uses a part; skips are told"
+)]
+
+use quell_modules::tools::{self, Environment, Kind, Tool};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The ordinary user of the tests: `nobody`.
+pub(crate) const NOBODY: u32 = 65534;
+
+static TOOLS: LazyLock<Result<Vec<Tool>, String>> = LazyLock::new(install);
+
+fn install() -> Result<Vec<Tool>, String> {
+    let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
+        Some(directory) => PathBuf::from(directory),
+        None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../module-tools"),
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/install");
+    let output = Command::new(script).arg(&directory).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("module tools cannot be installed: {}", said.trim().replace('\n', "; ")));
+    }
+    let mut prefixes: Vec<PathBuf> =
+        directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    prefixes.retain(|path| path.is_dir());
+    tools::find(&prefixes).map_err(|error| error.to_string())
+}
+
+/// Every tool that can be had here; `None`, and a line that says why, where there is none.
+pub(crate) fn installed() -> Option<Vec<Tool>> {
+    match &*TOOLS {
+        Ok(tools) => Some(tools.clone()),
+        Err(why) => skip(why),
+    }
+}
+
+/// One tool; `None`, and a line that says why, where it cannot be had.
+pub(crate) fn tool(kind: Kind, version: &str) -> Option<Tool> {
+    let version = tools::Version::parse(version).unwrap();
+    let found = installed()?.into_iter().find(|tool| tool.kind == kind && tool.version == version);
+    found.or_else(|| skip(&format!("{kind} {version} cannot be had here")))
+}
+
+/// Says that a test cannot run.
+pub(crate) fn skip<T>(why: &str) -> Option<T> {
+    println!("skipped, because {why}");
+    None
+}
+
+/// Whether this is root; else a line that says so.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root() || skip("this user is not root").unwrap_or(false)
+}
+
+/// A directory that every user can enter, unlike that of [`tempfile::tempdir`].
+pub(crate) fn open_directory() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    tempfile::Builder::new().permissions(permissions).tempdir().unwrap()
+}
+
+/// An environment with these modulepaths and nothing else.
+pub(crate) fn environment(modulepaths: &[PathBuf]) -> Environment {
+    Environment { modulepaths: modulepaths.to_vec(), variables: Vec::new() }
+}
