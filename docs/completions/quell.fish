@@ -36,6 +36,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "import" -d 'Make a trac
 complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a recording holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
+complete -c quell -n "__fish_quell_needs_command" -f -a "predict" -d 'Predict how long programs wait for a shared file system on many nodes'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
@@ -136,6 +137,31 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read thi
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l print-fs -d 'Print a profile, to be read or changed: every figure with its spread and source' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -f -a "create" -d 'Predict creates of many nodes in one directory, and say what to set'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l ppn -d 'Ranks of each node that create files' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l files -d 'Files that each rank creates' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l directories -d 'Directories that the nodes are spread over' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs [default: gpfs]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l pre-split -d 'The directory gets 2^LEVEL blocks as soon as it leaves its inode, by DirPreSplitLevels [default: as the profile]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l all-to-all -d 'All daemons are connected to each other beforehand, by allToAllConnection'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l serial-token -d 'Nodes take the inode\'s token exclusively, one after the other, as before Spectrum Scale 5.0.3'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l grown -d 'The directory has left its inode already, and has its blocks'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F

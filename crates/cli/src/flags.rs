@@ -3,9 +3,11 @@
 
 mod image;
 mod modules;
+mod predict;
 
 pub use image::*;
 pub use modules::*;
+pub use predict::*;
 
 use crate::compression::Compression;
 use crate::duration::Seconds;
@@ -102,6 +104,8 @@ pub enum Command {
     Fix(Fix),
     #[command(about = "Compare two recordings: who served what, before and after")]
     Diff(Diff),
+    #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
+    Predict(Predict),
     #[command(about = "Make an image of a recording: the working set and the absences, one file")]
     Pack(Pack),
     #[command(about = "Run a command with an image in place of the files that it holds")]

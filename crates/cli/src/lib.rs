@@ -14,6 +14,7 @@ pub mod flags;
 mod host;
 pub mod limits;
 mod names;
+pub mod nodes;
 mod printer;
 pub mod settings;
 pub mod size;
@@ -50,6 +51,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),
+        Command::Predict(flags) => commands::predict::run(&flags, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),

@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub mod modules;
 pub(crate) mod pack;
 pub(crate) mod plain;
+pub(crate) mod predict;
 pub(crate) mod record;
 pub(crate) mod refresh;
 pub(crate) mod report;

@@ -31,6 +31,7 @@
 //! programs       real programs, plain and under `run`: the same output, status and files
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
+//! creates        `quell predict create`, and the profiles that come with quell
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
@@ -49,6 +50,7 @@ mod cluster;
 mod complete;
 mod compressed;
 mod config;
+mod creates;
 mod csv;
 mod data;
 mod demo;

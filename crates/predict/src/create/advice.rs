@@ -4,6 +4,7 @@
 //! the advice says so. Source: J. Lewars, Spectrum Scale Performance v1.2.1.
 
 use super::parameters::Parameters;
+use super::predict::point;
 use super::split::{self, BLOCK_BYTES};
 use super::terms::{Connections, Creates, Directory, State};
 use super::what_if::{Setting, directories, pre_split_level, settings};
@@ -30,7 +31,7 @@ pub(super) fn advise(parameters: &Parameters, creates: &Creates, state: &State) 
         advice.extend(caches(creates));
     }
     advice.extend(spreading(parameters, creates, state));
-    advice.extend(gathering(creates));
+    advice.extend(gathering(parameters, creates, state));
     advice
 }
 
@@ -40,7 +41,6 @@ fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -
         return Vec::new();
     }
     let level = pre_split_level(parameters, creates);
-    let nodes = creates.nodes_per_directory();
     if level == 0 {
         return Vec::new();
     }
@@ -52,8 +52,9 @@ fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -
             value: level.to_string(),
             command: Some(format!("mmchconfig DirPreSplitLevels={level}")),
             reason: format!(
-                "a new directory gets {blocks} blocks ({size} MiB) at once, so that {nodes} nodes do not wait for splits; each new \
-                 directory that outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first"
+                "a new directory gets {blocks} blocks ({size} MiB) at once, so that {} do not wait for splits; each new \
+                 directory that outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first",
+                plural(creates.nodes_per_directory(), "node")
             ),
         },
         Advice {
@@ -76,35 +77,39 @@ fn connections(parameters: &Parameters, creates: &Creates, state: &State) -> Opt
         value: "remote".to_owned(),
         command: Some("mmchconfig allToAllConnection=remote".to_owned()),
         reason: format!(
-            "daemons connect when a node joins, not while {} nodes wait for the first revoke; `local` if clients and servers \
+            "daemons connect when a node joins, not while {} wait for the first revoke; `local` if clients and servers \
              are one cluster, `all` if both; undocumented",
-            creates.nodes_per_directory()
+            plural(creates.nodes_per_directory(), "node")
         ),
     })
 }
 
 fn caches(creates: &Creates) -> Vec<Advice> {
     let files = creates.files_per_node();
-    // Source: the default is the larger of 4096 and maxFilesToCache.
-    let history = files.max(4096);
+    let (is_enough, cached) = (files <= FILES_CACHED, files.max(FILES_CACHED));
+    let product =
+        format!("{} x {}", plural(creates.ranks_per_node, "rank"), plural(creates.files_per_rank, "file"));
     vec![
         Advice {
             setting: "maxFilesToCache",
-            value: format!("at least {files}"),
-            command: Some(format!("mmchconfig maxFilesToCache={files}")),
-            reason: format!(
-                "{} x {}: every file that a node creates stays in its cache; only raise it, other programs count too",
-                plural(creates.ranks_per_node, "rank"),
-                plural(creates.files_per_rank, "file"),
-            ),
+            value: format!("at least {}", grouped(files)),
+            command: (!is_enough).then(|| format!("mmchconfig maxFilesToCache={files}")),
+            reason: match is_enough {
+                true => format!("{product} on a node: the default, {}, is enough", grouped(FILES_CACHED)),
+                false => format!(
+                    "{product}: every file that a node creates stays in its cache; other programs count too"
+                ),
+            },
         },
         Advice {
             setting: "maxNodeDeallocHistory",
             value: "0".to_owned(),
             command: Some("mmchconfig maxNodeDeallocHistory=0".to_owned()),
             reason: format!(
-                "if the node only creates and does not delete meanwhile: threads then do not wait for a history of up to {history} \
-                 entries; with 5.0.3 or later"
+                "for nodes that only create and delete nothing meanwhile: threads then do not wait for a history of up to {} \
+                 entries; from 5.0.3",
+                // The default is the larger of 4096 and maxFilesToCache.
+                grouped(cached.max(4096))
             ),
         },
     ]
@@ -112,30 +117,63 @@ fn caches(creates: &Creates) -> Vec<Advice> {
 
 fn spreading(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
     let directories = directories(parameters, creates, state);
+    let spread = Creates { directories, ..*creates };
     (directories > creates.directories()).then(|| Advice {
         setting: "directories",
-        value: directories.to_string(),
+        value: grouped(directories),
         command: None,
         reason: format!(
-            "about {} in each, made beforehand by one process: more directories give less than a tenth more",
-            plural(creates.nodes.div_ceil(directories), "node")
+            "about {} in each, made beforehand by one process: {} in place of {}",
+            plural(creates.nodes.div_ceil(directories), "node"),
+            time(parameters, spread, state),
+            time(parameters, *creates, state)
         ),
     })
 }
 
-fn gathering(creates: &Creates) -> Option<Advice> {
+fn gathering(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
+    let gathered = Creates { ranks_per_node: 1, files_per_rank: 1, ..*creates };
     (creates.files_per_node() > 1).then(|| Advice {
         setting: "files",
-        value: creates.nodes.to_string(),
+        value: grouped(creates.nodes),
         command: None,
         reason: format!(
-            "one file a node in place of {}: gather what the ranks of a node write ({} files fewer)",
-            creates.files_per_node(),
-            creates.files() - creates.nodes
+            "one file a node in place of {}, written by one rank for all: {} fewer, {} in place of {}",
+            grouped(creates.files_per_node()),
+            plural(creates.files() - creates.nodes, "file"),
+            time(parameters, gathered, state),
+            time(parameters, *creates, state)
         ),
     })
+}
+
+/// The median with two digits that count.
+fn time(parameters: &Parameters, creates: Creates, state: &State) -> String {
+    let seconds = point(parameters, creates, state).seconds.p50;
+    match seconds {
+        seconds if seconds < 0.01 => "less than 10 ms".to_owned(),
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
+        seconds if seconds < 10.0 => format!("{seconds:.1} s"),
+        seconds => format!("{} s", grouped(seconds.round() as u64)),
+    }
 }
 
 fn plural(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
+
+/// `12345` as `12 345`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The default of maxFilesToCache. Source: IBM Storage Scale 5.1, mmchconfig.
+const FILES_CACHED: u64 = 4000;

@@ -28,8 +28,12 @@ pub struct Prediction {
     pub profile: String,
     /// Where its figures come from.
     pub kind: Kind,
+    /// How they were got.
+    pub profile_note: Option<String>,
     /// The request.
     pub request: Request,
+    /// How the directory is found, in words, where tokens make that count.
+    pub state: Option<String>,
     /// Shape: one a node count.
     pub points: Vec<Point>,
     /// The largest node count as asked, and with one change after the other. Shape: the first is as asked.
@@ -96,7 +100,9 @@ pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, Creat
     Ok(Prediction {
         profile: profile.name.clone(),
         kind: profile.kind,
+        profile_note: profile.note.clone(),
         request: request.clone(),
+        state: parameters.has_tokens().then(|| request.state.to_string()),
         points: points.collect(),
         what_ifs: super::what_if::what_ifs(&parameters, &largest, &request.state),
         advice: advise(&parameters, &largest, &request.state),
@@ -224,11 +230,14 @@ fn check(request: &Request) -> Result<(), CreateError> {
 }
 
 fn notes(parameters: &Parameters) -> Vec<&'static str> {
-    let mut notes =
-        vec!["all nodes are taken to create at the same moment; skew between them lowers the time"];
+    let mut notes = vec!["all nodes create at the same moment; skew between them makes it less"];
     if parameters.has_tokens() {
-        notes.push("every published time of token traffic is of 4096 nodes: growth with the number of nodes is assumed linear");
-        notes.push("block splits follow two laws that fit the same four times; the range covers both");
+        notes.push(
+            "published times of token traffic are all of 4096 nodes: that they grow linearly is assumed",
+        );
+    }
+    if parameters.laws().len() > 1 {
+        notes.push("two laws of block splits fit the same published times; the range covers both");
     }
     notes
 }

@@ -69,6 +69,28 @@ pub struct State {
     pub connections: Connections,
 }
 
+impl std::fmt::Display for State {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let blocks =
+            if self.blocks == 1 { "one block".to_owned() } else { format!("{} blocks", self.blocks) };
+        if self.directory == Directory::Grown {
+            return write!(formatter, "a directory that has left its inode and has {blocks}");
+        }
+        let token = match self.inode_token {
+            InodeToken::Serial => "each node takes the inode's token exclusively",
+            InodeToken::Shared => "nodes share the inode's token",
+        };
+        let connections = match self.connections {
+            Connections::OnDemand => "connect when they need to",
+            Connections::AllToAll => "are connected",
+        };
+        write!(
+            formatter,
+            "a new directory, {blocks} when it leaves its inode; {token}, and daemons {connections}"
+        )
+    }
+}
+
 /// Whether a directory has left its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directory {

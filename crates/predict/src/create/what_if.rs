@@ -1,5 +1,6 @@
 //! The same creates under other conditions, side by side: what the file system's settings, more directories and fewer files give.
 
+use super::advice::grouped;
 use super::parameters::{Law, Parameters};
 use super::predict::{WhatIf, point};
 use super::split;
@@ -17,22 +18,23 @@ pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State
     let mut better = *state;
     for setting in settings(parameters, creates, state) {
         setting.apply(&mut better);
-        all.push(what_if(setting.change(), *creates, better));
+        let and = if all.len() > 1 { "and " } else { "" };
+        all.push(what_if(format!("{and}{}", setting.change()), *creates, better));
     }
     for directories in [directories(parameters, creates, state), creates.nodes] {
         let is_new = all.iter().all(|known| known.creates.directories != directories);
         if directories > creates.directories() && is_new {
             let spread = Creates { directories, ..*creates };
             let change = match directories == creates.nodes {
-                true => "a directory for each node".to_owned(),
-                false => format!("{directories} directories"),
+                true => "a directory a node".to_owned(),
+                false => format!("{} directories", grouped(directories)),
             };
             all.push(what_if(change, spread, *state));
         }
     }
     if creates.files_per_node() > 1 {
         let gathered = Creates { ranks_per_node: 1, files_per_rank: 1, ..*creates };
-        all.push(what_if("one file for each node".to_owned(), gathered, *state));
+        all.push(what_if("one file a node".to_owned(), gathered, *state));
     }
     all
 }
@@ -60,16 +62,13 @@ impl Setting {
         }
     }
 
+    /// In three words at most; all but the first of a list begin with `and`.
     fn change(self) -> String {
         match self {
-            Self::SharedToken => "release 5.0.3 or later".to_owned(),
-            Self::PreSplit { level } => {
-                format!("and DirPreSplitLevels={level}: {} blocks at once", split::blocks(level))
-            }
-            Self::AllToAll => "and allToAllConnection: connected beforehand".to_owned(),
+            Self::SharedToken => "release 5.0.3".to_owned(),
+            Self::PreSplit { level } => format!("DirPreSplitLevels={level}"),
+            Self::AllToAll => "allToAllConnection".to_owned(),
         }
-        .trim_start_matches("and ")
-        .to_owned()
     }
 }
 
@@ -111,7 +110,7 @@ pub(super) fn pre_split_level(parameters: &Parameters, creates: &Creates) -> u32
     (0..split::HIGHEST_LEVEL).find(is_enough).unwrap_or(split::HIGHEST_LEVEL)
 }
 
-/// The fewest directories, in powers of two, that are within [`ENOUGH`] of the best number.
+/// The fewest directories, in powers of two, that are within [`ENOUGH`] of the best number, or need less than [`SOON`].
 pub(super) fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64 {
     let powers = (0..u64::BITS).map(|power| 1 << power);
     let counts: Vec<u64> = powers.take_while(|&count| count <= creates.nodes).collect();
@@ -122,7 +121,8 @@ pub(super) fn directories(parameters: &Parameters, creates: &Creates, state: &St
     };
     let times: Vec<f64> = counts.iter().map(time).collect();
     let best = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let enough = times.iter().position(|time| *time <= ENOUGH * best);
+    let enough =
+        times.iter().position(|time| *time <= (ENOUGH * best).max(SOON * parameters.laws().len() as f64));
     enough.map_or(1, |at| counts[at])
 }
 
@@ -130,3 +130,5 @@ pub(super) fn directories(parameters: &Parameters, creates: &Creates, state: &St
 const SPLIT_SHARE: f64 = 0.2;
 /// Times the best: less is not worth more directories.
 const ENOUGH: f64 = 1.1;
+/// Nobody spreads files for less. Unit: seconds.
+const SOON: f64 = 1.0;

@@ -2,6 +2,7 @@
 //! made from these types.
 
 mod activity;
+mod create;
 mod data;
 mod diff;
 mod findings;
@@ -9,10 +10,12 @@ mod fix;
 mod folds;
 mod headline;
 mod parts;
+mod range;
 mod report;
 mod searches;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
+pub use create::{Create, CreateAdvice, CreatePoint, CreateProfile, CreateTerm, CreateWhatIf, create};
 pub use data::{Data, FileData, Streams, Transfers};
 pub use diff::{
     ChangedPath, CommonPaths, Diff, Increase, Latency, LatencyPair, Pair, PathShare, PathSide, Paths,
@@ -22,6 +25,7 @@ pub use findings::{Finding, Remedy, Threshold};
 pub use fix::{Fix, Step, fix};
 pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
+pub use range::{Bounds, InputFigure, Range};
 pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, Recorder, Recording, Report, ServedBy,
     StartUp, Syscall, report,
@@ -47,4 +51,9 @@ pub fn fix_schema() -> serde_json::Value {
 /// The JSON schema of [`Diff`].
 pub fn diff_schema() -> serde_json::Value {
     schemars::schema_for!(Diff).to_value()
+}
+
+/// The JSON schema of [`Create`].
+pub fn create_schema() -> serde_json::Value {
+    schemars::schema_for!(Create).to_value()
 }

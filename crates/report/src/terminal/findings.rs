@@ -62,7 +62,7 @@ fn limit(finding: &Finding) -> String {
 }
 
 impl Page {
-    fn line(&mut self, words: &str, role: Role) {
+    pub(super) fn line(&mut self, words: &str, role: Role) {
         self.text += &painted(words, role, self.style);
         self.text.push('\n');
     }

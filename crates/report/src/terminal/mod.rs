@@ -1,17 +1,21 @@
 //! Text for people, at the width of their terminal.
 
+mod create;
 mod data;
 mod diff;
 mod findings;
 mod fix;
 mod phases;
+mod profiles;
 mod ranks;
 mod report;
 mod searches;
 
+pub use create::create;
 pub use diff::diff;
 pub use findings::thresholds;
 pub use fix::fix;
+pub use profiles::profiles;
 pub(crate) use report::next_command;
 pub use report::{Detail, first_command, report};
 

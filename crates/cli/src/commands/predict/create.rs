@@ -1,0 +1,48 @@
+//! `quell predict create`.
+
+use super::profiles;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::PredictCreate;
+use crate::printer::Printer;
+use quell_predict::create::{self, Connections, Directory, InodeToken, Request, State, split};
+use quell_predict::{Kind, Profile};
+
+pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
+    let profile = profiles::load(flags.fs.as_deref().unwrap_or(DEFAULT))?;
+    let prediction = create::predict(&profile, &request(flags, &profile))
+        .map_err(|error| Failure::message(&error).hint(error.hint()))?;
+    let text = match flags.json {
+        true => report::json(&quell_report::json::create(&prediction))?,
+        false => quell_report::terminal::create(&prediction, printer.style()),
+    };
+    printer.data(&text)?;
+    if flags.fs.is_none() {
+        printer
+            .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
+        printer.hint("`quell calibrate DIR -o fs.toml` measures it; then `--fs fs.toml`");
+    } else if profile.kind == Kind::Prior {
+        printer.hint("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
+    }
+    Ok(0)
+}
+
+fn request(flags: &PredictCreate, profile: &Profile) -> Request {
+    let own = State::of(profile);
+    let state = State {
+        directory: if flags.grown { Directory::Grown } else { own.directory },
+        blocks: flags.pre_split.map_or(own.blocks, split::blocks),
+        inode_token: if flags.serial_token { InodeToken::Serial } else { own.inode_token },
+        connections: if flags.all_to_all { Connections::AllToAll } else { own.connections },
+    };
+    Request {
+        nodes: flags.nodes.0.clone(),
+        ranks_per_node: flags.ppn.into(),
+        files_per_rank: flags.files,
+        directories: flags.directories,
+        state,
+    }
+}
+
+/// The prior that has token figures, because a shared directory is where they count.
+const DEFAULT: &str = "gpfs";
