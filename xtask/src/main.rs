@@ -66,6 +66,10 @@ fn generate(root: &Path) -> Generated {
     generated
         .push(("docs/schema/image-check.json".into(), schema(&quell_cli::commands::image::check::schema())));
     generated.push((
+        "docs/schema/modules-audit.json".into(),
+        schema(&quell_cli::commands::modules::audit::schema()),
+    ));
+    generated.push((
         "docs/schema/modules-example.json".into(),
         schema(&quell_cli::commands::modules::example::schema()),
     ));

@@ -26,6 +26,14 @@ pub enum ModulesError {
         #[source]
         source: io::Error,
     },
+    /// More entries than any module tree has.
+    #[error("`{}` has more than {limit} entries; is it a module tree?", path.display())]
+    TooLarge {
+        /// The modulepath.
+        path: PathBuf,
+        /// How many are read.
+        limit: usize,
+    },
     /// A directory that was to be new has something in it.
     #[error("`{}` is there already and not empty", path.display())]
     Occupied {

@@ -10,9 +10,15 @@
 //! conversion. This crate prints nothing and reads no environment.
 #![forbid(unsafe_code)]
 
+pub mod access;
+pub mod audit;
+pub mod cookie;
 mod error;
 pub mod example;
+pub mod rc;
+pub mod scan;
 pub mod tools;
 pub mod verify;
+pub mod version;
 
 pub use error::ModulesError;

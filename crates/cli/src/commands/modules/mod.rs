@@ -1,6 +1,8 @@
 //! `quell modules`: what its commands share.
 
+pub mod audit;
 pub mod example;
+mod paths;
 
 use crate::failure::Failure;
 use crate::flags::ModulesCommand;
@@ -9,6 +11,7 @@ use quell_modules::ModulesError;
 
 pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
     match command {
+        ModulesCommand::Audit(flags) => audit::run(flags, printer),
         ModulesCommand::Example(flags) => example::run(flags, printer),
     }
 }
@@ -16,6 +19,7 @@ pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8,
 /// A failure of the crate with the hint that it deserves.
 fn explain(error: ModulesError) -> Failure {
     let hint = match &error {
+        ModulesError::Read { .. } => Some("run it as root, or as the owner of the modulepath"),
         ModulesError::Occupied { .. } => Some("give the name of a new directory"),
         _ => None,
     };

@@ -1,0 +1,218 @@
+//! Who may read a file: mode bits and the POSIX access control list, as sets of users that a module command can name.
+//!
+//! Source: acl(5), "access check algorithm". Other kinds of lists (NFSv4) show here by the mode bits that their server
+//! makes of them.
+
+use std::collections::BTreeSet;
+
+/// Owner, group, mode and list of a file or directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Permission bits, without the type.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// The access control list, where there is more than the mode says.
+    pub acl: Option<Acl>,
+}
+
+/// The part of an access control list that mode bits do not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acl {
+    /// Named users and what each may, 0 to 7; the mask is applied.
+    pub users: Vec<(u32, u8)>,
+    /// Named groups and what each may, 0 to 7; the mask is applied.
+    pub groups: Vec<(u32, u8)>,
+    /// What the owning group may; with a list, the mode's middle bits are the mask instead. The mask is applied.
+    pub group: u8,
+}
+
+/// Something that one may do with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Read a file.
+    Read,
+    /// List a directory and pass through it.
+    List,
+}
+
+impl Permission {
+    fn bits(self) -> u8 {
+        match self {
+            Self::Read => 4,
+            Self::List => 5,
+        }
+    }
+}
+
+/// The users other than root who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Every user.
+    Everybody,
+    /// These users, and the members of these groups; with both empty, nobody.
+    Only {
+        /// Users by number.
+        users: BTreeSet<u32>,
+        /// Groups by number.
+        groups: BTreeSet<u32>,
+    },
+    /// A set with exceptions: some may not who are in a group that may, or the owner may not what others may.
+    Mixed,
+}
+
+impl Access {
+    /// Who may do `permission` with it.
+    pub fn who(&self, permission: Permission) -> Who {
+        let needed = permission.bits();
+        let may = |bits: u32| bits & u32::from(needed) == u32::from(needed);
+        let list = self.acl.as_ref();
+        let owner = may(self.mode >> 6);
+        let group = list.map_or(may(self.mode >> 3), |list| may(list.group.into()));
+        let other = may(self.mode);
+        let named = |entries: &[(u32, u8)]| -> Vec<(u32, bool)> {
+            entries.iter().map(|&(id, bits)| (id, may(bits.into()))).collect()
+        };
+        let users = list.map(|list| named(&list.users)).unwrap_or_default();
+        let groups = list.map(|list| named(&list.groups)).unwrap_or_default();
+        let mut everyone = users.iter().chain(&groups).map(|(_, may)| *may).chain([owner, group]);
+        if other {
+            return if everyone.all(|may| may) { Who::Everybody } else { Who::Mixed };
+        }
+        let any_group = group || groups.iter().any(|(_, may)| *may);
+        // A user who is named, or the owner, is judged by that alone, whatever groups say.
+        let owner_is_root = self.uid == 0;
+        let excepted = (!owner && !owner_is_root) || users.iter().any(|(_, may)| !may);
+        if any_group && excepted {
+            return Who::Mixed;
+        }
+        let allowed =
+            |entries: Vec<(u32, bool)>| entries.into_iter().filter(|(_, may)| *may).map(|(id, _)| id);
+        Who::Only {
+            users: allowed(users).chain(owner.then_some(self.uid)).filter(|uid| *uid != 0).collect(),
+            groups: allowed(groups).chain(group.then_some(self.gid)).collect(),
+        }
+    }
+
+    /// Whether every user may.
+    pub fn everybody(&self, permission: Permission) -> bool {
+        self.who(permission) == Who::Everybody
+    }
+
+    /// Whether the bits for others let anybody who is barred by a list, or as owner or group: what a cache that goes by
+    /// these bits would show them.
+    pub fn others_bits_leak(&self) -> bool {
+        self.mode & 4 != 0 && !self.everybody(Permission::Read)
+    }
+}
+
+/// Version of the attribute's format. Source: `linux/posix_acl_xattr.h`.
+const VERSION: u32 = 2;
+
+impl Acl {
+    /// Reads the value of `system.posix_acl_access`; `None` for what is no list.
+    ///
+    /// Layout, little-endian: `version: u32`, then for each entry `tag: u16, permissions: u16, id: u32`.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (version, entries) = value.split_first_chunk::<4>()?;
+        if u32::from_le_bytes(*version) != VERSION || entries.len() % 8 != 0 {
+            return None;
+        }
+        let entry = |bytes: &[u8]| {
+            let number = |range: std::ops::Range<usize>| {
+                bytes[range].iter().rev().fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
+            };
+            (number(0..2), (number(2..4) & 7) as u8, number(4..8))
+        };
+        let entries: Vec<(u32, u8, u32)> = entries.chunks_exact(8).map(entry).collect();
+        let mask = entries.iter().find(|(tag, ..)| *tag == MASK).map_or(7, |(_, bits, _)| *bits);
+        let of = |wanted: u32| {
+            let entries = entries.iter().filter(move |(tag, ..)| *tag == wanted);
+            entries.map(move |(_, bits, id)| (*id, bits & mask))
+        };
+        Some(Self {
+            users: of(USER).collect(),
+            groups: of(GROUP).collect(),
+            group: of(OWNING_GROUP).map(|(_, bits)| bits).next()?,
+        })
+    }
+}
+
+/// Tags of entries. Source: `linux/posix_acl.h`.
+const USER: u32 = 0x02;
+const OWNING_GROUP: u32 = 0x04;
+const GROUP: u32 = 0x08;
+const MASK: u32 = 0x10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(mode: u32, acl: Option<Acl>) -> Access {
+        Access { mode, uid: 7, gid: 8, acl }
+    }
+
+    fn only(users: &[u32], groups: &[u32]) -> Who {
+        Who::Only { users: users.iter().copied().collect(), groups: groups.iter().copied().collect() }
+    }
+
+    #[test]
+    fn modes_are_sets_of_users() {
+        for (mode, who) in [
+            (0o644, Who::Everybody),
+            (0o444, Who::Everybody),
+            (0o600, only(&[7], &[])),
+            (0o640, only(&[7], &[8])),
+            (0o200, only(&[], &[])),
+            (0o040, Who::Mixed),
+            (0o604, Who::Mixed),
+            (0o044, Who::Mixed),
+            (0o004, Who::Mixed),
+        ] {
+            assert_eq!(access(mode, None).who(Permission::Read), who, "{mode:o}");
+        }
+        assert_eq!(access(0o754, None).who(Permission::List), only(&[7], &[8]));
+        assert!(access(0o755, None).everybody(Permission::List));
+        let roots = Access { uid: 0, ..access(0o040, None) };
+        assert_eq!(roots.who(Permission::Read), only(&[], &[8]), "root reads everything");
+    }
+
+    #[test]
+    fn lists_add_and_deny() {
+        let list = |users: &[(u32, u8)], groups: &[(u32, u8)], group| {
+            Some(Acl { users: users.to_vec(), groups: groups.to_vec(), group })
+        };
+        let denied = access(0o644, list(&[(9, 0)], &[], 4));
+        assert_eq!(denied.who(Permission::Read), Who::Mixed);
+        assert!(denied.others_bits_leak());
+        let added = access(0o640, list(&[(9, 4)], &[(10, 4)], 0));
+        assert_eq!(added.who(Permission::Read), only(&[7, 9], &[10]));
+        assert!(!added.others_bits_leak());
+        assert_eq!(access(0o640, list(&[(9, 0)], &[], 4)).who(Permission::Read), Who::Mixed);
+        assert_eq!(access(0o600, list(&[(9, 0)], &[], 0)).who(Permission::Read), only(&[7], &[]));
+    }
+
+    #[test]
+    fn the_attribute_is_read_and_masked() {
+        let mut value = VERSION.to_le_bytes().to_vec();
+        for (tag, bits, id) in [
+            (1_u16, 6_u16, u32::MAX),
+            (2, 7, 9),
+            (4, 6, u32::MAX),
+            (8, 1, 10),
+            (0x10, 4, u32::MAX),
+            (0x20, 0, u32::MAX),
+        ] {
+            value.extend(tag.to_le_bytes());
+            value.extend(bits.to_le_bytes());
+            value.extend(id.to_le_bytes());
+        }
+        let expected = Acl { users: vec![(9, 4)], groups: vec![(10, 0)], group: 4 };
+        assert_eq!(Acl::parse(&value), Some(expected));
+        assert_eq!(Acl::parse(&value[..value.len() - 1]), None);
+        assert_eq!(Acl::parse(b"\x01\0\0\0"), None);
+        assert_eq!(Acl::parse(b""), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! What is a modulefile, for Environment Modules and for Lmod: by its name and its first characters.
+//!
+//! Source: rules 1 to 4 of the project's facts; `readModuleContent` and `findModules` of modulecmd.tcl; Lmod's
+//! `DirTree.lua` and `utils.lua`.
+
+use crate::version::versioncmp;
+use std::cmp::Ordering;
+
+/// What a file begins with when it is a modulefile.
+pub const COOKIE: &[u8] = b"#%Module";
+/// Characters in which Environment Modules looks for it.
+const HEAD: usize = 33;
+/// Directories that Environment Modules does not look into. Source: `ignored_dirs`, its default.
+const IGNORED_DIRECTORIES: [&[u8]; 7] = [b"CVS", b"RCS", b"SCCS", b".svn", b".git", b".SYNC", b".sos"];
+
+/// What Environment Modules takes the first characters of a file for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cookie {
+    /// A modulefile or rc file of any version.
+    Any,
+    /// The same, from this version of Modules on.
+    From(Vec<u8>),
+    /// Something else.
+    None(Miss),
+}
+
+/// How far a file is from having a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// It is empty.
+    Empty,
+    /// A byte order mark is before it.
+    ByteOrderMark,
+    /// Blanks are before it.
+    Blanks,
+    /// It is there, in other letters.
+    Case,
+    /// It comes later than the first word.
+    Later,
+    /// There is none.
+    Absent,
+}
+
+impl Cookie {
+    /// Reads the first characters of a file.
+    pub fn of(content: &[u8]) -> Self {
+        let head = &content[..content.len().min(HEAD)];
+        let first = head.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+        let word = trimmed_end(first, b'#');
+        match word.strip_prefix(COOKIE) {
+            Some([]) => Self::Any,
+            Some(version) => Self::From(version.to_vec()),
+            None => Self::None(miss(content)),
+        }
+    }
+
+    /// Whether a Modules of `version` evaluates the file.
+    pub fn accepted_by(&self, version: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::From(minimum) => versioncmp(version, minimum) != Ordering::Less,
+            Self::None(_) => false,
+        }
+    }
+
+    /// Whether there is one.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Self::None(_))
+    }
+}
+
+fn trimmed_end(word: &[u8], byte: u8) -> &[u8] {
+    let kept = word.iter().rposition(|found| *found != byte).map_or(0, |last| last + 1);
+    &word[..kept]
+}
+
+fn miss(content: &[u8]) -> Miss {
+    let trimmed = content.trim_ascii_start();
+    let begins = |text: &[u8]| text.get(..COOKIE.len()).is_some_and(|head| head.eq_ignore_ascii_case(COOKIE));
+    match content {
+        [] => Miss::Empty,
+        [0xef, 0xbb, 0xbf, rest @ ..] if begins(rest) => Miss::ByteOrderMark,
+        _ if trimmed.len() < content.len() && begins(trimmed) => Miss::Blanks,
+        _ if begins(content) => Miss::Case,
+        _ if content[..content.len().min(4096)].windows(COOKIE.len()).any(|window| window == COOKIE) => {
+            Miss::Later
+        }
+        _ => Miss::Absent,
+    }
+}
+
+/// What Environment Modules does with a file of this name, whatever is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// It may be a modulefile.
+    Ordinary,
+    /// It may be one that is hidden: its name begins with a dot.
+    Hidden,
+    /// It is an rc file.
+    Rc(RcKind),
+    /// It is never looked at: a backup, or a lock of an editor.
+    Ignored,
+    /// It is a cache of Environment Modules, where it lies at a modulepath's root.
+    Cache,
+}
+
+/// The two names of rc files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RcKind {
+    /// `.modulerc`.
+    Modulerc,
+    /// `.version`, whose ModulesVersion sets a default.
+    Version,
+}
+
+impl Name {
+    /// Judges the last component of a path.
+    pub fn of(name: &[u8]) -> Self {
+        match name {
+            b".modulerc" => Self::Rc(RcKind::Modulerc),
+            b".version" => Self::Rc(RcKind::Version),
+            b".modulecache" => Self::Cache,
+            [.., b'~'] | [.., b',', b'v'] => Self::Ignored,
+            [b'#', .., b'#'] => Self::Ignored,
+            [b'.', ..] => Self::Hidden,
+            _ => Self::Ordinary,
+        }
+    }
+}
+
+/// Whether Environment Modules leaves out a directory of this name.
+pub fn is_ignored_directory(name: &[u8]) -> bool {
+    IGNORED_DIRECTORIES.contains(&name)
+}
+
+/// Whether a file of this name and these first characters is a modulefile for Lmod.
+pub fn is_for_lmod(name: &[u8], content: &[u8]) -> bool {
+    if matches!(name, [b'.', ..] | [b'_', b'_', ..] | [.., b'~'] | [b'#', .., b'#']) {
+        return false;
+    }
+    name.ends_with(b".lua") || content.starts_with(COOKIE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_of_every_kind() {
+        let from = |version: &str| Cookie::From(version.into());
+        for (content, expected) in [
+            ("#%Module", Cookie::Any),
+            ("#%Module\nputs hi", Cookie::Any),
+            ("#%Module 1.0\n", Cookie::Any),
+            ("#%Module1.0####", from("1.0")),
+            ("#%Module1.0\r\n", from("1.0")),
+            ("#%Module########", Cookie::Any),
+            ("#%Module99\n", from("99")),
+            ("#%Modulefile", from("file")),
+            ("", Cookie::None(Miss::Empty)),
+            ("\u{feff}#%Module", Cookie::None(Miss::ByteOrderMark)),
+            (" #%Module", Cookie::None(Miss::Blanks)),
+            ("\n#%Module", Cookie::None(Miss::Blanks)),
+            ("#%module", Cookie::None(Miss::Case)),
+            ("#!/bin/sh\n#%Module", Cookie::None(Miss::Later)),
+            ("read me", Cookie::None(Miss::Absent)),
+        ] {
+            assert_eq!(Cookie::of(content.as_bytes()), expected, "{content:?}");
+        }
+        assert!(!Cookie::From(b"5.10".into()).accepted_by(b"5.3"));
+        assert!(Cookie::From(b"5.3".into()).accepted_by(b"5.10.0"));
+    }
+
+    #[test]
+    fn names_tell_what_is_looked_at() {
+        for (name, expected) in [
+            ("1.0", Name::Ordinary),
+            (".1.0", Name::Hidden),
+            (".modulerc", Name::Rc(RcKind::Modulerc)),
+            (".version", Name::Rc(RcKind::Version)),
+            (".modulecache", Name::Cache),
+            ("1.0~", Name::Ignored),
+            ("1.0,v", Name::Ignored),
+            ("#1.0#", Name::Ignored),
+            ("#", Name::Ordinary),
+        ] {
+            assert_eq!(Name::of(name.as_bytes()), expected, "{name}");
+        }
+        assert!(is_ignored_directory(b"CVS") && !is_ignored_directory(b"cvs"));
+    }
+
+    #[test]
+    fn lmod_goes_by_other_signs() {
+        for (name, content, expected) in [
+            ("1.0.lua", "", true),
+            ("1.0", "#%Module", true),
+            ("1.0,v", "#%Module", true),
+            ("1.0", "", false),
+            ("__1.0.lua", "", false),
+            (".#1.0.lua", "", false),
+            ("1.0.lua~", "", false),
+        ] {
+            assert_eq!(is_for_lmod(name.as_bytes(), content.as_bytes()), expected, "{name}");
+        }
+    }
+}

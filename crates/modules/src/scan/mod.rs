@@ -1,0 +1,179 @@
+//! One pass over a modulepath: every name, who may read it, and the content of each file, read once.
+//!
+//! Directories and files are asked for by a few threads at once, each by its directory's descriptor. Symbolic links are
+//! followed, as the tools do; one that leads back into a directory on the way to it is a loop and is not. Nothing
+//! but regular files is opened. What cannot be read is an entry too, with the reason.
+
+mod pool;
+mod read;
+
+use crate::ModulesError;
+use crate::access::Access;
+use crate::cookie::{Cookie, Name, RcKind};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+
+/// How a modulepath is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Requests in flight at most. Range: from 1.
+    pub jobs: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { jobs: 16 }
+    }
+}
+
+/// Bytes of a file that are read. Modulefiles have a few thousand; a longer one is judged by these.
+pub const FILE_LIMIT: usize = 1 << 20;
+/// Bytes of a cache that are read: with every modulefile in it, one of 20 000 modulefiles has 50 MB.
+pub const CACHE_LIMIT: usize = 1 << 28;
+/// Directories below each other. Deeper trees exist only by mistake, such as links that lead around.
+pub const DEPTH_LIMIT: usize = 64;
+/// Entries of a modulepath. A site of 20 000 modulefiles has 30 000.
+pub const ENTRY_LIMIT: usize = 4_000_000;
+
+/// A modulepath as it was found.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    /// The modulepath, as it was given.
+    pub root: PathBuf,
+    /// Who may list it.
+    pub access: Access,
+    /// Everything below it. Shape: sorted by path, bytewise.
+    pub entries: Vec<Entry>,
+}
+
+/// A name below a modulepath.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its path below the modulepath, such as `gcc/12.1`.
+    pub path: Vec<u8>,
+    /// Whether the name itself is a symbolic link.
+    pub is_link: bool,
+    /// Owner and permissions of the file or directory, behind links; `None` where there is none.
+    pub access: Option<Access>,
+    /// Device and inode of the file or directory, behind links; `None` where there is none.
+    pub identity: Option<(u64, u64)>,
+    /// Last change of the content. Unit: nanoseconds since 1970.
+    pub modified: i128,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a name is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory that was listed.
+    Directory,
+    /// A directory that Environment Modules leaves out by its name.
+    IgnoredDirectory,
+    /// A directory that we could not list.
+    Unlistable(Errno),
+    /// A regular file, and its first [`FILE_LIMIT`] bytes. Of a cache the first [`CACHE_LIMIT`].
+    File(Vec<u8>),
+    /// A regular file that we could not read.
+    Unreadable(Errno),
+    /// A link that leads into a directory on the way to itself, or in a circle.
+    Loop,
+    /// A link to nothing.
+    Dangling,
+    /// Neither file nor directory.
+    Special,
+    /// A directory deeper than [`DEPTH_LIMIT`].
+    TooDeep,
+}
+
+impl Entry {
+    /// The last component of its path.
+    pub fn name(&self) -> &[u8] {
+        self.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+    }
+
+    /// The path of its directory; empty for the modulepath itself.
+    pub fn parent(&self) -> &[u8] {
+        self.path.iter().rposition(|byte| *byte == b'/').map_or(&[], |slash| &self.path[..slash])
+    }
+
+    /// The first component of its path.
+    pub fn top(&self) -> &[u8] {
+        self.path.split(|byte| *byte == b'/').next().unwrap_or_default()
+    }
+
+    /// What Environment Modules would look for in it, by its name; `None` for what is no file, or never looked at.
+    pub fn role(&self) -> Option<Role> {
+        if !matches!(self.kind, Kind::File(_) | Kind::Unreadable(_)) {
+            return None;
+        }
+        let at_root = self.parent().is_empty();
+        match Name::of(self.name()) {
+            Name::Ordinary => Some(Role::Module),
+            // At the root Environment Modules skips no dotfile but these two.
+            Name::Hidden | Name::Cache => {
+                (!(at_root && self.name() == b".modulecache")).then_some(Role::HiddenModule)
+            }
+            Name::Rc(RcKind::Version) if at_root => None,
+            Name::Rc(kind) => Some(Role::Rc(kind)),
+            Name::Ignored => None,
+        }
+    }
+
+    /// Its content, where it is a file that we could read.
+    pub fn content(&self) -> Option<&[u8]> {
+        match &self.kind {
+            Kind::File(content) => Some(content),
+            _ => None,
+        }
+    }
+
+    /// What its first characters say, where we could read them.
+    pub fn cookie(&self) -> Option<Cookie> {
+        self.content().map(Cookie::of)
+    }
+}
+
+/// What a file is looked at as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A modulefile.
+    Module,
+    /// A modulefile that is not listed, because of the dot that its name begins with.
+    HiddenModule,
+    /// An rc file.
+    Rc(RcKind),
+}
+
+impl Tree {
+    /// Reads a modulepath.
+    ///
+    /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed; [`ModulesError::TooLarge`].
+    pub fn scan(root: &Path, options: Options) -> Result<Self, ModulesError> {
+        read::tree(root, options)
+    }
+
+    /// The entry at a path below the modulepath.
+    pub fn find(&self, path: &[u8]) -> Option<&Entry> {
+        let place = self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()?;
+        self.entries.get(place)
+    }
+
+    /// The files that count for Environment Modules, with what each is looked at as: those not below a directory that it
+    /// leaves out.
+    pub fn files(&self) -> impl Iterator<Item = (&Entry, Role)> {
+        self.entries.iter().filter_map(|entry| entry.role().map(|role| (entry, role)))
+    }
+
+    /// The absolute path of an entry, if the modulepath was given by one.
+    pub fn full_path(&self, path: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.root.join(std::ffi::OsStr::from_bytes(path))
+    }
+
+    /// The directories between the modulepath and an entry, nearest to the modulepath first.
+    pub fn directories<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Entry> {
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.filter_map(|(slash, _)| self.find(&path[..slash]))
+    }
+}

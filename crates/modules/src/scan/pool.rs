@@ -1,0 +1,88 @@
+//! A few threads that work off a list which they add to themselves.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Work that is waiting, and how much of it is being done.
+struct State<J> {
+    waiting: Vec<J>,
+    busy: usize,
+    stopped: bool,
+}
+
+/// A list of jobs. The last that was added is taken first, so that few directories are open at a time.
+pub(super) struct Pool<J> {
+    state: Mutex<State<J>>,
+    changed: Condvar,
+}
+
+/// Does `first` and every job that a job adds, by `threads` threads; returns what each thread gathered.
+pub(super) fn work<J: Send, G: Default + Send>(
+    threads: usize,
+    first: J,
+    job: impl Fn(J, &Pool<J>, &mut G) + Sync,
+) -> Vec<G> {
+    let state = State { waiting: vec![first], busy: 0, stopped: false };
+    let pool = Pool { state: Mutex::new(state), changed: Condvar::new() };
+    let one = || {
+        let mut gathered = G::default();
+        while let Some(next) = pool.take() {
+            // A thread that panics must not leave the others waiting.
+            let done = Done(&pool);
+            job(next, &pool, &mut gathered);
+            drop(done);
+        }
+        gathered
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, G>| match thread.join() {
+            Ok(gathered) => gathered,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+struct Done<'a, J>(&'a Pool<J>);
+
+impl<J> Drop for Done<'_, J> {
+    fn drop(&mut self) {
+        self.0.lock().busy -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+impl<J> Pool<J> {
+    /// Adds jobs.
+    pub(super) fn add(&self, jobs: impl IntoIterator<Item = J>) {
+        self.lock().waiting.extend(jobs);
+        self.changed.notify_all();
+    }
+
+    /// Drops what is waiting; nothing is begun any more.
+    pub(super) fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    fn take(&self) -> Option<J> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(job) = state.waiting.pop() {
+                state.busy += 1;
+                return Some(job);
+            }
+            if state.busy == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,280 @@
+//! The system calls of a scan: a directory's names, then each file once, by descriptors.
+
+use super::pool::{Pool, work};
+use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, Kind, Options, Tree};
+use crate::ModulesError;
+use crate::access::{Access, Acl};
+use crate::cookie::{Name, is_ignored_directory};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Files that one job reads, one after the other.
+const BATCH: usize = 32;
+
+/// A directory on the way down, for finding loops.
+struct Way {
+    device: u64,
+    inode: u64,
+    depth: usize,
+    up: Option<Arc<Way>>,
+}
+
+impl Way {
+    fn passes(&self, device: u64, inode: u64) -> bool {
+        let mut place = Some(self);
+        while let Some(here) = place {
+            if (here.device, here.inode) == (device, inode) {
+                return true;
+            }
+            place = here.up.as_deref();
+        }
+        false
+    }
+}
+
+/// A directory that is open.
+struct Opened {
+    descriptor: OwnedFd,
+    path: Vec<u8>,
+    way: Arc<Way>,
+}
+
+enum Job {
+    /// List this directory: its parent, and its name there.
+    Directory(Arc<Opened>, CString, IsLink),
+    /// List the modulepath.
+    Root(Arc<Opened>),
+    /// Read these files.
+    Files(Arc<Opened>, Vec<(CString, IsLink)>),
+}
+
+type IsLink = bool;
+
+pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
+    let failed = |errno: Errno| ModulesError::read(root)(errno.into());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let descriptor = rustix::fs::openat(CWD, root, flags, Mode::empty()).map_err(failed)?;
+    let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
+    let access = access(&stat, Some(&descriptor));
+    let way = Arc::new(Way { device: stat.st_dev, inode: stat.st_ino, depth: 0, up: None });
+    let opened = Arc::new(Opened { descriptor, path: Vec::new(), way });
+    // The modulepath itself must be listed, or there is nothing to say.
+    Dir::read_from(&opened.descriptor).map_err(failed)?;
+    let total = AtomicUsize::new(0);
+    let gathered =
+        work(options.jobs.max(1).into(), Job::Root(opened), |job, pool, found: &mut Vec<Entry>| {
+            let before = found.len();
+            run(job, pool, found);
+            if total.fetch_add(found.len() - before, Ordering::Relaxed) > ENTRY_LIMIT {
+                pool.stop();
+            }
+        });
+    if total.into_inner() > ENTRY_LIMIT {
+        return Err(ModulesError::TooLarge { path: root.to_owned(), limit: ENTRY_LIMIT });
+    }
+    let mut entries: Vec<Entry> = gathered.into_iter().flatten().collect();
+    entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(Tree { root: root.to_owned(), access, entries })
+}
+
+fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
+    match job {
+        Job::Root(opened) => {
+            // What is lost here was listed a moment ago.
+            _ = list(&opened, pool, found);
+        }
+        Job::Directory(parent, name, is_link) => found.extend(directory(&parent, &name, is_link, pool)),
+        Job::Files(parent, names) => {
+            found.extend(names.iter().map(|(name, is_link)| file(&parent, name, *is_link)));
+        }
+    }
+}
+
+/// Opens and lists a directory: its own entry, and those of what is in it and needs no job.
+fn directory(parent: &Arc<Opened>, name: &CStr, is_link: IsLink, pool: &Pool<Job>) -> Vec<Entry> {
+    let path = below(&parent.path, name);
+    let mut entry = Entry { path, is_link, access: None, identity: None, modified: 0, kind: Kind::Directory };
+    let stat = match rustix::fs::statat(&parent.descriptor, name, AtFlags::empty()) {
+        Ok(stat) => stat,
+        Err(errno) => {
+            entry.kind = absent(errno, is_link);
+            return vec![entry];
+        }
+    };
+    entry.modified = modified(&stat);
+    entry.identity = Some((stat.st_dev, stat.st_ino));
+    entry.access = Some(access(&stat, None));
+    if parent.way.passes(stat.st_dev, stat.st_ino) {
+        entry.kind = Kind::Loop;
+        return vec![entry];
+    }
+    if is_ignored_directory(name.to_bytes()) {
+        entry.kind = Kind::IgnoredDirectory;
+        return vec![entry];
+    }
+    if parent.way.depth + 1 > DEPTH_LIMIT {
+        entry.kind = Kind::TooDeep;
+        return vec![entry];
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let descriptor = match rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty()) {
+        Ok(descriptor) => descriptor,
+        Err(errno) => {
+            entry.kind = Kind::Unlistable(errno);
+            return vec![entry];
+        }
+    };
+    entry.access = Some(access(&stat, Some(&descriptor)));
+    let way = Way {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        depth: parent.way.depth + 1,
+        up: Some(Arc::clone(&parent.way)),
+    };
+    let opened = Arc::new(Opened { descriptor, path: entry.path.clone(), way: Arc::new(way) });
+    let mut found = Vec::new();
+    if let Err(errno) = list(&opened, pool, &mut found) {
+        entry.kind = Kind::Unlistable(errno);
+    }
+    found.push(entry);
+    found
+}
+
+/// Turns a directory's names into jobs; what can be judged by its type alone becomes an entry.
+fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Result<(), Errno> {
+    let mut files = Vec::new();
+    let mut jobs = Vec::new();
+    for entry in Dir::read_from(&opened.descriptor)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let (kind, is_link) = kind(opened, name, entry.file_type());
+        match kind {
+            Ok(FileType::Directory) => {
+                jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), is_link))
+            }
+            Ok(FileType::RegularFile) => files.push((name.to_owned(), is_link)),
+            Ok(_) => found.push(bare(opened, name, is_link, Kind::Special)),
+            Err(errno) => found.push(bare(opened, name, is_link, absent(errno, is_link))),
+        }
+    }
+    let batches = files.chunks(BATCH).map(|batch| Job::Files(Arc::clone(opened), batch.to_vec()));
+    jobs.extend(batches);
+    pool.add(jobs);
+    Ok(())
+}
+
+/// What a name is, behind links.
+fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Errno>, IsLink) {
+    let of = |flags| {
+        let stat = rustix::fs::statat(&opened.descriptor, name, flags);
+        stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
+    };
+    let itself = match listed {
+        FileType::Unknown => of(AtFlags::SYMLINK_NOFOLLOW),
+        known => Ok(known),
+    };
+    match itself {
+        Ok(FileType::Symlink) => (of(AtFlags::empty()), true),
+        known => (known, false),
+    }
+}
+
+fn absent(errno: Errno, is_link: IsLink) -> Kind {
+    match errno {
+        Errno::LOOP => Kind::Loop,
+        Errno::NOENT if is_link => Kind::Dangling,
+        errno => Kind::Unreadable(errno),
+    }
+}
+
+fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: Kind) -> Entry {
+    Entry { path: below(&opened.path, name), is_link, access: None, identity: None, modified: 0, kind }
+}
+
+fn file(parent: &Opened, name: &CStr, is_link: IsLink) -> Entry {
+    // Without O_NONBLOCK a pipe that has taken the file's place would hold us.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty());
+    let stat = match &opened {
+        Ok(descriptor) => rustix::fs::fstat(descriptor),
+        Err(_) => rustix::fs::statat(&parent.descriptor, name, AtFlags::empty()),
+    };
+    let mut entry = bare(parent, name, is_link, Kind::Special);
+    let stat = match stat {
+        Ok(stat) => stat,
+        Err(errno) => {
+            entry.kind = absent(errno, is_link);
+            return entry;
+        }
+    };
+    entry.modified = modified(&stat);
+    entry.identity = Some((stat.st_dev, stat.st_ino));
+    entry.access = Some(access(&stat, opened.as_ref().ok()));
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return entry;
+    }
+    let is_cache = parent.path.is_empty() && Name::of(name.to_bytes()) == Name::Cache;
+    let limit = if is_cache { CACHE_LIMIT } else { FILE_LIMIT };
+    entry.kind = match opened.and_then(|descriptor| content(&descriptor, &stat, limit)) {
+        Ok(content) => Kind::File(content),
+        Err(errno) => Kind::Unreadable(errno),
+    };
+    entry
+}
+
+/// At most `limit` bytes of a file.
+fn content(descriptor: &OwnedFd, stat: &Stat, limit: usize) -> Result<Vec<u8>, Errno> {
+    let expected = usize::try_from(stat.st_size).unwrap_or(limit).min(limit);
+    let mut content = vec![0; expected];
+    let mut length = 0;
+    while length < content.len() {
+        match rustix::io::read(descriptor, &mut content[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    content.truncate(length);
+    Ok(content)
+}
+
+fn modified(stat: &Stat) -> i128 {
+    i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
+}
+
+/// Permissions, with the list if there is one. A file that cannot be opened does not show its list: the mode's middle bits
+/// are then the list's mask.
+fn access(stat: &Stat, descriptor: Option<&OwnedFd>) -> Access {
+    let acl = descriptor.and_then(acl);
+    Access { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl }
+}
+
+/// The list of an open file. File systems without lists say so, which is no list.
+fn acl(descriptor: &OwnedFd) -> Option<Acl> {
+    let mut value = vec![0; 1024];
+    let length = loop {
+        match rustix::fs::fgetxattr(descriptor, c"system.posix_acl_access", value.as_mut_slice()) {
+            Ok(length) => break length,
+            Err(Errno::RANGE) if value.len() < 1 << 16 => value.resize(1 << 16, 0),
+            Err(_) => return None,
+        }
+    };
+    Acl::parse(value.get(..length)?)
+}
+
+fn below(directory: &[u8], name: &CStr) -> Vec<u8> {
+    let name = name.to_bytes();
+    match directory {
+        [] => name.to_vec(),
+        directory => [directory, b"/", name].concat(),
+    }
+}
