@@ -76,6 +76,9 @@ _quell() {
             quell__subcmd__image,ls)
                 cmd="quell__subcmd__image__subcmd__ls"
                 ;;
+            quell__subcmd__modules,audit)
+                cmd="quell__subcmd__modules__subcmd__audit"
+                ;;
             quell__subcmd__modules,example)
                 cmd="quell__subcmd__modules__subcmd__example"
                 ;;
@@ -539,12 +542,58 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules)
-            opts="-q -h --color --colour --quiet --config --help example"
+            opts="-q -h --color --colour --quiet --config --help audit example"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules__subcmd__audit)
+            opts="-a -q -h --tool --modules-version --lmod-cache --jobs --all --fail-on --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --tool)
+                    COMPREPLY=($(compgen -W "both modules lmod" -- "${cur}"))
+                    return 0
+                    ;;
+                --modules-version)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lmod-cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unreadable version-missing virtual-missing any" -- "${cur}"))
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

@@ -269,13 +269,52 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from example" -f -a "example" -d 'Make an example of a module tree, to try things on'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -f -a "example" -d 'Make an example of a module tree, to try things on'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'Which tool users have; findings that concern only the other are left out' -r -f -a "both\t'Environment Modules and Lmod'
+modules\t'Environment Modules'
+lmod\t'Lmod'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l modules-version -d 'The version of Environment Modules that users have' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l lmod-cache -d 'Look at the cache of Lmod in this directory, too. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l jobs -d 'Have at most N requests in flight' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l fail-on -d 'End with status 1 when there is a finding of one of these codes; `any` stands for all' -r -f -a "almost-modulefile\t''
+cache-leak\t''
+cache-stale\t''
+cache-unreadable\t''
+dangling-link\t''
+lmod-cache-misses\t''
+lmod-cache-stale\t''
+lmod-cache-unreadable\t''
+lmod-lists\t''
+lua-unreadable\t''
+odd-name\t''
+rc-ignored\t''
+rc-left\t''
+rc-mergeable\t''
+restricted\t''
+special-file\t''
+stray\t''
+string-comparison\t''
+symlink-loop\t''
+too-new\t''
+unreadable\t''
+version-missing\t''
+virtual-missing\t''
+any\t''"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s a -l all -d 'Show every path of each finding'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l modulepaths -d 'Modulepaths: applications, libraries, applications1, and so on' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l versions -d 'Versions of each name' -r
