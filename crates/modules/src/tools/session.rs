@@ -121,21 +121,24 @@ fn hexadecimal(word: &OsStr) -> String {
     word.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What an answer said on one stream, and its status.
+type Part<'a> = (&'a [u8], i32);
+
 /// The answers that are whole on both streams.
 fn answers(said: &Said) -> Vec<Answer> {
     let (stdout, stderr) = (parts(&said.stdout), parts(&said.stderr));
     let both = stdout.into_iter().zip(stderr);
-    let answer = |((stdout, status), (stderr, _)): ((&[u8], i32), (&[u8], i32))| Answer {
-        stdout: stdout.to_vec(),
-        stderr: stderr.to_vec(),
-        status,
+    let answer = |(out, error): (Part<'_>, Part<'_>)| Answer {
+        stdout: out.0.to_vec(),
+        stderr: error.0.to_vec(),
+        status: out.1,
     };
     both.map(answer).collect()
 }
 
 /// What lies before each mark, and the status in the mark. Ends at the first that is not the next, and at anything of a
 /// modulefile that looks like one.
-fn parts(mut said: &[u8]) -> Vec<(&[u8], i32)> {
+fn parts(mut said: &[u8]) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     while let Some(at) = said.iter().position(|byte| *byte == MARK[0]) {
         let Some(mark) = said[at..].strip_prefix(MARK) else { break };
