@@ -16,7 +16,7 @@ fn question(words: &str) -> Question {
 fn privileged_many_answers_of_one_process_are_those_of_one_each() {
     let Some(tools) = installed() else { return };
     let directory = open_directory();
-    let size = Size { names: 7, ..Size::default() };
+    let size = Size { names: 7, versions: 2, ..Size::default() };
     let mut modulepaths = example::create(directory.path(), size).unwrap().modulepaths;
     // Modulefiles that leave something behind in the process, if that is possible.
     let odd = directory.path().join("odd/m");
@@ -40,8 +40,9 @@ fn privileged_many_answers_of_one_process_are_those_of_one_each() {
     for tool in tools {
         let environment = environment(&modulepaths);
         let together = tools::ask(&tool, &environment, &User::ourselves(), &questions, &mut |_| {}).unwrap();
-        assert_eq!(together.len(), questions.len(), "{tool}");
-        for (question, answer) in questions.iter().zip(together) {
+        assert_eq!(together.answers.len(), questions.len(), "{tool}");
+        assert!(together.apart <= 1, "{tool}: {} of {} asked apart", together.apart, questions.len());
+        for (question, answer) in questions.iter().zip(together.answers) {
             let apart = tools::ask_apart(&tool, &environment, &User::ourselves(), question).unwrap();
             let shown = |answer: &tools::Answer| {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -35,12 +35,19 @@ const MARK: &[u8] = b"\x01quell ";
 /// Fewer questions are not worth a process that answers many.
 const FEW: usize = 3;
 
+/// What was asked together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// Shape: one a question, in the same order.
+    pub answers: Vec<Answer>,
+    /// How many questions a process of their own answered, because the one for many could not. Few, or it is of no use.
+    pub apart: usize,
+}
+
 /// Who is told how many questions are answered so far.
 pub type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
 
 /// Asks each question, as `user`.
-///
-/// Shape: one answer a question, in the same order.
 ///
 /// **Errors**: [`ModulesError::Run`] when the tool cannot be started.
 pub fn ask(
@@ -49,8 +56,9 @@ pub fn ask(
     user: &User,
     questions: &[Question],
     progress: Progress<'_>,
-) -> Result<Vec<Answer>, ModulesError> {
+) -> Result<Answers, ModulesError> {
     let mut answers = Vec::new();
+    let mut apart = 0;
     while answers.len() < questions.len() {
         let rest = &questions[answers.len()..];
         if rest.len() >= FEW {
@@ -60,10 +68,11 @@ pub fn ask(
         // One more, whatever happened: so this ends.
         if let Some(question) = questions.get(answers.len()) {
             answers.push(ask_apart(tool, environment, user, question)?);
+            apart += 1;
             progress(answers.len());
         }
     }
-    Ok(answers)
+    Ok(Answers { answers, apart })
 }
 
 /// Asks one question, in a process of its own, as a user's shell does.
@@ -100,7 +109,8 @@ fn together(
     match tool.kind {
         Kind::Modules => input.push_str(&format!("eval {{\n{MODULES}\n}}\n")),
         Kind::Lmod => {
-            command.arg("-e").arg(LMOD).arg("/dev/null");
+            // An argument that begins as an option, with `--`, is taken for one.
+            command.arg("-e").arg(format!("\n{LMOD}")).arg("/dev/null");
         }
     }
     input.push_str(&(hexadecimal(tool.script.as_os_str()) + "\n"));

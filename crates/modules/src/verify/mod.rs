@@ -3,6 +3,14 @@
 //! The judge is the site's own Environment Modules or Lmod, asked once with the old modulepaths and once with the new.
 //! Where an answer names a directory of one side, that is taken for the same directory of the other.
 
+mod judge;
+mod normal;
+mod questions;
+mod tree;
+mod users;
+
+pub use judge::{Comparison, Progress, Tools};
+
 use crate::ModulesError;
 use std::path::PathBuf;
 

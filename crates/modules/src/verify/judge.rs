@@ -1,0 +1,224 @@
+//! Asks every tool, as every class of users, everything about both sides.
+
+use super::normal::Naming;
+use super::questions::{self, Names};
+use super::tree::{self, Entry};
+use super::{Difference, Judge, Side, users};
+use crate::ModulesError;
+use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The judge that asks the site's own tools.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// Who is asked. Shape: none is no proof: [`Judge::differences`] then finds nothing.
+    pub tools: Vec<Tool>,
+    /// Who asks; empty: whoever runs this process, and as root every class of users that the permissions of the trees tell
+    /// apart.
+    pub users: Vec<User>,
+    /// Settings of the site, such as `LMOD_RC`, which both sides have. Shape: name and value.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Processes at a time. Range: from 1.
+    pub jobs: NonZero<usize>,
+}
+
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Questions that are answered.
+    pub answered: usize,
+    /// Questions in all, as far as is known yet.
+    pub asked: usize,
+}
+
+/// What a comparison looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Shape: sorted by tool, user, question.
+    pub differences: Vec<Difference>,
+    /// Who asked, by name.
+    pub users: Vec<String>,
+    /// Questions that both sides answered.
+    pub questions: usize,
+    /// Of the answers, those that took a process of their own.
+    pub apart: usize,
+}
+
+impl Judge for Tools {
+    fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+        Ok(self.compare(old, new, &|_| {})?.differences)
+    }
+}
+
+/// So many questions are asked in one process: fewer, and starting it shows; more, and the last process is waited for.
+const TOGETHER: usize = 400;
+
+/// So many differences are asked for again, each in a process of its own; if these are real, the others are too.
+const ASKED_AGAIN: usize = 20;
+
+/// A piece of work: questions of one user to one tool about one side.
+#[derive(Debug)]
+struct Job<'a> {
+    tool: &'a Tool,
+    user: &'a User,
+    side: usize,
+    questions: Vec<Question>,
+}
+
+/// The two answers to each question, by tool and user.
+type Both<'a> = BTreeMap<(&'a Tool, &'a User, Question), [Option<Answer>; 2]>;
+
+impl Tools {
+    /// Compares what the tools say about both sides. `progress` is told how far it is, from several threads.
+    ///
+    /// **Errors**: [`ModulesError::Run`] for a tool that cannot be started.
+    pub fn compare(
+        &self,
+        old: &Side,
+        new: &Side,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Comparison, ModulesError> {
+        let sides = [old, new];
+        let environments = sides.map(|side| self.environment(side));
+        let entries: Vec<Entry> =
+            sides.iter().flat_map(|side| &side.modulepaths).flat_map(|path| tree::entries(path)).collect();
+        let users = self.users(&entries);
+        let pairs: Vec<(&Tool, &User)> =
+            self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
+        let zero = || AtomicUsize::new(0);
+        let count = Count { answered: zero(), asked: zero(), apart: zero(), progress };
+        let first = pairs.iter().flat_map(|&(tool, user)| jobs(tool, user, questions::listings(tool.kind)));
+        let mut answers = self.ask(first.collect(), &environments, &count)?;
+        let mut second = Vec::new();
+        for &(tool, user) in &pairs {
+            let mut names = Names::default();
+            names.add_tree(&entries);
+            for question in questions::listings(tool.kind) {
+                let both = answers.get(&(tool, user, question.clone()));
+                let both = both.into_iter().flatten().flatten();
+                both.for_each(|answer| names.add_listing(tool.kind, &question, answer));
+            }
+            second.extend(jobs(tool, user, names.questions(tool.kind)));
+        }
+        answers.append(&mut self.ask(second, &environments, &count)?);
+        let questions = answers.len();
+        let naming = Naming::new(sides);
+        let differences = self.judge(answers, &naming, &environments)?;
+        let users = users.iter().map(|user| user.name.clone()).collect();
+        Ok(Comparison { differences, users, questions, apart: count.apart.into_inner() })
+    }
+
+    fn environment(&self, side: &Side) -> Environment {
+        let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        Environment {
+            modulepaths: side.modulepaths.clone(),
+            variables: self.variables.iter().cloned().chain(own).collect(),
+        }
+    }
+
+    fn users(&self, entries: &[Entry]) -> Vec<User> {
+        match (self.users.is_empty(), rustix::process::geteuid().is_root()) {
+            (false, _) => self.users.clone(),
+            (true, true) => users::of(entries),
+            (true, false) => vec![User::ourselves()],
+        }
+    }
+
+    /// Does the jobs, several at a time.
+    fn ask<'a>(
+        &self,
+        jobs: Vec<Job<'a>>,
+        environments: &[Environment; 2],
+        count: &Count<'_>,
+    ) -> Result<Both<'a>, ModulesError> {
+        count.asked.fetch_add(jobs.iter().map(|job| job.questions.len()).sum(), Ordering::Relaxed);
+        let results = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let answers = count.ask(job, &environments[job.side]);
+                results.lock().unwrap_or_else(PoisonError::into_inner).push((job, answers));
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..self.jobs.get().min(jobs.len())).for_each(|_| _ = scope.spawn(work));
+        });
+        let mut both = Both::new();
+        for (job, answers) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            for (question, answer) in job.questions.iter().zip(answers?.answers) {
+                both.entry((job.tool, job.user, question.clone())).or_default()[job.side] = Some(answer);
+            }
+        }
+        Ok(both)
+    }
+
+    /// The questions whose answers differ, and still do when they are asked as a user asks them.
+    fn judge(
+        &self,
+        answers: Both<'_>,
+        naming: &Naming,
+        environments: &[Environment; 2],
+    ) -> Result<Vec<Difference>, ModulesError> {
+        let mut differences = Vec::new();
+        for ((tool, user, question), [old, new]) in answers {
+            let normal = |answer: &Answer| naming.normal(tool.kind, &question, answer);
+            let [Some(old), Some(new)] = [old, new] else { continue };
+            let (mut old, mut new) = (normal(&old), normal(&new));
+            if old != new && differences.len() < ASKED_AGAIN {
+                old = normal(&tools::ask_apart(tool, &environments[0], user, &question)?);
+                new = normal(&tools::ask_apart(tool, &environments[1], user, &question)?);
+            }
+            if old != new {
+                differences.push(Difference {
+                    tool: tool.to_string(),
+                    user: user.name.clone(),
+                    question: questions::shown(&question),
+                    old: missing(&old, &new),
+                    new: missing(&new, &old),
+                });
+            }
+        }
+        Ok(differences)
+    }
+}
+
+/// The same questions of both sides, in pieces.
+fn jobs<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Job<'a>> {
+    let pieces = questions.chunks(TOGETHER);
+    pieces.flat_map(|piece| [0, 1].map(|side| Job { tool, user, side, questions: piece.to_vec() })).collect()
+}
+
+/// The lines of one text that the other lacks; all of it where only the order or the number of lines differs.
+fn missing(of: &str, other: &str) -> String {
+    let lines: Vec<&str> = other.lines().collect();
+    let missing: String =
+        of.split_inclusive('\n').filter(|line| !lines.contains(&line.trim_end_matches('\n'))).collect();
+    let nothing = missing.is_empty() && other.lines().all(|line| of.lines().any(|own| own == line));
+    if nothing { of.to_owned() } else { missing }
+}
+
+/// Counts answers over all jobs.
+struct Count<'a> {
+    answered: AtomicUsize,
+    asked: AtomicUsize,
+    apart: AtomicUsize,
+    progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl Count<'_> {
+    fn ask(&self, job: &Job<'_>, environment: &Environment) -> Result<Answers, ModulesError> {
+        let mut before = 0;
+        let answers = tools::ask(job.tool, environment, job.user, &job.questions, &mut |answered| {
+            let more = answered.saturating_sub(before);
+            before = before.max(answered);
+            let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
+            (self.progress)(Progress { answered, asked: self.asked.load(Ordering::Relaxed) });
+        })?;
+        self.apart.fetch_add(answers.apart, Ordering::Relaxed);
+        Ok(answers)
+    }
+}

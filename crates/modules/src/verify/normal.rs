@@ -1,0 +1,221 @@
+//! Answers in a form in which both sides say the same if they mean the same.
+//!
+//! What is taken away: the directories of a side (each modulepath stands for the other side's at its place), the order and
+//! the layout of JSON, the width of the lines around a path, and the times that Lmod writes into its table.
+
+use super::Side;
+use crate::tools::{Answer, Kind};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// What the two sides' paths are called instead.
+#[derive(Debug)]
+pub(super) struct Naming {
+    /// Shape: longest path first.
+    paths: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Naming {
+    /// The same names for both sides: a tree may rightly lead to files of the other, as virtual modules do.
+    pub(super) fn new(sides: [&Side; 2]) -> Self {
+        let named = |side: &Side| {
+            let paths = side.modulepaths.iter().enumerate();
+            let named = paths.map(|(number, path)| {
+                (path.as_os_str().as_bytes().to_vec(), format!("<modulepath {}>", number + 1).into_bytes())
+            });
+            named.collect::<Vec<_>>()
+        };
+        let mut paths = [named(sides[0]), named(sides[1])].concat();
+        paths.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        Self { paths }
+    }
+
+    /// An answer of a tool to a question.
+    pub(super) fn normal(&self, kind: Kind, question: &[OsString], answer: &Answer) -> String {
+        let is_json = question.iter().any(|word| word == "-j");
+        let is_listing = question.iter().any(|word| word == "avail" || word == "spider");
+        let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
+        let errors = match serde_json::from_str::<Value>(&errors) {
+            Ok(value) if is_json => sorted(value),
+            _ if is_listing => listing(&errors),
+            // Lmod breaks lines to the width of a terminal, where the length of paths decides.
+            _ if kind == Kind::Lmod => words(&errors),
+            _ => errors,
+        };
+        let output = match kind {
+            Kind::Lmod => self.rename(&without_table(&answer.stdout)),
+            Kind::Modules => self.rename(&answer.stdout),
+        };
+        format!("{}{errors}status {}\n", String::from_utf8_lossy(&output), answer.status)
+    }
+
+    fn rename(&self, text: &[u8]) -> Vec<u8> {
+        let mut renamed = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(&first) = rest.first() {
+            let found = self.paths.iter().find(|(path, _)| first == b'/' && begins(rest, path));
+            match found {
+                Some((path, name)) => {
+                    renamed.extend(name);
+                    rest = &rest[path.len()..];
+                }
+                None => {
+                    renamed.push(first);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        renamed
+    }
+}
+
+/// Whether a path stands at the beginning of a text, and not a longer name.
+fn begins(text: &[u8], path: &[u8]) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
+    text.strip_prefix(path).is_some_and(|rest| !rest.first().is_some_and(goes_on))
+}
+
+/// JSON with its keys and its lists in order: both are sets to those who made them.
+fn sorted(value: Value) -> String {
+    fn sort(value: Value) -> Value {
+        match value {
+            Value::Array(values) => {
+                let mut values: Vec<Value> = values.into_iter().map(sort).collect();
+                values.sort_by_key(Value::to_string);
+                Value::Array(values)
+            }
+            Value::Object(fields) => {
+                let mut fields: Vec<(String, Value)> =
+                    fields.into_iter().map(|(name, value)| (name, sort(value))).collect();
+                fields.sort_by(|a, b| a.0.cmp(&b.0));
+                Value::Object(fields.into_iter().collect())
+            }
+            value => value,
+        }
+    }
+    // A line an entry, so that a difference is a line.
+    let Value::Object(parts) = sort(value) else { return String::new() };
+    let mut text = String::new();
+    for (part, entries) in parts {
+        text.push_str(&(part + ":\n"));
+        match entries {
+            Value::Object(entries) => {
+                text.extend(entries.into_iter().map(|(name, value)| format!("{name} {value}\n")));
+            }
+            entries => text.push_str(&format!("{entries}\n")),
+        }
+    }
+    text
+}
+
+/// A listing whose rules around a modulepath are as long as they would be around any.
+fn listing(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("--").filter(|rest| rest.ends_with("--")) {
+        Some(rest) => format!("-- {} --\n", rest.trim_matches(['-', ' '])),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
+}
+
+/// What Lmod keeps in `_ModuleTable001_` and on, in plain text and without the times in it.
+fn without_table(output: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut table = Vec::new();
+    for line in output.split_inclusive(|&byte| byte == b'\n') {
+        let is_table = line.strip_prefix(b"export ").unwrap_or(line).starts_with(b"_ModuleTable");
+        let value =
+            line.strip_prefix(b"_ModuleTable0").and_then(|line| line.splitn(2, |&byte| byte == b'=').nth(1));
+        match value {
+            Some(value) => table.extend(value.iter().copied().filter(|byte| !b";\n\"'\\".contains(byte))),
+            None if is_table => {}
+            None => text.extend(line),
+        }
+    }
+    let table = base64(&table);
+    let lasting = |line: &&[u8]| !line.starts_with(b"c_rebuildTime") && !line.starts_with(b"c_shortTime");
+    text.extend(table.split_inclusive(|&byte| byte == b'\n').filter(lasting).flatten());
+    text
+}
+
+/// Decodes base64; ends at what is none. Source: RFC 4648, section 4.
+fn base64(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: &u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u8> = text.iter().map_while(digit).collect();
+    let bytes = digits.chunks(4).flat_map(|digits| {
+        let bits = digits
+            .iter()
+            .enumerate()
+            .fold(0_u32, |bits, (at, digit)| bits | u32::from(*digit) << (18 - 6 * at));
+        let bytes = bits.to_be_bytes();
+        bytes[1..].iter().copied().take(digits.len().saturating_sub(1)).collect::<Vec<_>>()
+    });
+    bytes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naming() -> Naming {
+        let side = |paths: &[&str]| Side {
+            modulepaths: paths.iter().map(Into::into).collect(),
+            variables: Vec::new(),
+        };
+        Naming::new([&side(&["/m/apps", "/m/libs"]), &side(&["/m/apps-virt", "/new/libs"])])
+    }
+
+    fn normal(kind: Kind, words: &str, stdout: &str, stderr: &str) -> String {
+        let question: Vec<OsString> = words.split(' ').map(Into::into).collect();
+        let answer = Answer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
+        naming().normal(kind, &question, &answer)
+    }
+
+    #[test]
+    fn modulepaths_have_the_same_name_on_both_sides() {
+        let of = |path: &str| normal(Kind::Modules, "path a", &format!("echo '{path}/a/1';\n"), "");
+        assert_eq!(of("/m/apps"), of("/m/apps-virt"));
+        assert_eq!(of("/m/libs"), of("/new/libs"));
+        assert_ne!(of("/m/apps"), of("/m/libs"));
+        assert_ne!(of("/m/apps2"), of("/m/apps"));
+        assert_eq!(of("/m/apps"), "echo '<modulepath 1>/a/1';\nstatus 0\n");
+    }
+
+    #[test]
+    fn rules_around_a_path_have_no_length() {
+        let of = |text: &str| normal(Kind::Modules, "avail", "", text);
+        assert_eq!(of("------ /m/apps -----\na/1\n"), of("--- /m/apps-virt ---\na/1\n"));
+    }
+
+    #[test]
+    fn the_order_in_json_says_nothing() {
+        let of = |text: &str| normal(Kind::Modules, "avail -j", "", text);
+        let one = r#"{"/m/apps": {"a/1": {"name": "a/1", "symbols": ["x", "y"]}, "b/1": {"name": "b/1"}}}"#;
+        let other = r#"{"/m/apps": {"b/1": {"name": "b/1"}, "a/1": {"symbols": ["y", "x"], "name": "a/1"}}}"#;
+        assert_eq!(of(one), of(other));
+        assert_ne!(of(one), of(&one.replace(r#""x", "#, "")));
+    }
+
+    #[test]
+    fn the_table_of_lmod_is_read() {
+        assert_eq!(base64(b"Zm9vYmFy"), b"foobar");
+        assert_eq!(base64(b"Zm9vYg=="), b"foob");
+        // "mT = {\nc_shortTime = 1,\nfn = \"/m/apps/a/1\",\n}"
+        let table = "_ModuleTable001_=bVQgPSB7CmNfc2hvcnRUaW1lID0gMSwKZm4gPSAiL20vYXBwcy9hLzEiLAp9;\nexport _ModuleTable001_;\n_ModuleTable_Sz_=1;\nexport _ModuleTable_Sz_;\n";
+        assert_eq!(
+            normal(Kind::Lmod, "load a", table, ""),
+            "mT = {\nfn = \"<modulepath 1>/a/1\",\n}\nstatus 0\n"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! What is asked of a tool to know what a module tree says: all listings first, then every name that these or the tree
+//! itself give, its default, latest and symbolic forms, and the environment that each load makes.
+
+use super::tree::Entry;
+use crate::tools::{Answer, Kind, Question};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Listings of Environment Modules. An option that a version does not have gives the same error on both sides.
+const MODULES: &[&str] = &[
+    "avail",
+    "avail -t",
+    "avail -j",
+    "avail --all",
+    "avail --all -t",
+    "avail --all -j",
+    "avail -t -o ",
+    "avail -d -t",
+    "avail -L -t",
+    "avail -j --indepth",
+    "aliases",
+    "aliases --all",
+    "whatis",
+    "whatis -j",
+    "whatis --all",
+];
+
+/// Listings of Lmod.
+const LMOD: &[&str] = &[
+    "avail",
+    "-t avail",
+    "-d -t avail",
+    "--show_hidden avail",
+    "--show_hidden -t avail",
+    "-t spider",
+    "spider",
+];
+
+/// The listings of a tool.
+pub(super) fn listings(kind: Kind) -> Vec<Question> {
+    let questions = match kind {
+        Kind::Modules => MODULES,
+        Kind::Lmod => LMOD,
+    };
+    questions.iter().map(|words| words.split(' ').map(OsString::from).collect()).collect()
+}
+
+/// Names that may be asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Modules with their version, aliases, symbolic versions: what stands for a modulefile, if anything does.
+    modules: BTreeSet<Vec<u8>>,
+    /// Directories of the tree, and what stands before the last `/` of a module: names without a version.
+    groups: BTreeSet<Vec<u8>>,
+}
+
+impl Names {
+    /// Adds those of a tree. Files that are no modulefiles have names as well: they must stay what they are.
+    pub(super) fn add_tree(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            let name = entry.relative.as_os_str().as_bytes();
+            let base = entry.relative.file_name().unwrap_or_default().as_bytes();
+            if base.is_empty() || base == b".modulerc" || base == b".version" || base == b".modulecache" {
+                continue;
+            }
+            match entry.is_directory {
+                true => _ = self.groups.insert(name.to_vec()),
+                false => self.add(strip_lua(name)),
+            }
+        }
+    }
+
+    /// Adds those that a listing of a tool has.
+    pub(super) fn add_listing(&mut self, kind: Kind, question: &[OsString], answer: &Answer) {
+        match kind {
+            Kind::Modules if question.iter().any(|word| word == "-j") => self.add_json(&answer.stderr),
+            Kind::Lmod if question.iter().any(|word| word == "-t") => self.add_terse(&answer.stderr),
+            _ => {}
+        }
+    }
+
+    fn add_json(&mut self, text: &[u8]) {
+        // What cannot be read is compared as it is; only its names are not asked for.
+        let Ok(Value::Object(modulepaths)) = serde_json::from_slice(text) else { return };
+        for modules in modulepaths.values().filter_map(Value::as_object) {
+            for (name, facts) in modules {
+                self.add(name.as_bytes());
+                let group = name.rsplit_once('/').map_or(name.as_str(), |(group, _)| group);
+                let symbols = facts.get("symbols").and_then(Value::as_array);
+                for symbol in symbols.into_iter().flatten().filter_map(Value::as_str) {
+                    self.add(format!("{group}/{symbol}").as_bytes());
+                }
+            }
+        }
+    }
+
+    fn add_terse(&mut self, text: &[u8]) {
+        for line in text.split(|&byte| byte == b'\n') {
+            let is_name =
+                !line.is_empty() && !line.contains(&b' ') && !line.ends_with(b":") && line[0] != b'/';
+            if is_name {
+                self.add(line.strip_suffix(b"/").unwrap_or(line));
+            }
+        }
+    }
+
+    fn add(&mut self, name: &[u8]) {
+        self.modules.insert(name.to_vec());
+        if let Some(at) = name.iter().rposition(|&byte| byte == b'/') {
+            self.groups.insert(name[..at].to_vec());
+        }
+    }
+
+    /// Everything to ask a tool about these names.
+    pub(super) fn questions(&self, kind: Kind) -> Vec<Question> {
+        let mut asked: BTreeMap<Vec<u8>, Load> = BTreeMap::new();
+        for group in &self.groups {
+            for form in ["default", "latest"] {
+                asked.insert([group, form.as_bytes()].join(&b'/'), Load::No);
+            }
+        }
+        asked.extend(self.groups.iter().chain(&self.modules).map(|name| (name.clone(), Load::Yes)));
+        let mut questions = Vec::new();
+        for (name, load) in asked {
+            let question = |words: &[&str]| -> Question {
+                let words = words.iter().map(OsString::from);
+                words.chain([OsString::from_vec(name.clone())]).collect()
+            };
+            match kind {
+                Kind::Modules => questions.push(question(&["path"])),
+                // It has no cheaper way to say which file a name stands for.
+                Kind::Lmod if load == Load::No => questions.push(question(&["--location", "show"])),
+                Kind::Lmod => {}
+            }
+            if load == Load::Yes {
+                questions.push(question(&["load"]));
+            }
+        }
+        questions
+    }
+}
+
+/// Whether the environment that loading a name makes is asked for: not where another name says the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Yes,
+    No,
+}
+
+/// Lmod names a module without the ending of its file; Modules does not know such files.
+fn strip_lua(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b".lua").unwrap_or(name)
+}
+
+/// A question as a person types it after `module`.
+pub(super) fn shown(question: &[OsString]) -> String {
+    let words = question.iter().map(|word| match word.is_empty() {
+        true => "\"\"".to_owned(),
+        false => quell_trace::path::escape(OsStr::as_bytes(word)),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

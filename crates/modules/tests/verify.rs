@@ -1,0 +1,122 @@
+//! Two trees, asked about by real tools: equal ones have no difference, and each change of meaning is one.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use quell_modules::example::{self, Size};
+use quell_modules::tools::{Kind, Tool, User};
+use quell_modules::verify::{Comparison, Side, Tools};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use support::{NOBODY, installed, is_root, open_directory, tool};
+
+/// A tree and a copy of it, to be changed.
+struct Pair {
+    directory: tempfile::TempDir,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let directory = open_directory();
+        for side in ["old", "new"] {
+            let size = Size { names: 2, versions: 2, ..Size::default() };
+            example::create(&directory.path().join(side), size).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn new_file(&self, name: &str) -> PathBuf {
+        self.directory.path().join("new").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.new_file(name), text).unwrap();
+    }
+
+    fn compare(&self, tools: &[Tool], users: Vec<User>) -> Comparison {
+        let side = |side: &str| Side {
+            modulepaths: ["applications", "libraries"]
+                .map(|name| self.directory.path().join(side).join(name))
+                .to_vec(),
+            variables: Vec::new(),
+        };
+        let jobs = std::thread::available_parallelism().unwrap();
+        let judge = Tools { tools: tools.to_vec(), users, variables: Vec::new(), jobs };
+        judge.compare(&side("old"), &side("new"), &|_| {}).unwrap()
+    }
+}
+
+/// Questions whose answers differ.
+fn questions(comparison: &Comparison) -> Vec<&str> {
+    comparison.differences.iter().map(|difference| difference.question.as_str()).collect()
+}
+
+#[test]
+fn privileged_a_copy_says_the_same() {
+    let Some(tools) = installed() else { return };
+    let pair = Pair::new();
+    let compared = pair.compare(&tools, vec![User::ourselves()]);
+    assert_eq!(compared.differences, []);
+    assert!(compared.questions > 40 * tools.len(), "{}", compared.questions);
+    assert_eq!(compared.apart, 0);
+}
+
+#[test]
+fn privileged_each_change_of_meaning_is_found() {
+    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let pair = Pair::new();
+    let changes = [
+        ("applications/appa/.version", "set ModulesVersion 1.0", "load appa"),
+        ("applications/appb/2.0", "setenv B 1", "load appb/2.0"),
+        ("applications/appb/9", "", "path appb/latest"),
+        ("applications/.modulerc", "module-alias z appb/1.0\nmodule-hide appa/1.0", "load z"),
+        ("libraries/liba/.modulerc", "", "path liba/sym"),
+        ("libraries/liba/1.0", "module-whatis text", "whatis"),
+        ("libraries/libb/1.0", "break", "load libb/1.0"),
+        ("libraries/libb/2.0", "puts stderr hm", "load libb/2.0"),
+    ];
+    for (name, text, _) in changes {
+        pair.write(name, &format!("#%Module\n{text}\n"));
+    }
+    fs::remove_file(pair.new_file("applications/appb/1.0")).unwrap();
+    let compared = pair.compare(&[tool], vec![User::ourselves()]);
+    let differ = questions(&compared);
+    let further = ["avail", "avail -t", "avail --all -j", "aliases", "path appb/1.0"];
+    for question in changes.iter().map(|change| change.2).chain(further) {
+        assert!(differ.contains(&question), "{question}: {differ:?}");
+    }
+}
+
+#[test]
+fn privileged_a_class_of_users_sees_what_others_do_not() {
+    if !is_root() {
+        return;
+    }
+    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let pair = Pair::new();
+    for side in ["old", "new"] {
+        let file = pair.directory.path().join(side).join("libraries/liba/1.0");
+        std::os::unix::fs::chown(&file, None, Some(4321)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let same = pair.compare(std::slice::from_ref(&tool), Vec::new());
+    assert_eq!(same.users, ["root", "others", "a member of group 4321"]);
+    assert_eq!(same.differences, []);
+    // Nobody sees this file but members of the group.
+    pair.write("libraries/liba/1.0", "#%Module\nsetenv A 1\n");
+    let one = pair.compare(std::slice::from_ref(&tool), Vec::new());
+    let users: Vec<&str> = one.differences.iter().map(|difference| difference.user.as_str()).collect();
+    assert!(users.contains(&"a member of group 4321") && users.contains(&"root"), "{users:?}");
+    assert!(!users.contains(&"others"), "{users:?}");
+    let nobody = vec![User::new("nobody", NOBODY, NOBODY, Vec::new())];
+    assert_eq!(pair.compare(&[tool], nobody).differences, []);
+}
+
+#[test]
+fn a_tree_that_is_gone_has_no_names() {
+    let side = Side { modulepaths: vec![Path::new("/nonexistent/modules").into()], variables: Vec::new() };
+    let judge =
+        Tools { tools: Vec::new(), users: Vec::new(), variables: Vec::new(), jobs: 1.try_into().unwrap() };
+    assert_eq!(judge.compare(&side, &side, &|_| {}).unwrap().questions, 0);
+}
