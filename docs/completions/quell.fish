@@ -44,6 +44,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
+complete -c quell -n "__fish_quell_needs_command" -f -a "synth" -d 'Make a trace of a named shape, and its files'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
 complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Where the trace goes [default: named after the program, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -l ranks -d 'Record these ranks instead, such as 0,17,31' -r
@@ -341,6 +342,98 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand demo" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "pynamic" -d 'Hundreds of generated libraries that Python imports: launch, import, visit'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "warp" -d 'A Python application on a Cray: 3388 opens, 1632 stats, 500 reads'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "julia" -d 'A Julia start that finds nothing changed: 12 000 stats, 4 opens'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "modules" -d '`module avail` on a tree of modulefiles'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "search-path" -d 'A loader that looks for libraries on a search path'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l file-system -d 'The type of the file system that is mounted there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l modules -d 'Libraries that are imported' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l utilities -d 'Libraries that those need' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l entries -d 'Directories of the search path, over which libraries are spread evenly' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l bytes -d 'All libraries together, such as 500M [default: 1390000000]' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l touched -d 'Percent of each library that is touched' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l visit -d 'Seconds that visiting takes, besides --compute' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l file-system -d 'The type of the file system that is mounted there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l file-system -d 'The type of the file system that is mounted there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l packages -d 'Packages' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l files -d 'Source files of each' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l project-stats -d 'Stats of the project\'s file' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l misses -d 'Compiled files that are looked for and are not there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l file-system -d 'The type of the file system that is mounted there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l paths -d 'Modulepaths' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l names -d 'Names in each' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l versions -d 'Versions of each name' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l setup -d 'How the tree is set up' -r -f -a "plain\t'An rc file for each name'
+rc-file\t'One rc file for each modulepath'
+eval\t'`mcookie_check` is `eval`: files are not opened to see whether they are modulefiles'
+virtual\t'Virtual modules: directories of names are not looked into'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l file-system -d 'The type of the file system that is mounted there' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l entries -d 'Directories of the search path' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l names -d 'Names that are looked for' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l positions -d 'In which directory each name is found, such as 1,5,30, again from the begin when there are more names; 0 is nowhere [default: as many names in each directory]' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l bytes -d 'The size of each file, such as 64K' -r
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s f -l force -d 'Replace an earlier trace of the same name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

@@ -4,10 +4,12 @@
 mod image;
 mod modules;
 mod predict;
+mod synth;
 
 pub use image::*;
 pub use modules::*;
 pub use predict::*;
+pub use synth::*;
 
 use crate::compression::Compression;
 use crate::duration::Seconds;
@@ -122,6 +124,8 @@ pub enum Command {
     Doctor(Doctor),
     #[command(about = "Show the whole way on a program of this node: record, report, pack, run, compare")]
     Demo(Demo),
+    #[command(about = "Make a trace of a named shape, and its files")]
+    Synth(Synth),
     #[command(about = "Show every setting, its value and where it comes from")]
     Config(Config),
 }

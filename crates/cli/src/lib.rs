@@ -54,6 +54,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Predict(flags) => commands::predict::run(&flags, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
+        Command::Synth(flags) => commands::synth::run(&flags, printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> {
     let Tool::Strace = flags.tool;
     let directory = flags.output.clone().unwrap_or_else(|| name(&flags.logs));
-    let aside = aside(&directory, flags)?;
+    let aside = aside(&directory, flags.force)?;
     let mounts = mounts(flags)?;
     let request = Request {
         logs: flags.logs.clone(),
@@ -71,11 +71,11 @@ fn name(logs: &[PathBuf]) -> PathBuf {
 }
 
 /// Where the trace is made before it replaces an earlier one; `None` where nothing is in the way.
-fn aside(directory: &Path, flags: &Import) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Failure> {
     if !directory.exists() {
         return Ok(None);
     }
-    if !flags.force {
+    if !force {
         return Err(traces::explain(TraceError::Exists { path: directory.to_owned() }));
     }
     if !directory.join("header.json").is_file() {
@@ -87,7 +87,8 @@ fn aside(directory: &Path, flags: &Import) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(aside.into()))
 }
 
-fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
+/// Puts what was made aside in the place of an earlier trace.
+pub(crate) fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
     let replace = || {
         std::fs::remove_dir_all(directory)?;
         std::fs::rename(aside, directory)

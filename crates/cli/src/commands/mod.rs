@@ -18,5 +18,6 @@ pub(crate) mod refresh;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod step;
+pub(crate) mod synth;
 pub(crate) mod traces;
 mod transport;

@@ -77,4 +77,5 @@ mod refresh;
 mod searches;
 mod server_life;
 mod slurm;
+mod synth;
 mod transparent;

@@ -1,0 +1,145 @@
+//! `quell synth`.
+
+use super::{import, traces};
+use crate::failure::Failure;
+use crate::flags::{ModulesSetup, Synth, SynthOutput, SynthShape};
+use crate::printer::Printer;
+use quell_load::synth::{
+    self, Julia, Modules, Positions, Pynamic, Request, SearchPath, Setup, Shape, SynthError, Warp,
+};
+use quell_trace::header::{FORMAT, VERSION};
+use quell_trace::{Completeness, Header, Nanos, RecorderFacts, ServedBy};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
+    let (name, shape, output) = shape(&flags.shape);
+    let directory = output.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.qtrace")));
+    let root = root(name, output)?;
+    if ServedBy::of_type(&output.file_system) != ServedBy::Network {
+        printer.warn(&format!("`{}` is no network file system that quell knows", output.file_system));
+    }
+    let aside = import::aside(&directory, output.force)?;
+    let request = Request {
+        shape,
+        root,
+        kind: output.file_system.clone(),
+        compute: nanos(output.compute),
+        trace: aside.clone().unwrap_or_else(|| directory.clone()),
+        tree: output.tree.clone(),
+        header: header(name),
+    };
+    let made = synth::make(&request).map_err(explain)?;
+    if let Some(aside) = aside {
+        import::replace(&directory, &aside)?;
+    }
+    let trace = directory.display();
+    printer.talk(&format!("made {} calls in `{trace}`; next: quell report {trace}", made.calls));
+    if let Some(tree) = &output.tree {
+        let tree = tree.display();
+        let (files, mib) = (made.files, made.bytes.div_ceil(1 << 20));
+        printer.talk(&format!("wrote {files} files, {mib} MiB, below `{tree}`; to issue the calls: quell replay {trace} --root {tree}"));
+    }
+    Ok(0)
+}
+
+fn shape(flags: &SynthShape) -> (&'static str, Shape, &SynthOutput) {
+    match flags {
+        SynthShape::Pynamic(flags) => {
+            let shape = Pynamic {
+                modules: flags.modules,
+                utilities: flags.utilities,
+                entries: flags.entries,
+                bytes: flags.bytes.map_or(Pynamic::default().bytes, |bytes| bytes.0),
+                touched: flags.touched,
+                visit: nanos(flags.visit),
+            };
+            ("pynamic", Shape::Pynamic(shape), &flags.output)
+        }
+        SynthShape::Warp(flags) => ("warp", Shape::Warp(Warp), &flags.output),
+        SynthShape::Julia(flags) => {
+            let (packages, files) = (flags.packages, flags.files);
+            let shape = Julia { packages, files, project: flags.project_stats, missed: flags.misses };
+            ("julia", Shape::Julia(shape), &flags.output)
+        }
+        SynthShape::Modules(flags) => {
+            let setup = match flags.setup {
+                ModulesSetup::Plain => Setup::Plain,
+                ModulesSetup::RcFile => Setup::RcFile,
+                ModulesSetup::Eval => Setup::Eval,
+                ModulesSetup::Virtual => Setup::Virtual,
+            };
+            let shape = Modules { paths: flags.paths, names: flags.names, versions: flags.versions, setup };
+            ("modules", Shape::Modules(shape), &flags.output)
+        }
+        SynthShape::SearchPath(flags) => {
+            let positions = match flags.positions.is_empty() {
+                true => Positions::Uniform,
+                false => Positions::Given(flags.positions.clone()),
+            };
+            let bytes = flags.bytes.map_or(1 << 16, |bytes| bytes.0);
+            let shape = SearchPath { entries: flags.entries, names: flags.names, positions, bytes };
+            ("search-path", Shape::SearchPath(shape), &flags.output)
+        }
+    }
+}
+
+/// The directory that the trace names.
+fn root(name: &str, output: &SynthOutput) -> Result<PathBuf, Failure> {
+    let named = output.tree.clone().or_else(|| output.at.clone());
+    let named = named.unwrap_or_else(|| Path::new("/shared").join(name));
+    let root = std::path::absolute(&named)
+        .map_err(|error| Failure::new(error).context(format!("cannot use `{}`", named.display())))?;
+    // Components without `.` and doubled slashes, which no program would pass.
+    let root: PathBuf = root.components().collect();
+    if root.parent().is_none() || root.to_str().is_none() {
+        let message = format!("`{}` cannot be the directory of a shape", named.display());
+        return Err(Failure::message(message).hint("name a directory below `/`, in UTF-8"));
+    }
+    Ok(root)
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+/// A header without anything of this node or this hour: same flags, same bytes.
+fn header(name: &str) -> Header {
+    Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        completeness: Completeness::Partial,
+        command: vec![name.to_owned()],
+        working_directory: "/".to_owned(),
+        exit: None,
+        began: 0.0,
+        seconds: None,
+        recorder: RecorderFacts {
+            engine: "synth".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            events: 0,
+            lost: 0,
+            notes: Vec::new(),
+        },
+        host: String::new(),
+        kernel: String::new(),
+        architecture: "x86_64".to_owned(),
+        user: 0,
+        rank: None,
+        ranks: None,
+        node: None,
+        job: None,
+    }
+}
+
+fn explain(error: SynthError) -> Failure {
+    let hint = match error {
+        SynthError::Trace(error) => return traces::explain(error),
+        SynthError::TooLarge { .. } => "choose smaller sizes",
+        SynthError::NotEmpty { .. } => "`--tree DIR` wants a new directory, or an empty one",
+        SynthError::NoRoom { .. } => {
+            "`--tree DIR` elsewhere, or smaller sizes; without it only the trace is made"
+        }
+        SynthError::Write { .. } => "`--tree DIR` writes elsewhere; without it only the trace is made",
+    };
+    Failure::new(error).hint(hint)
+}
