@@ -14,15 +14,13 @@
 //! What is copied takes memory, which the budget bounds before anything is copied.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use quell_image::frames::{self, Decompressor, Frames};
-use quell_image::{Image, OpenError};
-use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, Stat};
+use quell_image::OpenError;
+use quell_image::frames::{Decompressor, Frames};
+use rustix::fs::{MemfdFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::Uid;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
@@ -30,126 +28,9 @@ use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
 use crate::witness::{Known, Witness};
 
-/// Whose images are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Those of the user who runs, and of root; nobody else may write to them.
-    OwnerOrRoot,
-    /// Anybody's.
-    Anybody,
-}
-
-/// An image that is open, with its bytes.
-#[derive(Debug)]
-pub(crate) struct LoadedImage {
-    pub(crate) image: Image<Shared>,
-    pub(crate) memory: Arc<Memory>,
-    /// Who owns the file.
-    pub(crate) owner: Uid,
-}
-
-impl LoadedImage {
-    /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
-    pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
-        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
-        let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
-        verify_owner(&stat, trust)?;
-        if stat.st_size == 0 {
-            return Err(OpenError::TooShort { bytes: 0 }.into());
-        }
-        let file_bytes = stat.st_size.cast_unsigned();
-        let owner = Uid::from_raw(stat.st_uid);
-        let (image, memory) = match frames_of(&file, file_bytes)? {
-            Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
-            None if is_local(&file, &stat) => open_mapped(file, &stat),
-            None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
-        }?;
-        if image.index().roots().len() == 0 {
-            return Err(ImageError::NoRoots);
-        }
-        Ok(Self { image, memory, owner })
-    }
-}
-
-/// An image and the memory that it is in.
-type Opened = (Image<Shared>, Arc<Memory>);
-
-/// Refuses an image by which somebody else could decide what this user runs.
-pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
-    const WRITABLE_BY_ALL: u32 = 0o002;
-    if !FileType::from_raw_mode(stat.st_mode).is_file() {
-        return Err(ImageError::NotAFile);
-    }
-    if trust == Trust::Anybody {
-        return Ok(());
-    }
-    if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(ImageError::Untrusted { owner: stat.st_uid });
-    }
-    if stat.st_mode & WRITABLE_BY_ALL != 0 {
-        return Err(ImageError::Writable { mode: stat.st_mode & 0o7777 });
-    }
-    Ok(())
-}
-
-/// The table of frames, if the image is compressed.
-///
-/// **Errors** What reading gave, or a table that contradicts the file.
-pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames>, ImageError> {
-    let mut first = [0; 4];
-    match read_exact_at(file, 0, &mut first) {
-        Ok(()) if frames::is_compressed(&first) => {}
-        // A file that is shorter is refused with its length in the message.
-        Ok(()) | Err(Errno::IO) => return Ok(None),
-        Err(errno) => return Err(ImageError::Unreadable(OsError(errno))),
-    }
-    Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
-}
-
-fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
-    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    let length = usize::try_from(stat.st_size).map_err(|_| unreadable(Errno::FBIG))?;
-    let mapping = Mapping::of(file.as_fd(), length).map_err(unreadable)?;
-    let witness = Some(Witness::new(file, stat));
-    let memory = Arc::new(Memory { mapping, fetcher: None, witness });
-    Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
-}
-
-/// Copies a growing part of the image until its metadata and index are there.
-///
-/// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
-fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
-    let memory = Arc::new(memory);
-    let length = memory.mapping.as_ref().len();
-    let mut present = 0;
-    loop {
-        let wanted = (present * 4).max(memory.first_fetch()).min(length);
-        memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
-        present = wanted;
-        match Image::open(Shared(Arc::clone(&memory))) {
-            Ok(image) => return Ok((image, memory)),
-            Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
-            Err(_) => {}
-        }
-    }
-}
-
-/// Whether zeros where the index or a directory should be could have caused `error`.
-fn is_for_want_of_bytes(error: &OpenError) -> bool {
-    matches!(
-        error,
-        OpenError::NotQuell
-            | OpenError::IndexChecksum { .. }
-            | OpenError::IndexBounds { .. }
-            | OpenError::Corrupt(_)
-    )
-}
-
 /// The bytes of an image, shared by its reader and by whoever fetches them.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Memory>);
+pub(crate) struct Shared(pub(crate) Arc<Memory>);
 
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
@@ -174,6 +55,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// The bytes of an image's file on this node, as they are.
+    pub(crate) fn mapped(file: OwnedFd, stat: &Stat) -> Result<Self, Errno> {
+        let length = usize::try_from(stat.st_size).map_err(|_| Errno::FBIG)?;
+        let mapping = Mapping::of(file.as_fd(), length)?;
+        Ok(Self { mapping, fetcher: None, witness: Some(Witness::new(file, stat)) })
+    }
+
     /// Memory for an image whose file is copied.
     pub(crate) fn to_be_fetched(file: OwnedFd, length: u64, budget: Budget) -> Result<Self, ImageError> {
         Self::to_be_copied(file, Form::Plain, length, CHUNK, budget)
@@ -248,7 +136,7 @@ impl Memory {
     }
 
     /// How much is copied before the index is looked for.
-    fn first_fetch(&self) -> usize {
+    pub(crate) fn first_fetch(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             Some(Form::Frames(_)) => CHUNK,
             _ => FIRST_FETCH,
@@ -256,7 +144,7 @@ impl Memory {
     }
 
     /// What `errno`, which [`Self::ensure_range`] gave, means.
-    fn failure(&self, errno: Errno) -> ImageError {
+    pub(crate) fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
             let failed = |state: &AtomicU64| stage(state.load(Ordering::Acquire)) == FAILED;
@@ -313,7 +201,7 @@ impl Memory {
         part.as_ptr().addr().wrapping_sub(self.mapping.as_ref().as_ptr().addr())
     }
 
-    fn ensure_range(&self, start: usize, length: usize) -> Result<(), Errno> {
+    pub(crate) fn ensure_range(&self, start: usize, length: usize) -> Result<(), Errno> {
         let Some(fetcher) = &self.fetcher else {
             return Ok(());
         };
@@ -506,7 +394,7 @@ impl Fetcher {
 /// Fills `into` from `at`.
 ///
 /// **Errors** `EIO` where the file ends before: it was cut short after it was opened.
-fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<(), Errno> {
+pub(crate) fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<(), Errno> {
     let mut filled = 0;
     while filled < into.len() {
         match rustix::io::pread(file, &mut into[filled..], at + filled as u64) {
@@ -564,43 +452,6 @@ const SMALLEST_PAGE: usize = 4096;
 /// How much is read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;
 
-/// Whether the file lies on a file system of this node, which the page cache serves as fast as memory.
-///
-/// By the table of mounts, because statfs(2) asks every server of a parallel file system. A device that is not in the
-/// table, such as a subvolume's, is asked for after all.
-fn is_local(file: &OwnedFd, stat: &Stat) -> bool {
-    let mountinfo = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let device = format!("{}:{}", rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
-    match file_system_type(&mountinfo, &device) {
-        Some(kind) => LOCAL_TYPES.contains(&kind),
-        None => is_local_magic(file),
-    }
-}
-
-/// The type of the file system with this device number. Source: proc_pid_mountinfo(5).
-fn file_system_type<'m>(mountinfo: &'m [u8], device: &str) -> Option<&'m str> {
-    mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let found = fields.nth(2)? == device.as_bytes();
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        found.then(|| str::from_utf8(kind).ok()).flatten()
-    })
-}
-
-/// File systems of one node. What is not here counts as a network file system.
-const LOCAL_TYPES: [&str; 13] = [
-    "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "f2fs", "overlay", "zfs", "erofs", "squashfs",
-    "bcachefs",
-];
-
-/// The same by the magic number of the file system. Source: statfs(2), `include/uapi/linux/magic.h`.
-fn is_local_magic(file: &OwnedFd) -> bool {
-    /// btrfs, overlay, ZFS, bcachefs: those whose files may have device numbers that are not in the table of mounts.
-    const LOCAL: [u32; 4] = [0x9123_683E, 0x794C_7630, 0x2FC1_2FC1, 0xCA45_1A4E];
-    // The type's sign and width differ between architectures; the magic numbers have 32 bits.
-    rustix::fs::fstatfs(file).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -610,16 +461,6 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Memory::to_be_fetched(file.into(), content.len() as u64, Budget::Available).unwrap()
-    }
-
-    #[test]
-    fn the_type_of_a_file_system_is_read_from_the_table_of_mounts() {
-        let mountinfo = b"36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw\n\
-            40 36 0:50 / /mnt rw - fuse.mfs mfs rw\n";
-        let cases = [("98:0", Some("ext4")), ("0:50", Some("fuse.mfs")), ("0:5", None)];
-        for (device, expected) in cases {
-            assert_eq!(file_system_type(mountinfo, device), expected);
-        }
     }
 
     #[test]

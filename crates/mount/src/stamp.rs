@@ -24,7 +24,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::OsError;
-use crate::memory::{Trust, verify_owner};
+use crate::loaded::{Trust, verify_owner};
 use crate::stats::replace_file;
 
 /// How far the clock of a node may be behind that of the node that compared. Unit: seconds. Nodes of a cluster keep time

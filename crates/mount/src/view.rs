@@ -8,7 +8,8 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
-use crate::memory::{Memory, Trust, frames_of, verify_owner};
+use crate::loaded::{Trust, frames_of, verify_owner};
+use crate::memory::Memory;
 use crate::sys::mapping::Mapping;
 
 /// The bytes of an image. A plain image's file must not be shortened meanwhile: quell replaces images, it never writes

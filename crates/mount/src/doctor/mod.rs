@@ -30,7 +30,7 @@ use crate::extract::BINDS_MAX;
 use crate::extract::place::mount_tmpfs;
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
-use crate::memory::{LoadedImage, Trust};
+use crate::loaded::{LoadedImage, Trust};
 use crate::message::{Failure, receive, send};
 use crate::namespace::{Layout, Namespaces, Privilege, isolate, map_identity, mount_connection, open_fuse};
 use crate::sys::process::{Forked, SingleThreaded, exit_now, fork, unshare_namespaces};

@@ -15,7 +15,7 @@ use super::place::place;
 use super::plan::Plan;
 use crate::budget::Budget;
 use crate::error::{ImageError, Step, Unavailable};
-use crate::memory::LoadedImage;
+use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
 use crate::namespace::{Layout, Namespaces};
 use crate::rendezvous::is_this_user;

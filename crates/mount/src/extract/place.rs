@@ -16,7 +16,7 @@ use super::complete::{Completer, open_below};
 use super::fill::Filler;
 use super::plan::{From, Plan};
 use crate::error::{Step, Unavailable};
-use crate::memory::LoadedImage;
+use crate::loaded::LoadedImage;
 use crate::namespace::{Layout, Namespaces, Privilege, at, bind_back, isolate_for, magic, open_originals};
 
 /// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
@@ -100,8 +100,9 @@ fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
     mount_bind(magic(&part), magic(&target))
 }
 
-/// Binds the original of `path`, reached from its root, over what is there now. One that has gone stays what the image
-/// lists: an empty file that nobody may take for the original.
+/// Binds the original of `path`, reached from its root, over what is there now.
+///
+/// **Errors** `ENOENT` where the original has gone: what the image lists of it is an empty file, which nobody may take for it.
 fn bind_original(roots: &[(OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let original = open_below(roots, path, OFlags::PATH)?;

@@ -33,7 +33,7 @@ use crate::budget::Budget;
 use crate::error::{Step, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
-use crate::memory::LoadedImage;
+use crate::loaded::LoadedImage;
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::mode::Mode;
 use crate::namespace::Layout;

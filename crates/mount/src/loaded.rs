@@ -1,0 +1,132 @@
+//! Opening an image for a run: who owns it, what it is, and where its bytes come from.
+//!
+//! Refuses what a stranger could have written, what is no image, and what would not fit into the node's memory.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use quell_image::frames::{self, Frames};
+use quell_image::{Image, OpenError};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::Uid;
+
+use crate::budget::Budget;
+use crate::error::{ImageError, OsError};
+use crate::local::is_local;
+use crate::memory::{Memory, Shared, read_exact_at};
+
+/// Whose images are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of the user who runs, and of root; nobody else may write to them.
+    OwnerOrRoot,
+    /// Anybody's.
+    Anybody,
+}
+
+/// An image that is open, with its bytes.
+#[derive(Debug)]
+pub(crate) struct LoadedImage {
+    pub(crate) image: Image<Shared>,
+    pub(crate) memory: Arc<Memory>,
+    /// Who owns the file.
+    pub(crate) owner: Uid,
+}
+
+impl LoadedImage {
+    /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
+    pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
+        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
+        let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
+        verify_owner(&stat, trust)?;
+        if stat.st_size == 0 {
+            return Err(OpenError::TooShort { bytes: 0 }.into());
+        }
+        let file_bytes = stat.st_size.cast_unsigned();
+        let owner = Uid::from_raw(stat.st_uid);
+        let (image, memory) = match frames_of(&file, file_bytes)? {
+            Some(frames) => open_copied(Memory::to_be_decompressed(file, frames, budget)?),
+            None if is_local(&file, &stat) => open_mapped(file, &stat),
+            None => open_copied(Memory::to_be_fetched(file, file_bytes, budget)?),
+        }?;
+        if image.index().roots().len() == 0 {
+            return Err(ImageError::NoRoots);
+        }
+        Ok(Self { image, memory, owner })
+    }
+}
+
+/// An image and the memory that it is in.
+type Opened = (Image<Shared>, Arc<Memory>);
+
+/// Refuses an image by which somebody else could decide what this user runs.
+pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    if !FileType::from_raw_mode(stat.st_mode).is_file() {
+        return Err(ImageError::NotAFile);
+    }
+    if trust == Trust::Anybody {
+        return Ok(());
+    }
+    if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(ImageError::Untrusted { owner: stat.st_uid });
+    }
+    if stat.st_mode & WRITABLE_BY_ALL != 0 {
+        return Err(ImageError::Writable { mode: stat.st_mode & 0o7777 });
+    }
+    Ok(())
+}
+
+/// The table of frames, if the image is compressed.
+///
+/// **Errors** What reading gave, or a table that contradicts the file.
+pub(crate) fn frames_of(file: &OwnedFd, file_bytes: u64) -> Result<Option<Frames>, ImageError> {
+    let mut first = [0; 4];
+    match read_exact_at(file, 0, &mut first) {
+        Ok(()) if frames::is_compressed(&first) => {}
+        // A file that is shorter is refused with its length in the message.
+        Ok(()) | Err(Errno::IO) => return Ok(None),
+        Err(errno) => return Err(ImageError::Unreadable(OsError(errno))),
+    }
+    Frames::read(file_bytes, &mut |at, into| Ok(read_exact_at(file, at, into).map_err(OsError)?)).map(Some)
+}
+
+fn open_mapped(file: OwnedFd, stat: &Stat) -> Result<Opened, ImageError> {
+    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+    let memory = Arc::new(Memory::mapped(file, stat).map_err(unreadable)?);
+    Ok((Image::open(Shared(Arc::clone(&memory)))?, memory))
+}
+
+/// Copies a growing part of the image until its metadata and index are there.
+///
+/// The index says where it ends, but not in the first block; what is read too much is content that will be wanted.
+fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
+    let memory = Arc::new(memory);
+    let length = memory.bytes().len();
+    let mut present = 0;
+    loop {
+        let wanted = (present * 4).max(memory.first_fetch()).min(length);
+        memory.ensure_range(present, wanted - present).map_err(|errno| memory.failure(errno))?;
+        present = wanted;
+        match Image::open(Shared(Arc::clone(&memory))) {
+            Ok(image) => return Ok((image, memory)),
+            Err(error) if present == length || !is_for_want_of_bytes(&error) => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether zeros where the index or a directory should be could have caused `error`.
+fn is_for_want_of_bytes(error: &OpenError) -> bool {
+    matches!(
+        error,
+        OpenError::NotQuell
+            | OpenError::IndexChecksum { .. }
+            | OpenError::IndexBounds { .. }
+            | OpenError::Corrupt(_)
+    )
+}
