@@ -69,6 +69,7 @@ soak: deps build check-dist ## what takes long: fuzzing, thousands of repetition
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/stacks
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
+	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
 bench: deps build ## ratios measured side by side; results go to bench/results
