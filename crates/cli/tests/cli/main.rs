@@ -61,6 +61,7 @@ mod fix;
 mod hostile;
 mod html;
 mod image;
+mod image_lost;
 mod import;
 mod killed;
 mod launchers;
