@@ -1,9 +1,9 @@
 //! An image whose file system fails while it is fetched: the originals answer for what did not arrive.
 
 use std::os::unix::fs::FileExt;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use crate::harness::{Need, Outcome, Test, kill, next_line, wait_until, with_quell};
+use crate::harness::{Need, Outcome, Test, next_line, wait_until, with_quell};
 
 const NEEDS: &[Need] =
     &[Need::Root, Need::Fuse, Need::Ptrace, Need::Program("squashfuse_ll"), Need::Program("mksquashfs")];
@@ -11,7 +11,7 @@ const NEEDS: &[Need] =
 /// The image on a FUSE file system from another server, which counts as a network file system.
 struct Elsewhere<'t> {
     test: &'t Test,
-    server: i32,
+    server: Child,
 }
 
 impl<'t> Elsewhere<'t> {
@@ -28,10 +28,16 @@ impl<'t> Elsewhere<'t> {
              mksquashfs stored packed.sqfs -quiet -no-progress > /dev/null"
         ))
         .succeeds();
-        let command = test.command(&["squashfuse_ll", "-f", "packed.sqfs", "mounted"]);
-        let server = { command }.stdin(Stdio::null()).spawn().unwrap();
+        let mut command = test.command(&["squashfuse_ll", "-f", "packed.sqfs", "mounted"]);
+        let server = command.stdin(Stdio::null()).spawn().unwrap();
         wait_until("the image is there", || test.path("mounted/app.qimg").exists());
-        Self { test, server: server.id().cast_signed() }
+        Self { test, server }
+    }
+
+    /// Its server dies.
+    fn die(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
     }
 
     /// From now on what lies behind the first third of the image is unreadable.
@@ -46,13 +52,13 @@ impl<'t> Elsewhere<'t> {
 
 impl Drop for Elsewhere<'_> {
     fn drop(&mut self) {
-        kill(self.server);
+        self.die();
         self.test.script("umount -l mounted").succeeds();
     }
 }
 
 /// What the program prints that reads everything when it is told to; the image's file system has died before.
-fn read_after_death(elsewhere: &Elsewhere) -> Outcome {
+fn read_after_death(elsewhere: &mut Elsewhere) -> Outcome {
     let test = elsewhere.test;
     let script = "echo ready; read -r line; cat env/data/*";
     let words =
@@ -61,7 +67,7 @@ fn read_after_death(elsewhere: &Elsewhere) -> Outcome {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     assert_eq!(next_line(&mut child), "ready");
-    kill(elsewhere.server);
+    elsewhere.die();
     drop(child.stdin.take());
     test.wait(child)
 }
@@ -69,9 +75,9 @@ fn read_after_death(elsewhere: &Elsewhere) -> Outcome {
 #[test]
 fn privileged_what_does_not_arrive_of_an_image_comes_from_the_originals() {
     let Some(test) = Test::privileged(NEEDS) else { return };
-    let elsewhere = Elsewhere::of(&test, "");
+    let mut elsewhere = Elsewhere::of(&test, "");
     elsewhere.fail();
-    assert_eq!(read_after_death(&elsewhere).succeeds(), test.read_text("plain"));
+    assert_eq!(read_after_death(&mut elsewhere).succeeds(), test.read_text("plain"));
     let counted: serde_json::Value = serde_json::from_str(&test.read_text("stats.json")).unwrap();
     assert_ne!(counted["original"]["read"], 0, "{counted}");
     assert!(counted["image"]["bytes_fetched"].as_u64() < counted["image"]["bytes"].as_u64(), "{counted}");
@@ -80,9 +86,9 @@ fn privileged_what_does_not_arrive_of_an_image_comes_from_the_originals() {
 #[test]
 fn privileged_what_does_not_arrive_of_a_complete_image_is_an_error_and_never_zeros() {
     let Some(test) = Test::privileged(NEEDS) else { return };
-    let elsewhere = Elsewhere::of(&test, "--complete");
+    let mut elsewhere = Elsewhere::of(&test, "--complete");
     elsewhere.fail();
-    let outcome = read_after_death(&elsewhere);
+    let outcome = read_after_death(&mut elsewhere);
     assert_eq!(outcome.code(), 1, "{outcome}");
     assert!(outcome.stderr.contains("Input/output error"), "{outcome}");
     let plain = test.read_text("plain");
