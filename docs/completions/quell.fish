@@ -45,6 +45,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at mo
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
 complete -c quell -n "__fish_quell_needs_command" -f -a "synth" -d 'Make a trace of a named shape, and its files'
+complete -c quell -n "__fish_quell_needs_command" -f -a "replay" -d 'Issue a recording\'s operations again, against a directory'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
 complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Where the trace goes [default: named after the program, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -l ranks -d 'Record these ranks instead, such as 0,17,31' -r
@@ -434,6 +435,20 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l root -d 'The directory to replay against' -r -F
+complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand replay" -l ranks -d 'Ranks on this node; behind a launcher, for each of its ranks' -r
+complete -c quell -n "__fish_quell_using_subcommand replay" -l think -d 'Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5' -r
+complete -c quell -n "__fish_quell_using_subcommand replay" -l meet -d 'Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once' -r
+complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand replay" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand replay" -l writes -d 'Issue what changes files too, in a directory of each rank\'s own below --root, which is removed at the end'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l csv -d 'Print a table of operations by class as CSV instead'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand replay" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"

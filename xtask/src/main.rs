@@ -57,6 +57,7 @@ fn generate(root: &Path) -> Generated {
     generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
     generated.push(("docs/schema/predict-create.json".into(), schema(&quell_report::json::create_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
+    generated.push(("docs/schema/replay.json".into(), schema(&quell_report::json::replay_schema())));
     generated.push(("docs/schema/check.json".into(), schema(&quell_cli::commands::check::schema())));
     generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
     generated.push(("docs/schema/doctor.json".into(), schema(&quell_cli::commands::doctor::schema())));

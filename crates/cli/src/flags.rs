@@ -4,11 +4,13 @@
 mod image;
 mod modules;
 mod predict;
+mod replay;
 mod synth;
 
 pub use image::*;
 pub use modules::*;
 pub use predict::*;
+pub use replay::*;
 pub use synth::*;
 
 use crate::compression::Compression;
@@ -126,6 +128,8 @@ pub enum Command {
     Demo(Demo),
     #[command(about = "Make a trace of a named shape, and its files")]
     Synth(Synth),
+    #[command(about = "Issue a recording's operations again, against a directory")]
+    Replay(Replay),
     #[command(about = "Show every setting, its value and where it comes from")]
     Config(Config),
 }

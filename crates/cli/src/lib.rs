@@ -28,6 +28,10 @@ use std::process::ExitCode;
 /// Runs the command line that this process was started with, and returns its exit status.
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
+    // A process of a replay is no command of the user's, and parses nothing.
+    if words.get(1).is_some_and(|word| word == quell_load::replay::ARGUMENT) {
+        return quell_load::replay::process();
+    }
     let parsed = match settings::parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return explain(&error),
@@ -55,6 +59,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Synth(flags) => commands::synth::run(&flags, printer),
+        Command::Replay(flags) => commands::replay::run(&flags, printer),
         Command::Config(flags) => commands::config::run(&flags, &parsed.matches, &parsed.settings, printer),
     }
 }

@@ -1,4 +1,5 @@
-//! Operations against a real directory: traces and trees of a named shape.
+//! Operations against a real directory: traces and trees of a named shape, and traces issued again.
 #![forbid(unsafe_code)]
 
+pub mod replay;
 pub mod synth;

@@ -15,6 +15,7 @@ pub(crate) mod plain;
 pub(crate) mod predict;
 pub(crate) mod record;
 pub(crate) mod refresh;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod step;

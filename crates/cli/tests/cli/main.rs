@@ -75,6 +75,7 @@ mod parts;
 mod programs;
 mod ranks;
 mod refresh;
+mod replay;
 mod searches;
 mod server_life;
 mod slurm;

@@ -5,9 +5,11 @@
 //! a line. Columns are named as the fields of the JSON objects.
 
 mod diff;
+mod replay;
 mod report;
 
 pub use diff::{DiffTable, diff};
+pub use replay::replay;
 pub use report::{ReportTable, report};
 
 /// A column: its name, and a row's cell in it.

@@ -11,6 +11,7 @@ mod folds;
 mod headline;
 mod parts;
 mod range;
+mod replay;
 mod report;
 mod searches;
 
@@ -26,6 +27,10 @@ pub use fix::{Fix, Step, fix};
 pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use range::{Bounds, InputFigure, Range};
+pub use replay::{
+    Replay, ReplayClass, ReplayDifference, ReplayDifferences, ReplaySkipped, ReplayTimes, replay,
+    replay_schema,
+};
 pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, Recorder, Recording, Report, ServedBy,
     StartUp, Syscall, report,

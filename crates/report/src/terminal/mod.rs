@@ -8,6 +8,7 @@ mod fix;
 mod phases;
 mod profiles;
 mod ranks;
+mod replay;
 mod report;
 mod searches;
 
@@ -16,6 +17,7 @@ pub use diff::diff;
 pub use findings::thresholds;
 pub use fix::fix;
 pub use profiles::profiles;
+pub use replay::replay;
 pub(crate) use report::next_command;
 pub use report::{Detail, first_command, report};
 

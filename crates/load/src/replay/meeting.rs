@@ -1,0 +1,227 @@
+//! Where the ranks of a launcher meet, so that all begin at once: a socket, no directory.
+//!
+//! Rank 0 listens, all others come to it; when all are there it lets them begin, and afterwards they tell it what they did.
+//! On one node that is an abstract socket of the user's own; between nodes a TCP port that the user names, which hears a word
+//! that the job's ranks share. Whoever comes without it is sent away.
+
+use super::wire::{self, BEGIN};
+use super::{Performance, ReplayError};
+use rustix::net::sockopt;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+/// Where ranks meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this node, under a name.
+    Node(String),
+    /// At a host's port, `HOST:PORT`.
+    Network(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(_) => formatter.write_str("this node"),
+            Self::Network(address) => write!(formatter, "`{address}`"),
+        }
+    }
+}
+
+/// So long ranks wait for each other: launchers start the ranks of a large job within it.
+const PATIENCE: Duration = Duration::from_secs(120);
+const RETRY: Duration = Duration::from_millis(50);
+
+/// So long one that came may take to say who it is.
+const GREETING: Duration = Duration::from_secs(5);
+
+trait Stream: Read + Write + Send + fmt::Debug {
+    /// Bounds how long a read waits.
+    fn bound(&self, time: Option<Duration>) -> Result<()>;
+}
+
+impl Stream for UnixStream {
+    fn bound(&self, time: Option<Duration>) -> Result<()> {
+        self.set_read_timeout(time)
+    }
+}
+
+impl Stream for TcpStream {
+    fn bound(&self, time: Option<Duration>) -> Result<()> {
+        self.set_read_timeout(time)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Hello {
+    word: String,
+    rank: u32,
+}
+
+/// Ranks that have met.
+#[derive(Debug)]
+pub struct Meeting {
+    /// Rank 0: all others; another rank: rank 0.
+    others: Vec<Box<dyn Stream>>,
+    rank: u32,
+}
+
+impl Meeting {
+    /// Meets the other ranks, and returns when all may begin. `word` is what the ranks of this job have in common.
+    ///
+    /// # Errors
+    /// [`ReplayError::Meeting`] when not all came in time, [`ReplayError::Process`] when a socket failed.
+    pub fn attend(
+        place: &Place,
+        word: &str,
+        rank: u32,
+        ranks: u32,
+    ) -> std::result::Result<Self, ReplayError> {
+        let failure = |source| ReplayError::Process { attempt: "meet the other ranks", source };
+        let mut others = match rank {
+            0 => receive(place, word, ranks).map_err(failure)?,
+            _ => come(place, word, rank).map_err(failure)?,
+        };
+        let expected = if rank == 0 { ranks.saturating_sub(1) as usize } else { 1 };
+        if others.len() < expected {
+            let came = if rank == 0 { others.len() as u32 + 1 } else { 1 };
+            let (seconds, place) = (PATIENCE.as_secs(), place.to_string());
+            return Err(ReplayError::Meeting { came, ranks, seconds, place });
+        }
+        for other in &mut others {
+            let mut word = [BEGIN];
+            if rank == 0 { other.write_all(&word) } else { other.read_exact(&mut word) }.map_err(failure)?;
+        }
+        Ok(Self { others, rank })
+    }
+
+    /// Gathers what all ranks did at rank 0; `None` at the others.
+    ///
+    /// # Errors
+    /// [`ReplayError::Process`] when a rank has gone.
+    pub fn gather(mut self, mine: Performance) -> std::result::Result<Option<Performance>, ReplayError> {
+        let failure = |source| ReplayError::Process { attempt: "gather what the ranks did", source };
+        if self.rank != 0 {
+            self.others.iter_mut().try_for_each(|first| wire::send(first, &mine)).map_err(failure)?;
+            return Ok(None);
+        }
+        let mut all = mine;
+        for other in &mut self.others {
+            all.merge(wire::receive(other).map_err(failure)?);
+        }
+        Ok(Some(all))
+    }
+}
+
+/// Rank 0: the others, in the order of their ranks; fewer when time is up.
+fn receive(place: &Place, word: &str, ranks: u32) -> Result<Vec<Box<dyn Stream>>> {
+    let until = Instant::now() + PATIENCE;
+    let accept = listen(place)?;
+    let mut others: Vec<(u32, Box<dyn Stream>)> = Vec::new();
+    while others.len() + 1 < ranks as usize && Instant::now() < until {
+        match accept() {
+            Ok(Some(mut stream)) => {
+                stream.bound(Some(GREETING))?;
+                let hello: Result<Hello> = wire::receive(&mut stream);
+                stream.bound(None)?;
+                let known = |rank: u32| others.iter().any(|(other, _)| *other == rank);
+                if let Ok(hello) = hello
+                    && hello.word == word
+                    && (1..ranks).contains(&hello.rank)
+                    && !known(hello.rank)
+                {
+                    others.push((hello.rank, stream));
+                }
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => return Err(error),
+        }
+    }
+    others.sort_by_key(|(rank, _)| *rank);
+    Ok(others.into_iter().map(|(_, stream)| stream).collect())
+}
+
+type Accept = Box<dyn Fn() -> Result<Option<Box<dyn Stream>>>>;
+
+/// What takes the next rank that comes, if one does.
+fn listen(place: &Place) -> Result<Accept> {
+    match place {
+        Place::Node(name) => {
+            let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+            listener.set_nonblocking(true)?;
+            Ok(Box::new(move || {
+                taken(listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(false)?;
+                    check_user(&stream)?;
+                    Ok(Box::new(stream) as Box<dyn Stream>)
+                }))
+            }))
+        }
+        Place::Network(address) => {
+            let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            let port =
+                port.ok_or_else(|| Error::new(ErrorKind::InvalidInput, "a meeting place is HOST:PORT"))?;
+            let listener = TcpListener::bind(("0.0.0.0", port))?;
+            listener.set_nonblocking(true)?;
+            Ok(Box::new(move || {
+                taken(listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(false)?;
+                    stream.set_nodelay(true)?;
+                    Ok(Box::new(stream) as Box<dyn Stream>)
+                }))
+            }))
+        }
+    }
+}
+
+fn taken(accepted: Result<Box<dyn Stream>>) -> Result<Option<Box<dyn Stream>>> {
+    match accepted {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::PermissionDenied) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_user(stream: &UnixStream) -> Result<()> {
+    let theirs = sockopt::socket_peercred(stream)?.uid;
+    match theirs == rustix::process::geteuid() {
+        true => Ok(()),
+        false => Err(ErrorKind::PermissionDenied.into()),
+    }
+}
+
+/// Another rank: rank 0, when it has come.
+fn come(place: &Place, word: &str, rank: u32) -> Result<Vec<Box<dyn Stream>>> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match connect(place) {
+            Ok(mut stream) => {
+                wire::send(&mut stream, &Hello { word: word.to_owned(), rank })?;
+                return Ok(vec![stream]);
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
+            Err(_) => std::thread::sleep(RETRY),
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn connect(place: &Place) -> Result<Box<dyn Stream>> {
+    match place {
+        Place::Node(name) => {
+            let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+            check_user(&stream)?;
+            Ok(Box::new(stream))
+        }
+        Place::Network(address) => {
+            let stream = TcpStream::connect(address.as_str())?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream))
+        }
+    }
+}
