@@ -43,6 +43,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an i
 complete -c quell -n "__fish_quell_needs_command" -f -a "image" -d 'Look into an image, check it, take out what it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "modules" -d 'Look at module trees of Environment Modules and Lmod, and make them cheaper to ask'
 complete -c quell -n "__fish_quell_needs_command" -f -a "doctor" -d 'Find out what this node allows, what bars the rest, and what to ask the administrator for'
+complete -c quell -n "__fish_quell_needs_command" -f -a "calibrate" -d 'Measure a file system and write its profile'
 complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whole way on a program of this node: record, report, pack, run, compare'
 complete -c quell -n "__fish_quell_needs_command" -f -a "synth" -d 'Make a trace of a named shape, and its files'
 complete -c quell -n "__fish_quell_needs_command" -f -a "replay" -d 'Issue a recording\'s operations again, against a directory'
@@ -336,6 +337,23 @@ complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'Where the profile goes' -r -F
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l processes -d 'Most processes at once [default: 8]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 500, with --quick 60]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l iterations -d 'Repetitions of each phase [default: 3, with --quick 2]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l at-most -d 'Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l cache-wait -d 'Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l file-size -d 'Read a file of this size, such as 64M [default: 128M, with --quick 16M]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l csv -d 'Write every case and repetition to this file as CSV' -r -F
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l quick -d 'Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s f -l force -d 'Replace earlier files of the same names'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand demo" -l keep -d 'Keep the traces and the image in this new directory' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

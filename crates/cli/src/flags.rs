@@ -1,12 +1,14 @@
 //! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
 //! made from these definitions.
 
+mod calibrate;
 mod image;
 mod modules;
 mod predict;
 mod replay;
 mod synth;
 
+pub use calibrate::*;
 pub use image::*;
 pub use modules::*;
 pub use predict::*;
@@ -124,6 +126,8 @@ pub enum Command {
         about = "Find out what this node allows, what bars the rest, and what to ask the administrator for"
     )]
     Doctor(Doctor),
+    #[command(about = "Measure a file system and write its profile")]
+    Calibrate(Calibrate),
     #[command(about = "Show the whole way on a program of this node: record, report, pack, run, compare")]
     Demo(Demo),
     #[command(about = "Make a trace of a named shape, and its files")]

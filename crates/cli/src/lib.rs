@@ -32,6 +32,9 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == quell_load::replay::ARGUMENT) {
         return quell_load::replay::process();
     }
+    if let Some(status) = commands::calibrate::worker(&words) {
+        return status;
+    }
     let parsed = match settings::parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return explain(&error),
@@ -57,6 +60,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),
         Command::Predict(flags) => commands::predict::run(&flags, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
+        Command::Calibrate(flags) => commands::calibrate::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),
         Command::Synth(flags) => commands::synth::run(&flags, printer),
         Command::Replay(flags) => commands::replay::run(&flags, printer),

@@ -1,5 +1,6 @@
 //! One file a command: what the flags mean, the work handed to the crates, and what is said about it.
 
+pub(crate) mod calibrate;
 pub mod check;
 pub mod config;
 pub(crate) mod demo;

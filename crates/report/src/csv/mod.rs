@@ -4,10 +4,12 @@
 //! known is empty. Bytes of paths that are not text, and control characters, are escaped as `\xNN`, as in JSON: a row is
 //! a line. Columns are named as the fields of the JSON objects.
 
+mod calibration;
 mod diff;
 mod replay;
 mod report;
 
+pub use calibration::calibration;
 pub use diff::{DiffTable, diff};
 pub use replay::replay;
 pub use report::{ReportTable, report};

@@ -1,5 +1,6 @@
 //! Text for people, at the width of their terminal.
 
+mod calibration;
 mod create;
 mod data;
 mod diff;
@@ -12,6 +13,7 @@ mod replay;
 mod report;
 mod searches;
 
+pub use calibration::calibration;
 pub use create::create;
 pub use diff::diff;
 pub use findings::thresholds;

@@ -1,0 +1,194 @@
+//! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
+
+use crate::failure::Failure;
+use crate::flags::Calibrate;
+use crate::host;
+use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressStyle};
+use quell_load::LoadError;
+use quell_load::calibrate::{Calibration, Progress, Setting};
+use quell_trace::ServedBy;
+use quell_trace::path::escape;
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The hidden command of a process of the load. What follows is its working directory.
+const WORKER: &str = "calibrate-worker";
+
+/// Serves as a process of the load, if that is what `words` say.
+pub(crate) fn worker(words: &[OsString]) -> Option<ExitCode> {
+    let [_, command, directory] = words else { return None };
+    if command != WORKER {
+        return None;
+    }
+    let leave = || std::process::exit(0);
+    let served = quell_load::crew::serve(Path::new(directory), std::io::stdin(), std::io::stdout(), leave);
+    Some(if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(crate::failure::ERROR) })
+}
+
+pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failure> {
+    for file in [Some(&flags.output), flags.csv.as_ref()].into_iter().flatten() {
+        may_be_written(file, flags.force)?;
+    }
+    warn_of_local(&flags.directory, printer);
+    let signal = signals()?;
+    let calibration = measure(flags, &signal, printer).map_err(|error| explain(error, flags, &signal))?;
+    let kind = host::file_system(&flags.directory);
+    let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
+    let profile = calibration.profile(&name, note(flags, &kind));
+    put(&flags.output, profile.to_toml().as_bytes())?;
+    if let Some(csv) = &flags.csv {
+        put(csv, quell_report::csv::calibration(&calibration).as_bytes())?;
+    }
+    printer.data(&quell_report::terminal::calibration(&calibration, &profile, printer.style()))?;
+    doubts(&calibration, printer);
+    printer.talk(&format!(
+        "wrote `{}`; next: quell predict T --fs {}",
+        shown(&flags.output),
+        shown(&flags.output)
+    ));
+    Ok(0)
+}
+
+fn measure(flags: &Calibrate, signal: &AtomicUsize, printer: &Printer) -> Result<Calibration, LoadError> {
+    let directory = flags.directory.canonicalize();
+    let directory =
+        directory.map_err(|source| LoadError::Directory { path: flags.directory.clone(), source })?;
+    let ourselves = std::env::current_exe()
+        .map_err(|source| LoadError::Start { process: "a process of quell".into(), source })?;
+    let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
+    let second = flags.second_client.as_ref().map(|words| behind(words, &worker));
+    let stop = || signal.load(Ordering::Relaxed) != 0;
+    let setting = Setting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
+    let bar = match printer.draws_progress() {
+        true => ProgressBar::new(100),
+        false => ProgressBar::hidden(),
+    };
+    bar.set_style(
+        ProgressStyle::with_template("{elapsed} {bar:20} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let mut step = "";
+    let measured = quell_load::calibrate::calibrate(&setting, &mut |progress: Progress| {
+        if progress.step != step && bar.is_hidden() {
+            printer.talk(&format!("{:.0} s: {}", progress.elapsed.as_secs_f64(), progress.step));
+        }
+        step = progress.step;
+        bar.set_message(progress.step);
+        bar.set_position((progress.done * 100.0) as u64);
+    });
+    bar.finish_and_clear();
+    measured
+}
+
+/// The command behind words that a shell would take before it.
+fn behind(words: &str, command: &[OsString]) -> Vec<OsString> {
+    let script = format!("exec {words} \"$@\"");
+    [OsString::from("sh"), "-c".into(), script.into(), "sh".into()]
+        .into_iter()
+        .chain(command.iter().cloned())
+        .collect()
+}
+
+/// The number of the signal that asked us to end, once one did.
+fn signals() -> Result<Arc<AtomicUsize>, Failure> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+        let value = usize::try_from(number).unwrap_or(1);
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), value)
+            .map_err(|error| Failure::new(error).context("cannot watch for signals"))?;
+    }
+    Ok(signal)
+}
+
+fn warn_of_local(directory: &Path, printer: &Printer) {
+    let kind = host::file_system(directory);
+    if !kind.is_empty() && ServedBy::of_type(&kind) != ServedBy::Network {
+        printer.warn(&format!(
+            "`{}` is on {kind}, which is not known as a network file system: figures of this node alone",
+            shown(directory)
+        ));
+    }
+}
+
+fn explain(error: LoadError, flags: &Calibrate, signal: &AtomicUsize) -> Failure {
+    let directory = shown(&flags.directory);
+    let hint = match (&error, error.errno()) {
+        (LoadError::Interrupted, _) => {
+            let number = u8::try_from(signal.load(Ordering::Relaxed)).unwrap_or(0);
+            return Failure::message("interrupted; what was made is removed").status(128 + number);
+        }
+        (LoadError::Root, _) => "give a directory of the file system that is to be measured".to_owned(),
+        (LoadError::Full { .. }, _) => {
+            "`--items N` and `--file-size BYTES` need less; or give another directory".to_owned()
+        }
+        (LoadError::SameClient, _) => {
+            "give words that run a command on another node, such as `ssh node2`".to_owned()
+        }
+        (_, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
+            format!("give a directory that you may write to, such as `{directory}/$USER`")
+        }
+        (_, Some(Errno::NOSPC | Errno::DQUOT)) => "`--items N` and `--file-size BYTES` need less".to_owned(),
+        (_, Some(Errno::NOENT | Errno::NOTDIR)) => "give a directory that is there".to_owned(),
+        (LoadError::Process { .. } | LoadError::Start { .. }, _) if flags.second_client.is_some() => {
+            "try the second client's words with `true`, and quell's and DIR's paths there".to_owned()
+        }
+        _ => return Failure::new(error),
+    };
+    Failure::new(error).hint(hint)
+}
+
+fn note(flags: &Calibrate, kind: &str) -> String {
+    let clients = if flags.second_client.is_some() { "two clients" } else { "one client" };
+    let quick = if flags.quick { " --quick" } else { "" };
+    format!("quell calibrate{quick} {}, {kind}, {clients}, from {}", shown(&flags.directory), host::name())
+}
+
+fn doubts(calibration: &Calibration, printer: &Printer) {
+    if !calibration.has_second_client {
+        printer.warn("without `--second-client` it was not measured what this client keeps and for how long");
+    }
+    for step in &calibration.skipped {
+        printer.warn(&format!("no time was left for: {step}; `--at-most TIME` gives more"));
+    }
+    for note in &calibration.notes {
+        printer.warn(note);
+    }
+    for left in &calibration.leftovers {
+        printer
+            .warn(&format!("an earlier calibration left `{}`: remove it when none is running", shown(left)));
+    }
+}
+
+fn may_be_written(file: &Path, force: bool) -> Result<(), Failure> {
+    let attempted = format!("cannot write `{}`", shown(file));
+    if file.exists() && !force {
+        return Err(Failure::message(format!("`{}` exists", shown(file)))
+            .hint("`--force` replaces it, `-o FILE` writes elsewhere"));
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK);
+    writable.map_err(|errno| Failure::new(std::io::Error::from(errno)).context(attempted))
+}
+
+/// Appears whole or not at all.
+fn put(file: &Path, content: &[u8]) -> Result<(), Failure> {
+    let attempted = format!("cannot write `{}`", shown(file));
+    let beside = file.with_file_name(format!(".quell-{}.new", std::process::id()));
+    let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, file));
+    if written.is_err() {
+        // What is left of a failure is no profile; that it cannot be removed is no further failure.
+        _ = std::fs::remove_file(&beside);
+    }
+    written.map_err(|error| Failure::new(error).context(attempted))
+}
+
+fn shown(path: impl AsRef<OsStr>) -> String {
+    escape(path.as_ref().as_bytes())
+}

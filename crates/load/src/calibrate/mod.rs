@@ -1,0 +1,174 @@
+//! A file system, measured: its servers' rates, the way to them, what its clients keep, its data, as a profile.
+//!
+//! ```text
+//! phases   mdtest's phases, shared and unique directories, 1 to N processes  --.
+//! cold     operations that no cache of this client can answer                  +--> results (series) --> profile
+//! reads    data in order, scattered, mapped                                    |      statistics, fit
+//! caching  lifetimes, by a second client      cpu   processor time -----------'
+//! ```
+//!
+//! Without the server's counters these are figures as the client sees them. What a cache could have answered is never taken
+//! for the server's rate: `habits.rs` compares its latency with that of a request.
+
+mod bounds;
+mod caching;
+mod cold;
+mod cpu;
+mod fit;
+mod habits;
+mod leader;
+mod phases;
+mod place;
+mod profile;
+mod reads;
+mod series;
+mod statistics;
+
+pub use bounds::{Bounds, MOST_ITEMS};
+pub use caching::{Lifetime, Verdict};
+pub use fit::{ClosedLaw, Point, fit};
+pub use habits::Habits;
+pub use place::PREFIX;
+pub use series::{Cache, Case, Kind, Layout, Results, Run};
+pub use statistics::Summary;
+
+use crate::crew::{Crew, Stop};
+use crate::{LoadError, Operation};
+use leader::Leader;
+use place::{Needs, Place};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What to measure, and by which means.
+pub struct Setting<'a> {
+    /// The directory to measure in. A new one is made in it, and removed.
+    pub directory: &'a Path,
+    /// How a worker on this client is started; the working directory is added as the last argument.
+    pub worker: Vec<OsString>,
+    /// The same for one worker on a second client, if there is one.
+    pub second: Option<Vec<OsString>>,
+    /// How much may be done.
+    pub bounds: Bounds,
+    /// Asked often; when it says yes the calibration cleans up and ends as [`LoadError::Interrupted`].
+    pub stop: Stop<'a>,
+}
+
+impl std::fmt::Debug for Setting<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Setting")
+            .field("directory", &self.directory)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a calibration is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// What is being measured, in words.
+    pub step: &'static str,
+    /// How much of the step is done. Range: 0 to 1.
+    pub done: f64,
+    /// Since the start of all.
+    pub elapsed: Duration,
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The limits that held.
+    pub bounds: Bounds,
+    /// Whether there was a second client.
+    pub has_second_client: bool,
+    /// Rates and latencies by case.
+    pub results: Results,
+    /// What the client keeps; empty where that was not measured.
+    pub lifetimes: Vec<Lifetime>,
+    /// Which calls cost a request.
+    pub habits: Habits,
+    /// Processor time of a request. Unit: microseconds.
+    pub cpu_us: Option<Summary>,
+    /// Steps that there was no time for.
+    pub skipped: Vec<&'static str>,
+    /// What else a reader should know, a sentence each.
+    pub notes: Vec<String>,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Working directories of earlier calibrations that were killed.
+    pub leftovers: Vec<PathBuf>,
+}
+
+/// The case by which an idle request is known: one process asks for names that are not there, and nobody else asks.
+pub const IDLE: Case = Case {
+    kind: Kind::Metadata(Operation::StatAbsent),
+    layout: Layout::Unique,
+    cache: Cache::Cold,
+    clients: 1,
+    processes: 1,
+    threads: 1,
+};
+
+/// Measures, and leaves nothing behind.
+///
+/// **Errors**: as [`LoadError`]; whatever happened, what was made is removed first.
+pub fn calibrate(
+    setting: &Setting<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Calibration, LoadError> {
+    let began = std::time::Instant::now();
+    let leftovers = place::leftovers(setting.directory);
+    let place = Place::make(setting.directory, needs(&setting.bounds))?;
+    let measured = measure(setting, place.path(), progress);
+    progress(Progress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
+    let removed = place.remove();
+    let calibration = measured?;
+    removed?;
+    Ok(Calibration { leftovers, elapsed: began.elapsed(), ..calibration })
+}
+
+fn measure(
+    setting: &Setting<'_>,
+    place: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Calibration, LoadError> {
+    let at_place = |command: &[OsString]| [command, &[place.into()]].concat();
+    let processes = usize::from(setting.bounds.processes.max(1));
+    let ours = Crew::start(&at_place(&setting.worker), processes, "process", setting.stop)?;
+    let second = setting
+        .second
+        .as_ref()
+        .map(|second| Crew::start(&at_place(second), 1, "second client", setting.stop));
+    let second = second.transpose()?;
+    if second.as_ref().is_some_and(|second| second.shares_client_with(&ours)) {
+        return Err(LoadError::SameClient);
+    }
+    let has_second_client = second.is_some();
+    let mut leader = Leader::new(setting, ours, second, progress);
+    // First what everything else is judged by, last what is only read.
+    phases::run(&mut leader)?;
+    cold::run(&mut leader)?;
+    let lifetimes = caching::run(&mut leader)?;
+    let cpu_us = cpu::run(&mut leader)?;
+    reads::run(&mut leader)?;
+    let habits = Habits::of(&leader.results, &leader.after_listing);
+    Ok(Calibration {
+        bounds: setting.bounds.clone(),
+        has_second_client,
+        results: leader.results,
+        lifetimes,
+        habits,
+        cpu_us,
+        skipped: leader.skipped,
+        notes: leader.notes,
+        elapsed: Duration::ZERO,
+        leftovers: Vec::new(),
+    })
+}
+
+fn needs(bounds: &Bounds) -> Needs {
+    let files = bounds.files();
+    // An entry and an inode of an empty file take less than a KiB on any file system that was looked at.
+    Needs { bytes: bounds.file_bytes.saturating_add(files.saturating_mul(1024)), files }
+}

@@ -1,0 +1,150 @@
+//! The directory in which a load works: refused where it cannot, removed whatever happens.
+
+use crate::LoadError;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tempfile::TempDir;
+
+/// What a load will put into its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Unit: bytes, directories and inodes included.
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+}
+
+/// A new directory of our own in the one to be measured. It goes away with this value.
+#[derive(Debug)]
+pub(crate) struct Place {
+    directory: TempDir,
+}
+
+/// What its name begins with, so that one that was left by `SIGKILL` is known.
+pub const PREFIX: &str = "quell-calibrate-";
+
+impl Place {
+    /// Makes it.
+    ///
+    /// **Errors**: the directory is `/`, missing, no directory, read-only, or too full for `needs`.
+    pub(crate) fn make(parent: &Path, needs: Needs) -> Result<Self, LoadError> {
+        let refused = |source| LoadError::Directory { path: parent.to_owned(), source };
+        let real = parent.canonicalize().map_err(refused)?;
+        if real == Path::new("/") {
+            return Err(LoadError::Root);
+        }
+        if !real.metadata().map_err(refused)?.is_dir() {
+            return Err(refused(std::io::ErrorKind::NotADirectory.into()));
+        }
+        has_room(&real, needs)?;
+        let directory = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempdir_in(&real)
+            .map_err(|error| refused(bare(error)))?;
+        Ok(Self { directory })
+    }
+
+    /// Absolute.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Removes it and says whether that worked.
+    pub(crate) fn remove(self) -> Result<(), LoadError> {
+        // Twice: what another client makes until it ends may come in between.
+        (0..2).for_each(|_| empty(self.path()));
+        let path = self.path().to_owned();
+        self.directory.close().map_err(|source| LoadError::Directory { path, source: bare(source) })
+    }
+}
+
+/// The system's error without what `tempfile` adds to it: our message names the directory already.
+fn bare(error: std::io::Error) -> std::io::Error {
+    let raw = error.raw_os_error().or_else(|| {
+        let inner = error.get_ref()?;
+        let source = std::error::Error::source(inner)?;
+        source.downcast_ref::<std::io::Error>()?.raw_os_error()
+    });
+    raw.map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error)
+}
+
+/// Names of earlier loads that could not remove what they had made. Shape: sorted.
+pub(crate) fn leftovers(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
+    let ours = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    };
+    let mut found: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(ours).collect();
+    found.sort();
+    found
+}
+
+fn has_room(directory: &Path, needs: Needs) -> Result<(), LoadError> {
+    let refused =
+        |errno: rustix::io::Errno| LoadError::Directory { path: directory.to_owned(), source: errno.into() };
+    let room = rustix::fs::statvfs(directory).map_err(refused)?;
+    let full = |what, free, needed| LoadError::Full { path: directory.to_owned(), what, free, needed };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    // A client that was mounted a moment ago may not know yet, and says 0 of 0.
+    if room.f_blocks > 0 && free < needs.bytes {
+        return Err(full("bytes", free, needs.bytes));
+    }
+    // A file system that counts no files says 0 of 0.
+    if room.f_files > 0 && room.f_favail < needs.files {
+        return Err(full("files", room.f_favail, needs.files));
+    }
+    Ok(())
+}
+
+/// Removes what is in a directory by several threads: a client waits round trips for each name. What cannot be removed here
+/// is left to the one that removes the directory itself, and reports.
+fn empty(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..REMOVERS.min(inner.len()) {
+            scope.spawn(|| {
+                while let Some(path) = inner.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    _ = std::fs::remove_dir_all(path);
+                }
+            });
+        }
+    });
+}
+
+/// Threads that remove.
+const REMOVERS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LITTLE: Needs = Needs { bytes: 1, files: 1 };
+
+    #[test]
+    fn a_place_is_new_private_and_goes_away_with_what_is_in_it() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let place = Place::make(parent.path(), LITTLE).expect("a place");
+        let path = place.path().to_owned();
+        std::fs::create_dir_all(path.join("a/b")).expect("directories");
+        std::fs::write(path.join("a/b/c"), "c").expect("a file");
+        assert_eq!(leftovers(parent.path()), std::slice::from_ref(&path));
+        place.remove().expect("it can be removed");
+        assert!(!path.exists());
+        assert!(leftovers(parent.path()).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_worked_in_is_refused() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let file = parent.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        assert!(matches!(Place::make(Path::new("/"), LITTLE), Err(LoadError::Root)));
+        assert!(matches!(Place::make(Path::new("/usr/.."), LITTLE), Err(LoadError::Root)));
+        for bad in [file, parent.path().join("missing")] {
+            assert!(matches!(Place::make(&bad, LITTLE), Err(LoadError::Directory { .. })), "{bad:?}");
+        }
+        let huge = Needs { bytes: u64::MAX, files: 1 };
+        assert!(matches!(Place::make(parent.path(), huge), Err(LoadError::Full { what: "bytes", .. })));
+    }
+}

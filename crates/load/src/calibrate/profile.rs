@@ -1,0 +1,232 @@
+//! From measurements to a profile: each figure with its spread, how many measurements it is made of, and how it was got.
+
+use super::caching::{Lifetime, Verdict};
+use super::fit::ClosedLaw;
+use super::series::{Cache, Case, Kind, Layout};
+use super::statistics::Summary;
+use super::{Calibration, IDLE};
+use crate::Operation;
+use crate::crew::{Access, Aspect};
+use quell_predict::profile::{Client, Data, Figure, Kind as Origin, Metadata, Network, Profile, Rates};
+
+impl Calibration {
+    /// The profile. What was not measured is absent in it.
+    pub fn profile(&self, name: &str, note: String) -> Profile {
+        Profile {
+            note: Some(note),
+            network: Network { round_trip_us: self.round_trip_us() },
+            // One client cannot tell several servers from a faster one: the rates below are those of all together.
+            metadata: Metadata { servers: Some(Figure::exact(1.0)), threads: Some(Figure::exact(1.0)) },
+            rates: self.server_rates(),
+            client: self.client(),
+            data: self.data(),
+            ..Profile::new(name, Origin::Measured)
+        }
+    }
+
+    /// An idle request without what the server works on it.
+    fn round_trip_us(&self) -> Option<Figure> {
+        let idle = self.results.latencies(&IDLE)?;
+        let laws = self.results.laws(IDLE.kind, IDLE.layout, IDLE.cache);
+        let service = Summary::of(laws.iter().map(|law| law.service_us)).map_or(0.0, |service| service.p50);
+        let service = service.min(idle.p10);
+        let how = format!(
+            "stat of absent names by one process, without the {service:.0} us of service that the closed law gives"
+        );
+        let spread = Figure::spread(idle.p10 - service, idle.p50 - service, idle.p90 - service);
+        Some(spread.count(idle.count as u64).source(how))
+    }
+
+    fn server_rates(&self) -> Rates {
+        // Of files that this client made only those stats count that were asked.
+        let theirs = if self.has_second_client { Cache::Other } else { Cache::Own };
+        let lookup = match (self.has_second_client, self.habits.own_stats_ask) {
+            (true, _) | (false, Some(true)) => self.rate(Operation::Stat, theirs),
+            (false, _) => None,
+        };
+        let (open, close) = self.opens(theirs);
+        Rates {
+            lookup,
+            lookup_absent: self.rate(Operation::StatAbsent, Cache::Cold),
+            getattr: match self.habits.getattr_asks {
+                Some(true) => self.rate(Operation::Getattr, Cache::Cold),
+                _ => None,
+            },
+            open,
+            close,
+            readdir: self.rate(Operation::Readdir, theirs),
+            create: self.rate(Operation::Create, Cache::Cold),
+            unlink: self.rate(Operation::Unlink, Cache::Own),
+            rename: self.rate(Operation::Rename, Cache::Own),
+            ..Rates::default()
+        }
+    }
+
+    /// Rates of open and close. Both are measured as one, so where a close asks each is given half of the time.
+    fn opens(&self, theirs: Cache) -> (Option<Figure>, Option<Figure>) {
+        if self.habits.open_asks != Some(true) {
+            return (None, None);
+        }
+        let operation =
+            if self.habits.atomic_open == Some(true) { Operation::Open } else { Operation::Reopen };
+        let both = self.rate(operation, theirs);
+        if self.habits.close_asks != Some(true) {
+            return (both, None);
+        }
+        let half = both.map(|both| Figure {
+            p10: both.p10 * 2.0,
+            p50: both.p50 * 2.0,
+            p90: both.p90 * 2.0,
+            source: both.source.map(|how| format!("{how}; open and close taken for equal")),
+            ..both
+        });
+        (half.clone(), half)
+    }
+
+    /// The rate of the saturated server by the closed law, or the largest that was measured where nothing bends.
+    fn rate(&self, operation: Operation, cache: Cache) -> Option<Figure> {
+        let laws = self.results.laws(Kind::Metadata(operation), Layout::Unique, cache);
+        let saturated: Vec<&ClosedLaw> = laws.iter().filter(|law| law.is_saturated()).collect();
+        let error = Summary::of(laws.iter().map(|law| law.error)).map_or(0.0, |error| error.p50) * 100.0;
+        if !saturated.is_empty() && saturated.len() * 2 >= laws.len() {
+            let rates = Summary::of(saturated.iter().map(|law| law.saturated_rate()))?;
+            let how = format!(
+                "closed law of 1 to {} requests at once, fit error {error:.0} %",
+                self.most(operation, cache)
+            );
+            return Some(spread(&rates, how));
+        }
+        let (most, rates) = self.largest(operation, cache)?;
+        let how = format!("at least: {most} requests at once did not saturate the server");
+        Some(spread(&rates, how))
+    }
+
+    /// The case with the largest median rate, and the requests at once in it.
+    fn largest(&self, operation: Operation, cache: Cache) -> Option<(u32, Summary)> {
+        let rates = self
+            .cases(operation, cache)
+            .filter_map(|case| Some((case.population(), self.results.rates(case)?)));
+        rates.max_by(|a, b| a.1.p50.total_cmp(&b.1.p50))
+    }
+
+    fn most(&self, operation: Operation, cache: Cache) -> u32 {
+        self.cases(operation, cache).map(Case::population).max().unwrap_or(0)
+    }
+
+    fn cases(&self, operation: Operation, cache: Cache) -> impl Iterator<Item = &Case> {
+        let wanted = (Kind::Metadata(operation), Layout::Unique, cache, 1);
+        self.results
+            .iter()
+            .map(|(case, _)| case)
+            .filter(move |case| (case.kind, case.layout, case.cache, case.clients) == wanted)
+    }
+
+    fn client(&self) -> Client {
+        let lifetime =
+            |aspect| self.lifetimes.iter().find(|lifetime| lifetime.aspect == aspect).and_then(seconds);
+        Client {
+            positive_seconds: lifetime(Aspect::Name),
+            negative_seconds: lifetime(Aspect::Absence),
+            directory_seconds: lifetime(Aspect::DirectoryName),
+            attribute_seconds: lifetime(Aspect::Attributes),
+            open_asks: self.habits.open_asks,
+            atomic_open: self.habits.atomic_open,
+            close_asks: self.habits.close_asks,
+            readdir_fills: self.habits.readdir_fills,
+            requests_in_flight: self.requests_in_flight(),
+            cpu_us: self
+                .cpu_us
+                .map(|cpu| spread(&cpu, "processor time of the machine over stats of absent names".into())),
+            ..Client::default()
+        }
+    }
+
+    /// What one client lets out at once, by Little's law, where two clients together get clearly more than one.
+    fn requests_in_flight(&self) -> Option<Figure> {
+        let (case, of_both) = self.results.iter().find_map(|(case, _)| {
+            let is_wanted = case.clients == 2 && case.kind == IDLE.kind;
+            is_wanted.then(|| self.results.rates(case).map(|rates| (*case, rates)))?
+        })?;
+        let of_one = self.results.rates(&Case { clients: 1, ..case })?;
+        let idle = self.results.latencies(&IDLE)?;
+        if of_both.p50 < MORE * of_one.p50 {
+            return None;
+        }
+        let at = |rate: f64| (rate * idle.p50 / 1e6).max(1.0);
+        let how =
+            format!("Little's law; two clients got {:.1} times the rate of one", of_both.p50 / of_one.p50);
+        Some(
+            Figure::spread(at(of_one.p10), at(of_one.p50), at(of_one.p90))
+                .count(of_one.count as u64)
+                .source(how),
+        )
+    }
+
+    fn data(&self) -> Data {
+        let one_at_a_time = Case { kind: Kind::Data(Access::Random), layout: Layout::Shared, ..IDLE };
+        let fastest = |clients: u16| {
+            let in_order =
+                self.results.iter().map(|(case, _)| case).filter(move |case| {
+                    case.kind == Kind::Data(Access::Sequential) && case.clients == clients
+                });
+            let fastest = in_order.filter_map(|case| Some((case.threads, self.results.rates(case)?)));
+            fastest
+                .max_by(|a, b| a.1.p50.total_cmp(&b.1.p50))
+                .map(|(threads, rates)| (threads, in_bytes(rates)))
+        };
+        let small = self.results.latencies(&one_at_a_time);
+        Data {
+            servers: fastest(2).map(|_| Figure::exact(1.0)),
+            bytes_per_second: fastest(2).map(|(_, rates)| {
+                spread(
+                    &rates,
+                    "at least: two clients read in order at once; all servers taken for one".into(),
+                )
+            }),
+            client_bytes_per_second: fastest(1).map(|(threads, rates)| {
+                spread(&rates, format!("read in order by {threads} threads of one client"))
+            }),
+            read_us: small.map(|small| {
+                spread(&small, "pread of 4 KiB, scattered, one at a time, pages dropped before".into())
+            }),
+        }
+    }
+}
+
+/// Two clients get so many times what one gets: then one is held back by itself.
+const MORE: f64 = 1.3;
+
+fn in_bytes(blocks: Summary) -> Summary {
+    let bytes = |blocks: f64| blocks * Access::Sequential.bytes() as f64;
+    Summary { p10: bytes(blocks.p10), p50: bytes(blocks.p50), p90: bytes(blocks.p90), ..blocks }
+}
+
+fn spread(summary: &Summary, how: String) -> Figure {
+    Figure::spread(summary.p10, summary.p50, summary.p90).count(summary.count as u64).source(how)
+}
+
+fn seconds(lifetime: &Lifetime) -> Option<Figure> {
+    let count = (lifetime.noticed.len() + lifetime.unnoticed) as u64;
+    let (figure, how) = match lifetime.verdict() {
+        Verdict::NotMeasured => return None,
+        Verdict::NeverKept => {
+            (Figure::exact(0.0), "a change by the second client was seen at once".to_owned())
+        }
+        Verdict::Kept(_) => {
+            let noticed = Summary::of(lifetime.noticed.iter().copied())?;
+            let figure = Figure::spread(noticed.p10, noticed.p50, noticed.p90);
+            (figure, "until a change by the second client was seen".to_owned())
+        }
+        Verdict::LongerThan(waited) => {
+            (Figure::exact(waited), format!("longer than {waited:.0} s: no change was seen"))
+        }
+        Verdict::TakenBack { least, most: None } => {
+            (Figure::exact(least), format!("taken back when it changes; still kept after {least:.0} s"))
+        }
+        Verdict::TakenBack { least, most: Some(most) } => {
+            let figure = Figure::spread(least, (least + most) / 2.0, most);
+            (figure, "taken back when it changes; kept and asked again at these ages".to_owned())
+        }
+    };
+    Some(figure.count(count).source(how))
+}

@@ -1,0 +1,110 @@
+//! Reads of data: in order, scattered by `pread`, and scattered through a shared mapping by several threads and
+//! processes, as IBM's test of Spectrum Scale 5.0.4.3 does with fio: where faults of one file are served one after the
+//! other, more threads get no more of them than one.
+
+use super::leader::{By, Leader};
+use super::series::{Cache, Case, Kind, Layout};
+use crate::LoadError;
+use crate::crew::{Access, Data, SPOT, Task};
+
+const STEP: &str = "reads and page faults";
+
+pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), LoadError> {
+    if !leader.begins(STEP, 0.0) {
+        return Ok(());
+    }
+    let directory = leader.directory(By::Second)?;
+    let file = format!("{directory}/data");
+    leader.read(By::Second, Data { limit_ms: WRITING_MS, ..data(leader, &file, Access::Write) })?;
+    let iterations = leader.bounds.iterations;
+    for number in 0..iterations {
+        if leader.begins(STEP, f64::from(number) / f64::from(iterations)) {
+            in_order(leader, &file)?;
+            scattered(leader, &file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writing the file may take longer than a phase.
+const WRITING_MS: u64 = 60_000;
+
+/// Threads that read in order at once.
+const READERS: u16 = 4;
+
+fn data(leader: &Leader<'_>, file: &str, access: Access) -> Data {
+    Data {
+        access,
+        file: file.to_owned(),
+        bytes: leader.bounds.file_bytes,
+        part: 0,
+        parts: 1,
+        drop_pages: false,
+        count: u64::MAX,
+        threads: 1,
+        limit_ms: leader.bounds.phase_ms().saturating_mul(4),
+    }
+}
+
+fn in_order(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
+    for threads in [1, READERS] {
+        let data = Data { drop_pages: true, threads, ..data(leader, file, Access::Sequential) };
+        leader.phase(case(Access::Sequential, Cache::Cold, (1, threads)), vec![Task::Data(data)])?;
+    }
+    let both =
+        Task::Data(Data { drop_pages: true, threads: READERS, ..data(leader, file, Access::Sequential) });
+    let of_both = Case { clients: 2, ..case(Access::Sequential, Cache::Cold, (1, READERS)) };
+    leader.phase_of_both(of_both, vec![both.clone()], vec![both])
+}
+
+/// Each width as so many processes, and as so many threads of one.
+fn scattered(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
+    let widths = leader.bounds.widths();
+    let threads = widths.iter().skip(1).map(|width| (1, *width));
+    let crowds: Vec<(u16, u16)> = widths.iter().map(|width| (*width, 1)).chain(threads).collect();
+    for access in [Access::Random, Access::Mapped] {
+        for crowd in &crowds {
+            crowded(leader, file, access, Cache::Cold, *crowd)?;
+        }
+    }
+    // All pages come into memory, and stay.
+    leader.read(By::Ours, Data { limit_ms: WRITING_MS, ..data(leader, file, Access::Sequential) })?;
+    for access in [Access::Random, Access::Mapped] {
+        for crowd in &crowds {
+            crowded(leader, file, access, Cache::Warm, *crowd)?;
+        }
+    }
+    Ok(())
+}
+
+fn crowded(
+    leader: &mut Leader<'_>,
+    file: &str,
+    access: Access,
+    cache: Cache,
+    (processes, threads): (u16, u16),
+) -> Result<(), LoadError> {
+    let spots = leader.bounds.file_bytes / SPOT / u64::from(processes) / u64::from(threads);
+    // No cold page is read twice.
+    let count = if cache == Cache::Cold { spots } else { WARM };
+    let task = |rank: u16| {
+        Task::Data(Data {
+            part: rank.into(),
+            parts: processes.into(),
+            drop_pages: cache == Cache::Cold,
+            count,
+            threads,
+            limit_ms: leader.bounds.phase_ms(),
+            ..data(leader, file, access)
+        })
+    };
+    let tasks: Vec<Task> = (0..processes).map(task).collect();
+    leader.phase(case(access, cache, (processes, threads)), tasks).map(drop)
+}
+
+/// Accesses of each thread that find their page in memory.
+const WARM: u64 = 2000;
+
+fn case(access: Access, cache: Cache, (processes, threads): (u16, u16)) -> Case {
+    Case { kind: Kind::Data(access), layout: Layout::Shared, cache, clients: 1, processes, threads }
+}
