@@ -48,6 +48,14 @@ pub enum ModulesError {
         /// What is missing.
         why: String,
     },
+    /// There can be no cache of a modulepath.
+    #[error("there can be no cache of `{}`: {why}", path.display())]
+    NoCache {
+        /// The modulepath.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// A module tool could not be started.
     #[error("cannot run {tool} as {user}")]
     Run {

@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod caches;
 pub mod cookie;
 mod error;
 pub mod example;

@@ -82,7 +82,7 @@ fn cached(content: &[u8]) -> BTreeMap<Vec<u8>, Cached> {
 }
 
 /// The words of the next command, and what follows it. A backslash in a bare word keeps the next character.
-fn command(text: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
+pub(crate) fn command(text: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
     let mut rest = text.trim_ascii_start();
     if rest.is_empty() {
         return None;

@@ -3,7 +3,7 @@
 //!
 //! It goes by what a scan saw, and asks the file system for nothing more but the caches of Lmod that it is told of.
 
-mod caches;
+pub(crate) mod caches;
 mod files;
 mod lmod;
 mod rc_files;

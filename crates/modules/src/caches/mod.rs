@@ -1,0 +1,65 @@
+//! Caches that the site's own tools make of module trees: built aside and renamed into place, shown to nobody who may not
+//! see what is in them, compared with the tree that they were made from.
+//!
+//! ```text
+//! modulepath -> scan -> what changed since the last cache -> directory of links to that -> the tool's own builder
+//!                                                                   cache, whole <- what is closed is taken out <-'
+//! ```
+//!
+//! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod one directory for all of them.
+
+mod digest;
+mod format;
+pub mod lmod;
+pub mod modules;
+mod place;
+mod reach;
+
+/// A difference between a cache and what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// Below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
+    pub path: Vec<u8>,
+    /// What is different.
+    pub what: What,
+}
+
+/// How a file differs from what a cache says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// There is no cache.
+    NoCache,
+    /// There is a cache, and not everybody can read it.
+    Unreadable,
+    /// The file is not in the cache.
+    Added,
+    /// The file is in the cache, and nowhere else.
+    Removed,
+    /// Its content is not that of the cache.
+    Changed,
+    /// Its time is not that of the cache, which listings show.
+    Touched,
+    /// Not everybody may read it, and the cache shows it to all.
+    Closed,
+    /// Everybody may read it, and the cache sends users to the file.
+    Opened,
+    /// Something that no file of the cache tells: permissions of a directory, a link, a file that is no modulefile.
+    Other,
+}
+
+impl What {
+    /// What it is, in words that follow the path.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoCache => "there is no cache",
+            Self::Unreadable => "its cache cannot be read by everybody",
+            Self::Added => "is not in the cache",
+            Self::Removed => "is in the cache, and not there any more",
+            Self::Changed => "is not what the cache says",
+            Self::Touched => "has another time than the cache says",
+            Self::Closed => "is closed to some users, and the cache shows it to all",
+            Self::Opened => "is open to everybody, which the cache does not know",
+            Self::Other => "permissions, links or files that are no modulefiles are not what they were",
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Caches that real tools make for us: what is in them, who sees what, when they are stale, and who reads meanwhile.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use quell_modules::ModulesError;
+use quell_modules::caches::modules::{self, Built, Extent};
+use quell_modules::caches::{What, lmod};
+use quell_modules::example::{self, Size};
+use quell_modules::tools::{self, Environment, Kind, Tool, User};
+use quell_modules::verify::{Side, Tools};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::{NOBODY, environment, is_root, open_directory, skip, tool};
+
+/// A tree whose files have a time that a rewritten file has not.
+struct Site {
+    directory: tempfile::TempDir,
+    modulepath: PathBuf,
+    tool: Tool,
+}
+
+impl Site {
+    fn new(version: &str) -> Option<Self> {
+        let tool = tool(Kind::Modules, version)?;
+        let directory = open_directory();
+        let size = Size { modulepaths: 1, names: 7, versions: 2, lines: 1 };
+        let made = example::create(directory.path(), size).unwrap();
+        Some(Self { modulepath: made.modulepaths[0].clone(), directory, tool })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.modulepath.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn build(&self, extent: Extent) -> Built {
+        modules::build(&self.tool, &self.modulepath, None, extent, self.directory.path()).unwrap()
+    }
+
+    fn cache(&self) -> String {
+        String::from_utf8(fs::read(self.path(modules::NAME)).unwrap()).unwrap()
+    }
+
+    /// What differs, as words.
+    fn changes(&self) -> Vec<(String, What)> {
+        let changes = modules::check(&self.modulepath).unwrap();
+        changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
+    }
+}
+
+/// The commands of a cache, without our last line.
+fn commands(cache: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = cache.split("\n").filter(|line| !line.starts_with("# quell")).collect();
+    lines.sort_unstable();
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+#[test]
+fn privileged_a_cache_is_what_the_tool_alone_makes() {
+    for version in ["5.5.0", "5.7.0"] {
+        let Some(site) = Site::new(version) else { continue };
+        site.write("deep/er/est/1.0", "#%Module1.0##\nputs {a \\} b}\nset x \"{\"\n");
+        site.write("flat", "#%Module\n");
+        site.write("crlf/1", "#%Module\r\nsetenv A b\r\n");
+        site.write(".modulerc", "#%Module\nmodule-alias z flat\n");
+        let question = ["cachebuild".into(), site.modulepath.clone().into()];
+        let answer =
+            tools::ask_apart(&site.tool, &Environment::default(), &User::ourselves(), &question).unwrap();
+        assert_eq!(answer.status, 0, "{}", String::from_utf8_lossy(&answer.stderr));
+        let own = site.cache();
+        assert_eq!(site.changes(), [], "{version}: a cache that the tool made");
+        let built = site.build(Extent::All);
+        assert_eq!(commands(&site.cache()), commands(&own), "{version}");
+        assert_eq!(site.changes(), []);
+        assert_eq!(built.closed, [b"appg/1.0".to_vec()]);
+        assert_eq!(site.build(Extent::Changed).rebuilt, 0);
+    }
+}
+
+#[test]
+fn privileged_what_changed_is_named_and_built_anew() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    assert_eq!(site.changes(), [(String::new(), What::NoCache)]);
+    site.build(Extent::All);
+    site.write("appa/1.0", "#%Module\nsetenv A changed\n");
+    site.write("appb/9.0", "#%Module\n");
+    site.write("new/1", "#%Module\n");
+    fs::remove_file(site.path("appc/1.0")).unwrap();
+    site.write("appd/.version", "#%Module\nset ModulesVersion 1.0\n");
+    fs::set_permissions(site.path("appe/1.0"), Permissions::from_mode(0o640)).unwrap();
+    Command::new("touch").args(["-d", "2001-01-01"]).arg(site.path("appf/1.0")).status().unwrap();
+    let expected = [
+        ("appa/1.0", What::Changed),
+        ("appb/9.0", What::Added),
+        ("appc/1.0", What::Removed),
+        ("appd/.version", What::Changed),
+        ("appe/1.0", What::Closed),
+        ("appf/1.0", What::Touched),
+        ("new/1", What::Added),
+    ];
+    assert_eq!(site.changes(), expected.map(|(path, what)| (path.to_owned(), what)));
+    let built = site.build(Extent::Changed);
+    assert_eq!(built.rebuilt, 7);
+    assert_eq!(site.changes(), []);
+    let incremental = site.cache();
+    site.build(Extent::All);
+    assert_eq!(incremental, site.cache());
+    // The root's rc file may say what is passed over anywhere.
+    site.write(".modulerc", "#%Module\nmodule-alias z appa/1.0\n");
+    assert_eq!(site.build(Extent::Changed).rebuilt, 9);
+    assert_eq!(site.changes(), []);
+    fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(site.changes(), [(String::new(), What::Unreadable)]);
+}
+
+#[test]
+fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
+    if !is_root() {
+        return;
+    }
+    let Some(site) = Site::new("5.7.0") else { return };
+    let secret = "setenv TOKEN s3cret\n";
+    for name in ["appa/1.0", "appb/1.0", "appc/1.0", "appd/1.0"] {
+        site.write(name, &format!("#%Module\n{secret}"));
+    }
+    chown(site.path("appa/1.0"), None, Some(4321)).unwrap();
+    fs::set_permissions(site.path("appa/1.0"), Permissions::from_mode(0o640)).unwrap();
+    let list = |rule: &str, name: &str| {
+        Command::new("setfacl")
+            .args(["-m", rule])
+            .arg(site.path(name))
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    // Bits for others allow; the lists deny one user, one group.
+    if !list("u:1234:---", "appb/1.0") || !list("g:1235:---", "appc") {
+        return skip("setfacl cannot set a list here").unwrap_or(());
+    }
+    // A link to a file that others could read if they could get there.
+    let hidden = site.directory.path().join("hidden");
+    fs::create_dir(&hidden).unwrap();
+    fs::rename(site.path("appd/1.0"), hidden.join("1.0")).unwrap();
+    fs::set_permissions(&hidden, Permissions::from_mode(0o700)).unwrap();
+    symlink(hidden.join("1.0"), site.path("appd/1.0")).unwrap();
+
+    let built = site.build(Extent::All);
+    let closed: Vec<_> = built.closed.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    assert_eq!(closed, ["appa/1.0", "appb/1.0", "appc", "appd/1.0", "appg/1.0"]);
+    assert!(!site.cache().contains("s3cret"), "{}", site.cache());
+    assert_eq!(site.changes(), []);
+
+    // The tool's own cache shows what the lists deny, and does not find what is behind the closed directory alone.
+    let plain = site.directory.path().join("plain");
+    Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
+    fs::remove_file(plain.join(modules::NAME)).unwrap();
+    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new() };
+    let users = vec![
+        User::new("others", NOBODY, NOBODY, Vec::new()),
+        User::new("a member of 4321", NOBODY, 4321, Vec::new()),
+        User::new("1234", 1234, NOBODY, Vec::new()),
+        User::new("a member of 1235", NOBODY, 1235, Vec::new()),
+    ];
+    let jobs = std::thread::available_parallelism().unwrap();
+    let judge = Tools { tools: vec![site.tool.clone()], users, variables: Vec::new(), jobs };
+    let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
+    assert_eq!(compared.differences, []);
+    let leak = site
+        .cache()
+        .replace("limited-access-file appb/1.0", "modulefile-content appb/1.0 0 #%Module {#%Module\n}");
+    fs::write(site.path(modules::NAME), leak).unwrap();
+    let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
+    assert!(compared.differences.iter().any(|difference| difference.user == "1234"));
+}
+
+#[test]
+fn privileged_loads_during_a_rebuild_see_no_error() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    // Long enough that a cache written in place would be seen half written.
+    let lines = "setenv SOME_VARIABLE some_value\n".repeat(3000);
+    for number in 0..20 {
+        site.write(&format!("large/{number}"), &format!("#%Module\n{lines}"));
+    }
+    site.build(Extent::All);
+    let done = AtomicBool::new(false);
+    let environment = environment(std::slice::from_ref(&site.modulepath));
+    let load = || {
+        let mut loads = 0;
+        while !done.load(Ordering::Relaxed) || loads < 5 {
+            let question = ["load".into(), "appa/1.0".into()];
+            let answer = tools::ask_apart(&site.tool, &environment, &User::ourselves(), &question).unwrap();
+            assert_eq!((String::from_utf8_lossy(&answer.stderr).as_ref(), answer.status), ("", 0));
+            loads += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        let loaders = [scope.spawn(load), scope.spawn(load)];
+        for round in 0..8 {
+            site.write("appb/1.0", &format!("#%Module\nsetenv ROUND {round}\n"));
+            site.build(if round % 2 == 0 { Extent::All } else { Extent::Changed });
+        }
+        done.store(true, Ordering::Relaxed);
+        loaders.into_iter().for_each(|loader| loader.join().unwrap());
+    });
+    let names: Vec<_> = site.modulepath.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().ends_with('~')), "{names:?}");
+}
+
+#[test]
+fn privileged_a_modulepath_that_is_closed_has_no_cache() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
+    let error =
+        modules::build(&site.tool, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
+    assert!(matches!(error, ModulesError::NoCache { .. }), "{error}");
+    assert!(error.to_string().contains("not every user can enter it"), "{error}");
+    let Some(old) = tool(Kind::Modules, "5.2.0") else { return };
+    let error = modules::build(&old, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
+    assert!(error.to_string().contains("Modules 5.2.0 makes none"), "{error}");
+}
+
+#[test]
+fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(lmod) = tool(Kind::Lmod, version) else { continue };
+        let directory = open_directory();
+        let (open, closed) = (directory.path().join("open"), directory.path().join("closed"));
+        for (modulepath, name) in [(&open, "a"), (&open, "b"), (&closed, "c")] {
+            fs::create_dir_all(modulepath.join(name)).unwrap();
+            for number in ["1.0", "2.0"] {
+                fs::write(modulepath.join(name).join(number), "#%Module\nsetenv A b\n").unwrap();
+            }
+        }
+        fs::set_permissions(closed.join("c/1.0"), Permissions::from_mode(0o640)).unwrap();
+        let modulepaths = vec![open.clone(), closed.clone()];
+        let cache = directory.path().join("cache");
+        let built = lmod::build(&lmod, &modulepaths, &cache).unwrap();
+        assert_eq!((built.rebuilt, &built.modulepaths), (true, &vec![open.clone()]));
+        assert_eq!(built.left_out, [(closed.clone(), b"c/1.0".to_vec())]);
+        assert!(!lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
+        assert_eq!(lmod::check(&cache).unwrap(), []);
+        let modes: Vec<u32> = cache
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().permissions().mode())
+            .collect();
+        assert!(modes.iter().all(|mode| mode & 0o777 == 0o644), "{modes:?}");
+
+        let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
+        let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
+        let (old, new) = (
+            Side { modulepaths: modulepaths.clone(), variables: Vec::new() },
+            Side { modulepaths: modulepaths.clone(), variables: with },
+        );
+        let jobs = std::thread::available_parallelism().unwrap();
+        let judge =
+            Tools { tools: vec![lmod.clone()], users: vec![User::ourselves()], variables: Vec::new(), jobs };
+        assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
+
+        fs::write(open.join("a/3.0"), "#%Module\n").unwrap();
+        fs::write(open.join("b/1.0"), "#%Module\nsetenv A c\n").unwrap();
+        let changes = lmod::check(&cache).unwrap();
+        let changes: Vec<_> =
+            changes[0].1.iter().map(|change| (change.path.as_slice(), change.what)).collect();
+        assert_eq!(changes, [(&b"a/3.0"[..], What::Added), (b"b/1.0", What::Changed)]);
+        assert!(lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
+        let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
+        assert!(error.contains("each modulepath has files that not everybody can read"), "{error}");
+    }
+}
