@@ -88,6 +88,9 @@ _quell() {
             quell__subcmd__modules,audit)
                 cmd="quell__subcmd__modules__subcmd__audit"
                 ;;
+            quell__subcmd__modules,convert)
+                cmd="quell__subcmd__modules__subcmd__convert"
+                ;;
             quell__subcmd__modules,example)
                 cmd="quell__subcmd__modules__subcmd__example"
                 ;;
@@ -632,7 +635,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules)
-            opts="-q -h --color --colour --quiet --config --help audit example"
+            opts="-q -h --color --colour --quiet --config --help audit convert example"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -682,6 +685,48 @@ _quell() {
                     ;;
                 --fail-on)
                     COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unreadable version-missing virtual-missing any" -- "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules__subcmd__convert)
+            opts="-q -h --to --out --in-place --dry-run --delete-strays --eval-enforced --undo --tools --no-verify --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --to)
+                    COMPREPLY=($(compgen -W "rc eval virtual" -- "${cur}"))
+                    return 0
+                    ;;
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --undo)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tools)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --colour)

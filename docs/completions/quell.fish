@@ -272,14 +272,15 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -s q -l quiet -d 'Say nothing but warnings and errors'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit example" -f -a "example" -d 'Make an example of a module tree, to try things on'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "convert" -d 'Make module trees cheaper to ask, and prove that they say the same'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "example" -d 'Make an example of a module tree, to try things on'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'Which tool users have; findings that concern only the other are left out' -r -f -a "both\t'Environment Modules and Lmod'
 modules\t'Environment Modules'
 lmod\t'Lmod'"
@@ -318,6 +319,24 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l to -d 'What they become' -r -f -a "rc\t'One rc file a modulepath'
+eval\t'One rc file, and ready for mcookie_check=eval'
+virtual\t'A modulepath of virtual modules'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: that of MODULES_CMD and LMOD_CMD, and what lies below /usr]. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Put them in the place of the old ones, which are kept beside them as NAME.quell-before'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan and write nothing'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Ask nobody: the rules alone must do'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l modulepaths -d 'Modulepaths: applications, libraries, applications1, and so on' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l versions -d 'Versions of each name' -r

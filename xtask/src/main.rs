@@ -71,6 +71,10 @@ fn generate(root: &Path) -> Generated {
         schema(&quell_cli::commands::modules::audit::schema()),
     ));
     generated.push((
+        "docs/schema/modules-convert.json".into(),
+        schema(&quell_cli::commands::modules::convert::schema()),
+    ));
+    generated.push((
         "docs/schema/modules-example.json".into(),
         schema(&quell_cli::commands::modules::example::schema()),
     ));

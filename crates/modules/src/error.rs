@@ -40,6 +40,33 @@ pub enum ModulesError {
         /// The directory.
         path: PathBuf,
     },
+    /// Two modulepaths would get one name.
+    #[error("`{}` and `{}` would both become `{}`", one.display(), other.display(), name.display())]
+    SameName {
+        /// One modulepath.
+        one: PathBuf,
+        /// Another.
+        other: PathBuf,
+        /// The name.
+        name: PathBuf,
+    },
+    /// A modulepath of virtual modules in place of the one that holds their files.
+    #[error("virtual modules need the old modulepath, so they cannot take its place")]
+    VirtualInPlace,
+    /// A file that is no record of a conversion.
+    #[error("`{}` is no record of a conversion: {why}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A converted tree that somebody has changed since.
+    #[error("`{}` has changed since it was converted", path.display())]
+    ChangedSince {
+        /// The tree.
+        path: PathBuf,
+    },
     /// What was given as a module tool is none that can be run.
     #[error("no module tool at `{}`: {why}", path.display())]
     Tool {

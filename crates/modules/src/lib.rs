@@ -13,6 +13,7 @@
 pub mod access;
 pub mod audit;
 pub mod caches;
+pub mod convert;
 pub mod cookie;
 mod error;
 pub mod example;

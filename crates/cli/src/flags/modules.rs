@@ -1,7 +1,7 @@
 //! The flags of `quell modules`, a command of commands.
 
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Look at module trees of Environment Modules and Lmod, and make them cheaper to ask.
@@ -20,6 +20,8 @@ pub struct Modules {
 pub enum ModulesCommand {
     #[command(about = "Find what is wrong in module trees, and what could be cheaper")]
     Audit(ModulesAudit),
+    #[command(about = "Make module trees cheaper to ask, and prove that they say the same")]
+    Convert(ModulesConvert),
     #[command(about = "Make an example of a module tree, to try things on")]
     Example(ModulesExample),
 }
@@ -77,6 +79,74 @@ pub enum ModulesTool {
     Modules,
     /// Lmod.
     Lmod,
+}
+
+/// Make module trees cheaper to ask. The plan is printed as a diff; the new tree is made aside, the installed tools are asked
+/// about both, for every class of users whose permissions differ, and only if nothing differs it gets its name.
+///
+/// rc: rc files of directories become commands of the `.modulerc` at the modulepath's root. eval: that, and what
+/// `mcookie_check=eval` would list by mistake is hidden. virtual: a modulepath with nothing but an rc file that names every
+/// modulefile of the old one. What cannot be moved safely stays as it is; where that does not do, nothing is written.
+///
+/// Exit status: 0, 1 when a modulepath cannot be converted or something would differ, 2 for an error.
+#[derive(Debug, Args)]
+#[command(override_usage = "quell modules convert [OPTIONS] --to STRATEGY --out DIR [PATH]...\n       \
+    quell modules convert --undo RECORD")]
+#[command(group = ArgGroup::new("what").args(["to", "undo"]).required(true))]
+pub struct ModulesConvert {
+    /// Modulepaths [default: those of MODULEPATH]. What users have together is converted together.
+    #[arg(value_name = "PATH")]
+    pub modulepaths: Vec<PathBuf>,
+    /// What they become.
+    #[arg(long, value_name = "STRATEGY", value_enum, env = "QUELL_TO")]
+    pub to: Option<ConvertTo>,
+    /// Write the new modulepaths into this directory, each by the name of the old one.
+    #[arg(long, value_name = "DIR", env = "QUELL_OUT", conflicts_with = "in_place")]
+    pub out: Option<PathBuf>,
+    /// Put them in the place of the old ones, which are kept beside them as NAME.quell-before.
+    #[arg(long, env = "QUELL_IN_PLACE", value_parser = FalseyValueParser::new())]
+    pub in_place: bool,
+    /// Print the plan and write nothing.
+    #[arg(long, env = "QUELL_DRY_RUN", value_parser = FalseyValueParser::new())]
+    pub dry_run: bool,
+    /// Leave out files that are no modulefiles, rather than hide them.
+    #[arg(long, env = "QUELL_DELETE_STRAYS", value_parser = FalseyValueParser::new())]
+    pub delete_strays: bool,
+    /// Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it.
+    #[arg(long, env = "QUELL_EVAL_ENFORCED", value_parser = FalseyValueParser::new())]
+    pub eval_enforced: bool,
+    /// Undo the conversion that this file, or the one in this directory, tells of.
+    #[arg(long, value_name = "RECORD", env = "QUELL_UNDO", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
+    pub undo: Option<PathBuf>,
+    /// Who judges.
+    #[command(flatten)]
+    pub judges: ModulesJudges,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
+}
+
+/// The tools that are asked whether two trees say the same.
+#[derive(Clone, Debug, Args)]
+pub struct ModulesJudges {
+    /// Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: that of MODULES_CMD and LMOD_CMD,
+    /// and what lies below /usr]. May be given several times.
+    #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS")]
+    pub tools: Vec<PathBuf>,
+    /// Ask nobody: the rules alone must do.
+    #[arg(long, env = "QUELL_NO_VERIFY", value_parser = FalseyValueParser::new())]
+    pub no_verify: bool,
+}
+
+/// What a module tree becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConvertTo {
+    /// One rc file a modulepath.
+    Rc,
+    /// One rc file, and ready for mcookie_check=eval.
+    Eval,
+    /// A modulepath of virtual modules.
+    Virtual,
 }
 
 /// Make an example of a module tree: the set-up of the cookbook of Environment Modules, "Reduce I/O load", or a larger one

@@ -178,7 +178,7 @@ impl Reading<'_> {
             if with_value.contains(&word.as_slice()) {
                 let value = rest.next().ok_or_else(bad)?;
                 let criterion = word.starts_with(b"--not");
-                let is_word = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte));
+                let is_word = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._- ".contains(byte));
                 if criterion && (value.is_empty() || !is_word) {
                     return Err(bad());
                 }

@@ -1,7 +1,9 @@
 //! `quell modules`: what its commands share.
 
 pub mod audit;
+pub mod convert;
 pub mod example;
+mod judges;
 mod paths;
 
 use crate::failure::Failure;
@@ -12,6 +14,7 @@ use quell_modules::ModulesError;
 pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
     match command {
         ModulesCommand::Audit(flags) => audit::run(flags, printer),
+        ModulesCommand::Convert(flags) => convert::run(flags, printer),
         ModulesCommand::Example(flags) => example::run(flags, printer),
     }
 }
@@ -20,7 +23,14 @@ pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8,
 fn explain(error: ModulesError) -> Failure {
     let hint = match &error {
         ModulesError::Read { .. } => Some("run it as root, or as the owner of the modulepath"),
-        ModulesError::Occupied { .. } => Some("give the name of a new directory"),
+        ModulesError::Occupied { .. } => Some("give the name of a new directory, or move that away"),
+        ModulesError::SameName { .. } => Some("convert them one by one, each into a directory of its own"),
+        ModulesError::VirtualInPlace => Some("`--out DIR`, and users get the modulepaths in DIR"),
+        ModulesError::ChangedSince { .. } => Some("move your changes away, or remove the tree by hand"),
+        ModulesError::Record { .. } => Some("give the `quell-plan.json` that `quell modules convert` wrote"),
+        ModulesError::Tool { .. } => {
+            Some("`--tools PREFIX` names an installed tool, `--no-verify` asks none")
+        }
         _ => None,
     };
     let failure = Failure::new(error);

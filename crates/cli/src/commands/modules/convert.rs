@@ -1,0 +1,272 @@
+//! `quell modules convert`: the plan, what was written, what differs, and undoing it.
+
+use super::{explain, judges, paths};
+use crate::commands::image::shown;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::{ConvertTo, ModulesConvert};
+use crate::printer::Printer;
+use quell_modules::ModulesError;
+use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
+use quell_modules::scan::{Options, Tree};
+use quell_modules::verify::{Difference, Judge, Side};
+use quell_trace::path::escape;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Conversion {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// `rc`, `eval` or `virtual`.
+    pub strategy: &'static str,
+    /// Whether every modulepath can be converted.
+    pub possible: bool,
+    /// Whether new modulepaths were written.
+    pub written: bool,
+    /// Shape: one entry a modulepath, in their order.
+    pub trees: Vec<ConvertedTree>,
+    /// What would differ; then nothing was written.
+    pub differences: Vec<ToldDifference>,
+    /// Tools that were asked; empty where nobody was.
+    pub tools: Vec<String>,
+    /// Variables that users need for it, as `NAME=VALUE`.
+    pub settings: Vec<String>,
+    /// Files by which it can be undone.
+    pub records: Vec<String>,
+}
+
+/// What becomes of a modulepath.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct ConvertedTree {
+    /// The old one.
+    pub source: String,
+    /// The new one; null where it was not written.
+    pub target: Option<String>,
+    /// Files that change.
+    pub changes: Vec<ChangedFile>,
+    /// rc files that stay, and why.
+    pub left: Vec<Reason>,
+    /// Why it cannot be converted.
+    pub refused: Vec<Reason>,
+}
+
+/// A file that changes.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct ChangedFile {
+    /// Its path below the modulepath.
+    pub path: String,
+    /// `written`, `removed` or `linked`.
+    pub change: &'static str,
+}
+
+/// A path and a reason.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Reason {
+    /// The rule that it follows from; docs/modules.md lists them.
+    pub rule: u8,
+    /// The path below the modulepath.
+    pub path: String,
+    /// The reason.
+    pub text: String,
+}
+
+/// An answer that would differ.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct ToldDifference {
+    /// The tool that gave both answers.
+    pub tool: String,
+    /// Who asked.
+    pub user: String,
+    /// What was asked.
+    pub question: String,
+    /// Lines of the old answer alone.
+    pub old: String,
+    /// Lines of the new answer alone.
+    pub new: String,
+}
+
+/// Version of [`Conversion`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON schema of [`Conversion`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Conversion).to_value()
+}
+
+pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    if let Some(record) = &flags.undo {
+        return undo(record, printer);
+    }
+    let strategy = strategy(flags)?;
+    let destination = destination(flags)?;
+    let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let trees: Result<Vec<Tree>, _> =
+        modulepaths.iter().map(|path| Tree::scan(path, Options::default())).collect();
+    let consent = Consent { delete_strays: flags.delete_strays };
+    let plan = convert::plan(&trees.map_err(explain)?, strategy, consent, &mut SystemNames);
+    let mut tools = Vec::new();
+    let written = match destination {
+        Some(destination) if plan.is_possible() && !flags.dry_run => {
+            let mut judge = judges::judge(&flags.judges)?;
+            tools = judge.iter().flat_map(|judge| &judge.tools).map(ToString::to_string).collect();
+            match &judge {
+                Some(_) => {
+                    printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")))
+                }
+                None => printer.warn("nobody is asked whether old and new say the same"),
+            }
+            let judge: &mut dyn Judge = match &mut judge {
+                Some(judge) => judge,
+                None => &mut Nobody,
+            };
+            Some(convert::write(&plan, &destination, judge).map_err(explain)?)
+        }
+        _ => None,
+    };
+    let text = match flags.json {
+        true => report::json(&json(&plan, written.as_ref(), tools))?,
+        false => convert::diff(&plan),
+    };
+    printer.data(&text)?;
+    if !flags.json {
+        tell(&plan, written.as_ref(), printer);
+    }
+    let differs = written.is_some_and(|written| !written.differences.is_empty());
+    Ok(u8::from(!plan.is_possible() || differs))
+}
+
+/// The judge of those who asked for none.
+struct Nobody;
+
+impl Judge for Nobody {
+    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+        Ok(Vec::new())
+    }
+}
+
+fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
+    Ok(match flags.to {
+        Some(ConvertTo::Rc) => Strategy::Rc,
+        Some(ConvertTo::Eval) => Strategy::Eval,
+        Some(ConvertTo::Virtual) if !flags.eval_enforced => {
+            let why = "virtual modules need mcookie_check=eval for every user: without it every load opens every file";
+            return Err(Failure::message(why)
+                .hint("set `mcookie_check eval` in the site's configuration and lock it, then add `--eval-enforced`"));
+        }
+        Some(ConvertTo::Virtual) => Strategy::Virtual,
+        None => return Err(Failure::message("nothing is to be done").hint("`--to rc` is the first step")),
+    })
+}
+
+fn destination(flags: &ModulesConvert) -> Result<Option<Destination>, Failure> {
+    match (&flags.out, flags.in_place) {
+        (Some(out), _) => Ok(Some(Destination::Out(std::path::absolute(out)?))),
+        (None, true) => Ok(Some(Destination::InPlace)),
+        (None, false) if flags.dry_run => Ok(None),
+        (None, false) => Err(Failure::message("nowhere to write to")
+            .hint("`--out DIR` makes new modulepaths, `--dry-run` shows the plan alone")),
+    }
+}
+
+/// Differences and reasons that are shown.
+const SHOWN: usize = 10;
+
+/// Prints at most [`SHOWN`] lines.
+fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.take(SHOWN).for_each(|line| printer.detail(&line));
+    if more > 0 {
+        printer.detail(&format!("and {more} more"));
+    }
+}
+
+fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
+    for tree in &plan.trees {
+        let source = shown(&tree.source);
+        if !tree.left.is_empty() {
+            printer.talk(&format!("`{source}`: {} rc files stay", tree.left.len()));
+            some(tree.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))), printer);
+        }
+        if !tree.refusals.is_empty() {
+            printer.warn(&format!("`{source}` cannot become `{}`", plan.strategy.name()));
+            some(tree.refusals.iter().map(ToString::to_string), printer);
+        }
+        tree.notes.iter().for_each(|note| printer.talk(&format!("`{source}`: {note}")));
+        if tree.changes.is_empty() && tree.refusals.is_empty() {
+            printer.talk(&format!("`{source}`: nothing to change"));
+        }
+    }
+    let Some(written) = written else { return };
+    if !written.differences.is_empty() {
+        printer.warn(&format!("{} answers would differ, so nothing was written", written.differences.len()));
+        let line = |difference: &Difference| {
+            let Difference { tool, user, question, old, new } = difference;
+            let one = |text: &str| escape(text.lines().next().unwrap_or("nothing").as_bytes());
+            format!("{tool}, {user}, `{question}`: {} -> {}", one(old), one(new))
+        };
+        some(written.differences.iter().map(line), printer);
+        return;
+    }
+    written.targets.iter().for_each(|target| printer.talk(&format!("wrote `{}`", shown(target))));
+    for (name, value) in plan.strategy.variables() {
+        printer.talk(&format!("users need `{name}={value}`, or the same in the site's configuration"));
+    }
+    for record in &written.records {
+        printer.talk(&format!("`quell modules convert --undo {}` takes it back", shown(record)));
+    }
+}
+
+fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversion {
+    let done = written.filter(|written| written.differences.is_empty());
+    let targets: Vec<&PathBuf> = done.iter().flat_map(|written| &written.targets).collect();
+    let reason = |rule, path: &[u8], text| Reason { rule, path: escape(path), text };
+    let trees = plan.trees.iter().enumerate().map(|(number, tree)| ConvertedTree {
+        source: shown(&tree.source),
+        target: targets.get(number).map(|target| shown(target)),
+        changes: tree.changes.iter().map(|(path, change)| changed(path, change)).collect(),
+        left: tree.left.iter().map(|(path, why)| reason(why.rule(), path, why.to_string())).collect(),
+        refused: tree
+            .refusals
+            .iter()
+            .map(|refusal| reason(refusal.rule, &refusal.path, refusal.text.clone()))
+            .collect(),
+    });
+    let difference = |difference: &Difference| {
+        let Difference { tool, user, question, old, new } = difference.clone();
+        ToldDifference { tool, user, question, old, new }
+    };
+    Conversion {
+        schema_version: SCHEMA_VERSION,
+        strategy: plan.strategy.name(),
+        possible: plan.is_possible(),
+        written: done.is_some(),
+        trees: trees.collect(),
+        differences: written.iter().flat_map(|written| &written.differences).map(difference).collect(),
+        tools,
+        settings: plan
+            .strategy
+            .variables()
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect(),
+        records: done.iter().flat_map(|written| &written.records).map(|record| shown(record)).collect(),
+    }
+}
+
+fn changed(path: &[u8], change: &Change) -> ChangedFile {
+    let change = match change {
+        Change::Write { .. } => "written",
+        Change::Remove { .. } => "removed",
+        Change::Link { .. } => "linked",
+    };
+    ChangedFile { path: escape(path), change }
+}
+
+fn undo(record: &std::path::Path, printer: &Printer) -> Result<u8, Failure> {
+    let undone = convert::undo(&std::path::absolute(record)?).map_err(explain)?;
+    undone.restored.iter().for_each(|path| printer.talk(&format!("`{}` is what it was", shown(path))));
+    undone.removed.iter().for_each(|path| printer.talk(&format!("removed `{}`", shown(path))));
+    Ok(0)
+}

@@ -1,0 +1,218 @@
+//! Conversion for `mcookie_check=eval`, with which every file in a modulepath is listed: commands that hide what was not
+//! listed because of what is in it, or because of who may read it.
+//!
+//! A command that hides goes by a name, in every modulepath. So it is written only where nothing else has that name.
+
+use super::Consent;
+use super::names::Names;
+use super::plan::{Change, Refusal, TreePlan};
+use crate::access::{Permission, Who};
+use crate::cookie::Cookie;
+use crate::rc::{Merged, is_plain, is_specification};
+use crate::scan::{Entry, Kind, Role, Tree};
+use std::collections::BTreeSet;
+
+/// Names that some user sees: modulefiles, and what rc files define.
+pub(super) type Visible = BTreeSet<Vec<u8>>;
+
+/// What a user may see of a modulepath under names of its own.
+pub(super) fn visible(tree: &Tree, merged: &Merged) -> Visible {
+    let modules = tree.files().filter(|(entry, role)| {
+        let is_module = matches!(role, Role::Module | Role::HiddenModule);
+        is_module
+            && !matches!(readers(entry), Readers::Nobody)
+            && !matches!(entry.cookie(), Some(Cookie::None(_)))
+    });
+    modules.map(|(entry, _)| entry.path.clone()).chain(merged.defined.keys().cloned()).collect()
+}
+
+/// Who may read a modulefile.
+enum Readers {
+    Everybody,
+    /// Root.
+    Nobody,
+    /// Users, and members of groups.
+    Only(BTreeSet<u32>, BTreeSet<u32>),
+    Mixed,
+}
+
+fn readers(entry: &Entry) -> Readers {
+    let Some(access) = &entry.access else { return Readers::Nobody };
+    match access.who(Permission::Read) {
+        Who::Everybody => Readers::Everybody,
+        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Nobody,
+        Who::Only { users, groups } => Readers::Only(users, groups),
+        Who::Mixed => Readers::Mixed,
+    }
+}
+
+/// The commands that hide what the old tree does not list, for the files that `concerned` holds of. Refuses what cannot be
+/// hidden exactly.
+pub(super) fn hide(
+    number: usize,
+    trees: &[Tree],
+    visible: &[Visible],
+    consent: Consent,
+    names: &mut dyn Names,
+    plan: &mut TreePlan,
+    concerned: &dyn Fn(&Entry) -> bool,
+) -> Vec<u8> {
+    let tree = &trees[number];
+    unlistable(tree, plan, concerned);
+    let mut text = Vec::new();
+    for (entry, role) in tree.files().filter(|(entry, _)| concerned(entry)) {
+        if !matches!(role, Role::Module | Role::HiddenModule) {
+            continue;
+        }
+        match hiding(entry, names) {
+            Ok(Hiding::None) => {}
+            Ok(Hiding::Stray) if consent.delete_strays && !entry.is_link => {
+                let old = entry.content().map(<[u8]>::to_vec);
+                plan.hidden.insert(entry.path.clone());
+                plan.changes.insert(entry.path.clone(), Change::Remove { old });
+            }
+            Ok(hiding) => match collision(&entry.path, number, visible) {
+                None => {
+                    plan.hidden.insert(entry.path.clone());
+                    text.extend(hiding.text(&entry.path));
+                }
+                Some(refusal) => plan.refusals.push(refusal),
+            },
+            Err((rule, text)) => {
+                plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
+            }
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => [b"# not listed without mcookie_check=eval\n", text.as_slice()].concat(),
+    }
+}
+
+/// Names whose files would be listed, although they cannot be looked at, or could not be.
+fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
+    for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
+        let is_roots = entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == nobody());
+        let why = match entry.kind {
+            Kind::Loop | Kind::TooDeep => "leads around in a circle, so one file has many names",
+            Kind::Dangling => "leads to nothing: it would be listed, and asking for its time is an error",
+            Kind::Unlistable(_) if !is_roots => {
+                "could not be listed, so what is in it is not known; run it as root or as its owner"
+            }
+            _ => continue,
+        };
+        plan.refusals.push(Refusal { rule: 13, path: entry.path.clone(), text: why.into() });
+    }
+}
+
+fn nobody() -> Who {
+    Who::Only { users: BTreeSet::new(), groups: BTreeSet::new() }
+}
+
+/// How a file is kept out of listings.
+enum Hiding {
+    /// Everybody lists it, in every version.
+    None,
+    /// No modulefile: from everybody.
+    Stray,
+    /// From everybody but root and these, and below this version.
+    From { options: String, minimum: Option<Vec<u8>> },
+    /// From whoever may not read it, which is asked each time, and below this version.
+    Asked { minimum: Option<Vec<u8>> },
+}
+
+fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static str)> {
+    let readers = readers(entry);
+    let minimum = match entry.cookie() {
+        None if matches!(readers, Readers::Nobody) => {
+            return Ok(Hiding::From { options: String::new(), minimum: None });
+        }
+        None => {
+            return Err((
+                15,
+                "could not be read, so what it is for those who may is not known; run it as root",
+            ));
+        }
+        Some(Cookie::None(_)) => return Ok(Hiding::Stray),
+        Some(Cookie::Any) => None,
+        Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
+            return Err((2, "asks for a version with signs in it"));
+        }
+        Some(cookie @ Cookie::From(_)) if cookie.accepted_by(crate::rc::OLDEST) => None,
+        Some(Cookie::From(minimum)) => Some(minimum),
+    };
+    Ok(match readers {
+        Readers::Everybody if minimum.is_none() => Hiding::None,
+        Readers::Everybody => Hiding::From { options: String::new(), minimum },
+        Readers::Nobody => Hiding::From { options: " --not-user root".into(), minimum },
+        Readers::Mixed => Hiding::Asked { minimum },
+        Readers::Only(users, groups) => match options(&users, &groups, names) {
+            Some(options) => Hiding::From { options, minimum },
+            None => Hiding::Asked { minimum },
+        },
+    })
+}
+
+/// Options that except root, users and groups; `None` where one has no name.
+fn options(users: &BTreeSet<u32>, groups: &BTreeSet<u32>, names: &mut dyn Names) -> Option<String> {
+    let users: Option<Vec<String>> = users.iter().map(|user| names.user(*user)).collect();
+    let groups: Option<Vec<String>> = groups.iter().map(|group| names.group(*group)).collect();
+    let users = std::iter::once("root".to_owned()).chain(users?).collect::<Vec<_>>().join(" ");
+    // An option that is given again replaces what it was: its value is a list.
+    let groups = match groups?.join(" ") {
+        none if none.is_empty() => none,
+        groups => format!(" --not-group {{{groups}}}"),
+    };
+    Some(format!(" --not-user {{{users}}}{groups}"))
+}
+
+impl Hiding {
+    fn text(&self, name: &[u8]) -> Vec<u8> {
+        let name = String::from_utf8_lossy(name);
+        let plain = format!("module-hide --hard {name}\n");
+        let below = |minimum: &[u8]| {
+            let minimum = String::from_utf8_lossy(minimum);
+            format!("if {{[versioncmp $ModuleToolVersion {minimum}] < 0}} {{\n    {plain}}}\n")
+        };
+        let (readers, minimum) = match self {
+            Self::None => (String::new(), &None),
+            Self::Stray => (plain.clone(), &None),
+            // Nothing but the version keeps it from anybody.
+            Self::From { options, minimum: minimum @ Some(_) } if options.is_empty() => {
+                (String::new(), minimum)
+            }
+            Self::From { options, minimum } => (format!("module-hide --hard{options} {name}\n"), minimum),
+            Self::Asked { minimum } => {
+                let file = format!("[file join [file dirname $ModulesCurrentModulefile] {name}]");
+                (format!("if {{![file readable {file}]}} {{\n    {plain}}}\n"), minimum)
+            }
+        };
+        let minimum = minimum.as_ref().map(|minimum| below(minimum)).unwrap_or_default();
+        (readers + &minimum).into_bytes()
+    }
+}
+
+/// Why a name cannot be hidden: what else it would hide.
+fn collision(name: &[u8], number: usize, visible: &[Visible]) -> Option<Refusal> {
+    let refusal = |rule, text: String| Some(Refusal { rule, path: name.to_vec(), text });
+    if !is_specification(name) {
+        return refusal(8, "has a name that `module-hide` would take for something else".into());
+    }
+    for (tree, names) in visible.iter().enumerate() {
+        let is_itself = |other: &[u8]| tree == number && other == name;
+        // `extended_default` takes `foo/1` for `foo/1.0`, too.
+        for separator in [&b""[..], b"/", b"."] {
+            let begin = [name, separator].concat();
+            let mut others = names.range(begin.clone()..).take_while(|other| other.starts_with(&begin));
+            let other = match separator {
+                b"" => names.get(&begin).filter(|other| !is_itself(other)),
+                _ => others.next(),
+            };
+            if let Some(other) = other {
+                let other = quell_trace::path::escape(other);
+                return refusal(15, format!("cannot be hidden: that would hide `{other}`, too"));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,141 @@
+//! What a conversion would change, what it would leave, and why it would not be done at all.
+
+use super::names::Names;
+use super::{Consent, Strategy, eval, rc, virtual_modules};
+use crate::rc::Leave;
+use crate::scan::{Kind, Tree};
+use quell_trace::path::escape;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What becomes of some modulepaths.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How.
+    pub strategy: Strategy,
+    /// Shape: one entry a modulepath, in their order.
+    pub trees: Vec<TreePlan>,
+}
+
+impl Plan {
+    /// Whether every modulepath can be converted.
+    pub fn is_possible(&self) -> bool {
+        self.trees.iter().all(|tree| tree.refusals.is_empty())
+    }
+}
+
+/// What becomes of a modulepath.
+#[derive(Clone, Debug)]
+pub struct TreePlan {
+    /// The modulepath.
+    pub source: PathBuf,
+    /// Whether the new one holds what the old one does, with the changes, or nothing but what the changes make.
+    pub basis: Basis,
+    /// By path below the modulepath.
+    pub changes: BTreeMap<Vec<u8>, Change>,
+    /// rc files that stay, and why.
+    pub left: Vec<(Vec<u8>, Leave)>,
+    /// Why it cannot be converted; empty if it can.
+    pub refusals: Vec<Refusal>,
+    /// Names that are not listed because of a command of ours, where it was the file that was looked at before.
+    pub hidden: BTreeSet<Vec<u8>>,
+    /// What one should know besides.
+    pub notes: Vec<String>,
+}
+
+/// What a new modulepath begins as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// A copy of the old one.
+    Copy,
+    /// An empty directory.
+    Empty,
+}
+
+/// What becomes of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A file is written.
+    Write {
+        /// What it held; `None` if it was not there.
+        old: Option<Vec<u8>>,
+        /// What it holds.
+        new: Vec<u8>,
+    },
+    /// A file is left out.
+    Remove {
+        /// What it held; `None` where that is no text of use.
+        old: Option<Vec<u8>>,
+    },
+    /// A symbolic link is made.
+    Link {
+        /// To where.
+        to: PathBuf,
+    },
+}
+
+/// Why a modulepath cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The number of the rule.
+    pub rule: u8,
+    /// Where, below the modulepath.
+    pub path: Vec<u8>,
+    /// Why, in a sentence that begins with the path.
+    pub text: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "`{}` {}", escape(&self.path), self.text)
+    }
+}
+
+/// Plans a conversion of modulepaths together.
+pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> Plan {
+    let plan_one = |tree: &Tree| {
+        let mut plan = TreePlan {
+            source: tree.root.clone(),
+            basis: Basis::Copy,
+            changes: BTreeMap::new(),
+            left: Vec::new(),
+            refusals: Vec::new(),
+            hidden: BTreeSet::new(),
+            notes: Vec::new(),
+        };
+        special(tree, &mut plan);
+        let merged = rc::plan(tree, &mut plan);
+        (plan, merged)
+    };
+    let planned: Vec<_> = trees.iter().map(plan_one).collect();
+    let visible: Vec<_> =
+        trees.iter().zip(&planned).map(|(tree, (_, merged))| eval::visible(tree, merged)).collect();
+    let mut plans = Vec::new();
+    for (number, (mut plan, merged)) in planned.into_iter().enumerate() {
+        match strategy {
+            Strategy::Rc => rc::write_root(&trees[number], merged.text, Vec::new(), &mut plan),
+            Strategy::Eval => {
+                let hidden = eval::hide(number, trees, &visible, consent, names, &mut plan, &|_| true);
+                rc::write_root(&trees[number], merged.text, hidden, &mut plan);
+            }
+            Strategy::Virtual => virtual_modules::plan(number, trees, &visible, merged, names, &mut plan),
+        }
+        plans.push(plan);
+    }
+    Plan { strategy, trees: plans }
+}
+
+/// What cannot be copied, and what a copy must not have.
+fn special(tree: &Tree, plan: &mut TreePlan) {
+    for entry in &tree.entries {
+        if entry.kind == Kind::Special {
+            let text = "is neither file nor directory, and cannot be copied".into();
+            plan.refusals.push(Refusal { rule: 13, path: entry.path.clone(), text });
+        }
+    }
+    if tree.find(b".modulecache").is_some() {
+        plan.changes.insert(b".modulecache".to_vec(), Change::Remove { old: None });
+        plan.notes.push("the cache is that of the old tree and is left out: build it anew".into());
+    }
+}

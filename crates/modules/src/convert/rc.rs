@@ -1,0 +1,72 @@
+//! Conversion of rc files: those of directories become commands of the one at the modulepath's root.
+
+use super::plan::{Change, Refusal, TreePlan};
+use crate::rc::{Merged, merge, words};
+use crate::scan::Tree;
+
+const ROOT: &[u8] = b".modulerc";
+
+/// Decides which rc files are merged, and takes them away.
+pub(super) fn plan(tree: &Tree, plan: &mut TreePlan) -> Merged {
+    let merged = merge(tree);
+    for path in &merged.files {
+        let old = tree.find(path).and_then(|entry| entry.content()).map(<[u8]>::to_vec);
+        plan.changes.insert(path.clone(), Change::Remove { old });
+    }
+    plan.left = merged.left.clone();
+    merged
+}
+
+/// Plans the rc file at the root: what it was, with `last` at its end and `first` right behind its cookie.
+///
+/// Commands that hide are order-free, and the first thing in a file cannot be cut off by what comes later; merged
+/// commands come last, as they did when they stood in files of their own.
+pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut TreePlan) {
+    if last.is_empty() && first.is_empty() {
+        return;
+    }
+    let new = |old: &[u8]| -> Option<Vec<u8>> {
+        let line = old.iter().position(|byte| *byte == b'\n').map_or(old.len(), |end| end + 1);
+        let (cookie, rest) = old.split_at(line);
+        // A comment that ends in a backslash goes on in the next line.
+        let cookie = cookie.trim_ascii_end();
+        let is_open = cookie.ends_with(b"\\");
+        let between: &[u8] =
+            if last.is_empty() || rest.is_empty() || rest.ends_with(b"\n") { b"" } else { b"\n" };
+        let text = [cookie, b"\n", &first, rest, between, &last].concat();
+        (!is_open).then_some(text)
+    };
+    let old = tree.find(ROOT).map(|entry| entry.content());
+    let text = match old {
+        None => new(b"#%Module\n"),
+        Some(None) => None,
+        Some(Some(old)) => new(old).filter(|text| last.is_empty() || means_both(old, text, &last)),
+    };
+    match text {
+        Some(new) => {
+            let old = old.flatten().map(<[u8]>::to_vec);
+            plan.changes.insert(ROOT.to_vec(), Change::Write { old, new });
+        }
+        None => plan.refusals.push(Refusal {
+            rule: 10,
+            path: ROOT.to_vec(),
+            text: "cannot be added to: it could not be read, or a backslash at the end of a line would swallow what is \
+                   added"
+                .into(),
+        }),
+    }
+}
+
+/// Whether a new text ends with the commands of its end, and nothing of its old part swallowed them.
+fn means_both(old: &[u8], text: &[u8], last: &[u8]) -> bool {
+    let commands =
+        |text: &[u8]| words(text).map(|words| words.into_iter().map(|(_, words)| words).collect::<Vec<_>>());
+    let first = &text[..text.len() - last.len()];
+    let (Ok(old), Ok(first), Ok(whole), Ok(last)) =
+        (commands(old), commands(first), commands(text), commands(last))
+    else {
+        // What is put before the old part is not literal; the old part is, or nothing would be put behind it.
+        return commands(old).is_ok() && !old.trim_ascii_end().ends_with(b"\\");
+    };
+    whole.len() == first.len() + last.len() && first.ends_with(&old)
+}

@@ -1,0 +1,117 @@
+//! The record of a conversion, and undoing it.
+
+use super::Strategy;
+use super::write::exchange;
+use crate::ModulesError;
+use crate::scan::{Kind, Options, Tree};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The name of a record; in place, after the modulepath's name and a dot.
+pub(super) const RECORD: &str = "quell-plan.json";
+
+/// Version of [`Record`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// What was done, as far as undoing it needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    schema_version: u32,
+    strategy: String,
+    trees: Vec<RecordedTree>,
+}
+
+/// A modulepath that was converted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecordedTree {
+    /// The old modulepath.
+    pub(super) source: PathBuf,
+    /// The new one.
+    pub(super) target: PathBuf,
+    /// Where the old one is now; none where it stayed.
+    pub(super) backup: Option<PathBuf>,
+    /// What the new one was when it was written.
+    pub(super) fingerprint: String,
+}
+
+impl Record {
+    pub(super) fn new(strategy: Strategy, trees: Vec<RecordedTree>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, strategy: strategy.name().into(), trees }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), ModulesError> {
+        let json = serde_json::to_vec_pretty(self);
+        let json =
+            json.map_err(|error| ModulesError::Record { path: path.to_owned(), why: error.to_string() })?;
+        fs::write(path, json).map_err(ModulesError::write(path))
+    }
+
+    fn read(path: &Path) -> Result<Self, ModulesError> {
+        let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
+        let text = fs::read(path).map_err(ModulesError::read(path))?;
+        let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        match record.schema_version {
+            SCHEMA_VERSION => Ok(record),
+            newer => Err(refused(format!("it has version {newer}, this quell knows {SCHEMA_VERSION}"))),
+        }
+    }
+}
+
+/// What was undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Trees that are gone.
+    pub removed: Vec<PathBuf>,
+    /// Modulepaths that are what they were.
+    pub restored: Vec<PathBuf>,
+}
+
+/// Undoes the conversion of which `record` tells: puts old modulepaths back, and removes new ones.
+///
+/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, before anything is done;
+/// [`ModulesError::Record`].
+pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
+    let path = match record.is_dir() {
+        true => record.join(RECORD),
+        false => record.to_owned(),
+    };
+    let record = Record::read(&path)?;
+    for tree in &record.trees {
+        if fingerprint(&tree.target)? != tree.fingerprint {
+            return Err(ModulesError::ChangedSince { path: tree.target.clone() });
+        }
+    }
+    let mut undone = Undone::default();
+    for tree in &record.trees {
+        let remove = match &tree.backup {
+            Some(backup) => {
+                exchange(backup, &tree.target)?;
+                undone.restored.push(tree.target.clone());
+                backup
+            }
+            None => &tree.target,
+        };
+        fs::remove_dir_all(remove).map_err(ModulesError::write(remove))?;
+        undone.removed.push(remove.clone());
+    }
+    fs::remove_file(&path).map_err(ModulesError::write(&path))?;
+    Ok(undone)
+}
+
+/// A checksum of everything that a scan sees in a modulepath: names, permissions, content.
+pub(super) fn fingerprint(root: &Path) -> Result<String, ModulesError> {
+    let tree = Tree::scan(root, Options::default())?;
+    let mut hasher = blake3::Hasher::new();
+    for entry in &tree.entries {
+        let content = match &entry.kind {
+            Kind::File(content) => content.as_slice(),
+            _ => &[],
+        };
+        let mode = entry.access.as_ref().map_or(0, |access| access.mode);
+        hasher.update(&(entry.path.len() as u64).to_le_bytes()).update(&entry.path);
+        hasher.update(&mode.to_le_bytes()).update(&[u8::from(entry.is_link)]);
+        hasher.update(&(content.len() as u64).to_le_bytes()).update(content);
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}

@@ -1,0 +1,168 @@
+//! Conversion to virtual modules: a modulepath with nothing in it but an rc file that names every modulefile of the old one.
+//!
+//! The files stay where they are, so the old modulepath must stay too. A name with rc files that cannot be merged, or with
+//! anything else that an rc file cannot say, becomes a link to its old directory, which is then looked into as before.
+
+use super::eval::{self, Visible};
+use super::names::Names;
+use super::plan::{Basis, Change, Refusal, TreePlan};
+use super::{Consent, rc};
+use crate::access::{Permission, Who};
+use crate::cookie::{Cookie, RcKind};
+use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read};
+use crate::scan::{Entry, Kind, Role, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+
+pub(super) fn plan(
+    number: usize,
+    trees: &[Tree],
+    visible: &[Visible],
+    merged: Merged,
+    names: &mut dyn Names,
+    plan: &mut TreePlan,
+) {
+    let tree = &trees[number];
+    plan.basis = Basis::Empty;
+    plan.changes = BTreeMap::new();
+    plan.notes = vec![
+        "the files stay in the old modulepath, which must stay".into(),
+        "users see another modulepath: `is-used` of the old one is 0 now".into(),
+    ];
+    let Some(root) = root_commands(tree, plan) else { return };
+    let linked = linked(tree, &merged);
+    let mut text = Vec::new();
+    for (entry, role) in tree.files() {
+        if matches!(role, Role::Module | Role::HiddenModule) && !linked.contains(entry.top()) {
+            let command = command(tree, entry, plan);
+            if !command.starts_with(b"module-virtual") {
+                plan.hidden.insert(entry.path.clone());
+            }
+            text.extend(command);
+        }
+    }
+    for top in &linked {
+        plan.changes.insert(top.clone(), Change::Link { to: tree.full_path(top) });
+    }
+    let is_linked = |entry: &Entry| linked.contains(entry.top());
+    let consent = Consent { delete_strays: false };
+    let hidden = eval::hide(number, trees, visible, consent, names, plan, &is_linked);
+    let text = [text, hidden, root, merged.text].concat();
+    let old = Tree { root: tree.root.clone(), access: tree.access.clone(), entries: Vec::new() };
+    rc::write_root(&old, text, Vec::new(), plan);
+}
+
+/// The commands of the rc file at the root, for another modulepath; `None` where there are some that cannot move.
+fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
+    let Some(entry) = tree.find(b".modulerc") else { return Some(Vec::new()) };
+    let everybody = entry.access.as_ref().is_some_and(|access| access.everybody(Permission::Read));
+    let cookie = entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST));
+    let declared = entry.content().map(|content| read(content, b"", RcKind::Modulerc));
+    let refusal = |text: String| Refusal { rule: 12, path: entry.path.clone(), text };
+    let declared = match declared {
+        Some(Ok(declared)) if everybody && cookie => declared,
+        Some(Err(why)) => {
+            plan.refusals.push(refusal(format!("cannot be part of another modulepath: {why}")));
+            return None;
+        }
+        _ => {
+            plan.refusals.push(refusal("is not read by everybody alike, so it cannot be moved".into()));
+            return None;
+        }
+    };
+    let mut text = Vec::new();
+    for statement in declared.statements {
+        let command = match statement.command {
+            Command::Virtual { name, file } => Command::Virtual { name, file: absolute(tree, &file) },
+            other => other,
+        };
+        let words: Option<Vec<_>> = command.words().iter().map(|word| quoted(word)).collect();
+        match words {
+            Some(words) => text.extend([words.join(&b' '), b"\n".to_vec()].concat()),
+            None => {
+                plan.refusals
+                    .push(refusal(format!("has a word in line {} that cannot be quoted", statement.line)));
+                return None;
+            }
+        }
+    }
+    Some(text)
+}
+
+/// A path of an rc file at the root, without its modulepath: `..` is taken off the text, as Modules does.
+fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
+    let mut path = std::path::PathBuf::new();
+    for component in tree.full_path(file).components() {
+        match component {
+            std::path::Component::ParentDir => _ = path.pop(),
+            component => path.push(component),
+        }
+    }
+    path.into_os_string().as_bytes().to_vec()
+}
+
+/// The top names that stay directories, or files, of the old modulepath.
+fn linked(tree: &Tree, merged: &Merged) -> BTreeSet<Vec<u8>> {
+    let left =
+        merged.left.iter().map(|(path, _)| path.split(|byte| *byte == b'/').next().unwrap_or_default());
+    let odd = tree.entries.iter().filter(|entry| {
+        let is_file = entry.role().is_some();
+        // A file and something defined have one name: which of them counts must not change.
+        let is_defined = is_file && merged.defined.contains_key(&entry.path);
+        // A name that begins with a tilde is a home to Tcl, and one with a space is two words.
+        let is_odd = is_file
+            && (!is_plain(&entry.path)
+                || quoted(tree.full_path(&entry.path).as_os_str().as_bytes()).is_none());
+        let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
+        is_defined || is_odd || is_lost
+    });
+    let is_rc = |top: &[u8]| top == b".modulerc" || top == b".version" || top == b".modulecache";
+    left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
+}
+
+/// The command that names a modulefile, below what must hold for it to be listed; nothing for what is no modulefile.
+fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
+    let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
+    let open =
+        |entry: &Entry, permission| entry.access.as_ref().map_or(Who::Mixed, |access| access.who(permission));
+    let nobody = Who::Only { users: BTreeSet::new(), groups: BTreeSet::new() };
+    let only_root = open(entry, Permission::Read) == nobody
+        || directories.iter().any(|directory| open(directory, Permission::List) == nobody);
+    let minimum = match entry.cookie() {
+        Some(Cookie::None(_)) => return Vec::new(),
+        None if only_root => return Vec::new(),
+        None => {
+            let text =
+                "could not be read, so what it is for those who may is not known; run it as root".into();
+            plan.refusals.push(Refusal { rule: 15, path: entry.path.clone(), text });
+            return Vec::new();
+        }
+        Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
+            let text = "asks for a version with signs in it".into();
+            plan.refusals.push(Refusal { rule: 2, path: entry.path.clone(), text });
+            return Vec::new();
+        }
+        Some(Cookie::From(minimum)) if !Cookie::From(minimum.clone()).accepted_by(OLDEST) => Some(minimum),
+        Some(Cookie::Any | Cookie::From(_)) => None,
+    };
+    let file = |path: &[u8]| quoted(tree.full_path(path).as_os_str().as_bytes()).unwrap_or_default();
+    let mut conditions: Vec<Vec<u8>> = Vec::new();
+    if let Some(minimum) = minimum {
+        conditions.push([b"[versioncmp $ModuleToolVersion ", minimum.as_slice(), b"] >= 0"].concat());
+    }
+    if only_root {
+        conditions.push(b"[module-info username root]".to_vec());
+    } else {
+        let restricted =
+            directories.iter().filter(|directory| open(directory, Permission::List) != Who::Everybody);
+        let asked = restricted.map(|directory| &directory.path);
+        let own = (open(entry, Permission::Read) != Who::Everybody).then_some(&entry.path);
+        conditions
+            .extend(asked.chain(own).map(|path| [b"[file readable ", file(path).as_slice(), b"]"].concat()));
+    }
+    let command = [b"module-virtual ", entry.path.as_slice(), b" ", &file(&entry.path), b"\n"].concat();
+    match conditions.is_empty() {
+        true => command,
+        false => [b"if {", conditions.join(&b" && "[..]).as_slice(), b"} {\n    ", &command, b"}\n"].concat(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Carries out a plan: trees are made aside, judged, and only then get their names.
+
+use super::Strategy;
+use super::copy::copy;
+use super::plan::Plan;
+use super::undo::{RECORD, Record, RecordedTree, fingerprint};
+use crate::ModulesError;
+use crate::verify::{Difference, Judge, Side};
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where new modulepaths get their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// In this directory, each by the last component of the old one.
+    Out(PathBuf),
+    /// In place of the old ones, which are kept beside them as `NAME.quell-before`.
+    InPlace,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The new modulepaths, in the order of the old ones; empty if there was a difference.
+    pub targets: Vec<PathBuf>,
+    /// What the judge found; then nothing was written.
+    pub differences: Vec<Difference>,
+    /// By which the conversion can be undone. Shape: one file, or one a modulepath in place.
+    pub records: Vec<PathBuf>,
+}
+
+/// One tree's way.
+#[derive(Debug)]
+struct Way {
+    source: PathBuf,
+    /// Where it is made.
+    aside: PathBuf,
+    /// Its name at last.
+    target: PathBuf,
+    /// The old tree's name then, in place.
+    backup: Option<PathBuf>,
+}
+
+/// Writes the trees of a plan, asks `judge`, and gives them their names; or removes them, if anything differs.
+///
+/// **Errors**: [`ModulesError::Occupied`] where a name is taken; what copying and judging give. Nothing is left then.
+pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> Result<Written, ModulesError> {
+    let ways = ways(plan, destination)?;
+    let cleaner = prepare(&ways, destination)?;
+    for (tree, way) in plan.trees.iter().zip(&ways) {
+        copy(tree, &way.aside)?;
+    }
+    let mut differences = differences(plan.strategy, &ways, judge)?;
+    differences.retain(|difference| !is_excused(difference, plan));
+    if !differences.is_empty() {
+        drop(cleaner);
+        return Ok(Written { differences, ..Written::default() });
+    }
+    let records = match destination {
+        Destination::Out(directory) => vec![name_new(plan.strategy, &ways, directory)?],
+        Destination::InPlace => name_in_place(plan.strategy, &ways)?,
+    };
+    Ok(Written { targets: ways.into_iter().map(|way| way.target).collect(), differences, records })
+}
+
+fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
+    if plan.strategy == Strategy::Virtual && *destination == Destination::InPlace {
+        return Err(ModulesError::VirtualInPlace);
+    }
+    let mut ways: Vec<Way> = Vec::new();
+    for tree in &plan.trees {
+        let source = fs::canonicalize(&tree.source).map_err(ModulesError::read(&tree.source))?;
+        let name = tree.source.file_name().or(source.file_name()).unwrap_or("root".as_ref()).to_owned();
+        let beside = |suffix: &str| {
+            let mut name = name.clone();
+            name.push(suffix);
+            source.with_file_name(name)
+        };
+        let (aside, target, backup) = match destination {
+            Destination::Out(directory) => (directory.join(ASIDE).join(&name), directory.join(&name), None),
+            Destination::InPlace => (beside(".quell-new"), source.clone(), Some(beside(".quell-before"))),
+        };
+        if let Some(other) = ways.iter().find(|way| way.target == target) {
+            let (one, other) = (other.source.clone(), tree.source.clone());
+            return Err(ModulesError::SameName { one, other, name: target });
+        }
+        ways.push(Way { source: tree.source.clone(), aside, target, backup });
+    }
+    Ok(ways)
+}
+
+/// Where trees are made before they have names.
+const ASIDE: &str = ".quell-new";
+
+/// Removes what was made aside.
+#[derive(Debug)]
+struct Cleaner(Vec<PathBuf>);
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // What is left of a conversion is named `.quell-new`; the next one says that it is there.
+            _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Makes sure that all names are free.
+fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesError> {
+    let free = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(_) => Err(ModulesError::Occupied { path: path.to_owned() }),
+        Err(_) => Ok(()),
+    };
+    if let Destination::Out(directory) = destination {
+        let aside = directory.join(ASIDE);
+        for path in [&aside, &directory.join(RECORD)] {
+            free(path)?;
+        }
+        for way in ways {
+            free(&way.target)?;
+        }
+        fs::create_dir_all(&aside).map_err(ModulesError::write(&aside))?;
+        return Ok(Cleaner(vec![aside]));
+    }
+    for way in ways {
+        way.backup.iter().chain([&way.aside, &record_of(&way.target)]).try_for_each(|path| free(path))?;
+    }
+    Ok(Cleaner(ways.iter().map(|way| way.aside.clone()).collect()))
+}
+
+/// What differs with the settings that the strategy is for, and without them: users get both at different times.
+fn differences(
+    strategy: Strategy,
+    ways: &[Way],
+    judge: &mut dyn Judge,
+) -> Result<Vec<Difference>, ModulesError> {
+    let old =
+        Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), variables: Vec::new() };
+    let modulepaths: Vec<PathBuf> = ways.iter().map(|way| way.aside.clone()).collect();
+    let mut settings = vec![strategy.variables()];
+    if !settings[0].is_empty() {
+        settings.push(Vec::new());
+    }
+    for variables in settings {
+        let differences = judge.differences(&old, &Side { modulepaths: modulepaths.clone(), variables })?;
+        if !differences.is_empty() {
+            return Ok(differences);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// What a tool says when there is no such module, and what it says when there is but it cannot be used.
+const NOT_THERE: &str = "Unable to locate a modulefile for ";
+const NOT_USABLE: [&str; 4] = [
+    "Permission denied on ",
+    "Magic cookie '#%Module' missing",
+    "Modulefile requires at least ",
+    "No such file ",
+];
+
+/// Whether the same request failed before and fails now, and only the words differ: a file that was looked at and refused
+/// is not looked at any more.
+fn is_excused(difference: &Difference, plan: &Plan) -> bool {
+    let asks_for = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        difference.question.split(' ').any(|word| word == name)
+    };
+    let lines: Vec<&str> = difference.new.lines().collect();
+    plan.trees.iter().flat_map(|tree| &tree.hidden).any(|name| asks_for(name))
+        && !lines.is_empty()
+        && lines.iter().all(|line| line.contains(NOT_THERE))
+        && NOT_USABLE.iter().any(|refused| difference.old.contains(refused))
+}
+
+/// Gives new trees their names; takes them away again where one fails.
+fn name_new(strategy: Strategy, ways: &[Way], directory: &Path) -> Result<PathBuf, ModulesError> {
+    let trees = recorded(ways)?;
+    for (number, way) in ways.iter().enumerate() {
+        if let Err(error) = fs::rename(&way.aside, &way.target) {
+            for way in &ways[..number] {
+                fs::rename(&way.target, &way.aside).map_err(ModulesError::write(&way.aside))?;
+            }
+            return Err(ModulesError::write(&way.target)(error));
+        }
+    }
+    let path = directory.join(RECORD);
+    Record::new(strategy, trees).write(&path)?;
+    Ok(path)
+}
+
+/// Exchanges old and new trees, so that at every moment one of them is there.
+fn name_in_place(strategy: Strategy, ways: &[Way]) -> Result<Vec<PathBuf>, ModulesError> {
+    let trees = recorded(ways)?;
+    for (number, way) in ways.iter().enumerate() {
+        if let Err(error) = exchange(&way.aside, &way.target) {
+            for way in &ways[..number] {
+                exchange(&way.aside, &way.target)?;
+            }
+            return Err(error);
+        }
+    }
+    let mut records = Vec::new();
+    for (way, tree) in ways.iter().zip(trees) {
+        let backup = way.backup.as_ref().unwrap_or(&way.aside);
+        fs::rename(&way.aside, backup).map_err(ModulesError::write(backup))?;
+        let path = record_of(&way.target);
+        Record::new(strategy, vec![tree]).write(&path)?;
+        records.push(path);
+    }
+    Ok(records)
+}
+
+/// Exchanges two directories in one step; on a file system without that, in three, with a moment without the target.
+pub(super) fn exchange(one: &Path, target: &Path) -> Result<(), ModulesError> {
+    match rustix::fs::renameat_with(CWD, one, CWD, target, RenameFlags::EXCHANGE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            let mut between = one.as_os_str().to_owned();
+            between.push("-between");
+            let steps = [(target, Path::new(&between)), (one, target), (Path::new(&between), one)];
+            steps.iter().try_for_each(|(from, to)| fs::rename(from, to).map_err(ModulesError::write(to)))
+        }
+        outcome => outcome.map_err(|errno| ModulesError::write(target)(errno.into())),
+    }
+}
+
+fn record_of(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(RECORD);
+    target.with_file_name(name)
+}
+
+fn recorded(ways: &[Way]) -> Result<Vec<RecordedTree>, ModulesError> {
+    let one = |way: &Way| {
+        Ok(RecordedTree {
+            source: way.source.clone(),
+            target: way.target.clone(),
+            backup: way.backup.clone(),
+            fingerprint: fingerprint(&way.aside)?,
+        })
+    };
+    ways.iter().map(one).collect()
+}
