@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> {
     report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv)])?;
     let launcher = host::launcher().filter(|launcher| launcher.ranks.is_some_and(|ranks| ranks > 1));
-    let root = absolute(flags.root.as_deref().unwrap_or(Path::new(".")))?;
+    let root = absolute(&flags.root)?;
     let recording = Recording::open(&flags.trace).map_err(traces::explain)?;
     let from = from(flags, &recording)?;
     let writes = if flags.writes { Writes::Private } else { Writes::Skip };
@@ -60,7 +60,7 @@ fn perform(
         Some(launcher) => {
             let (place, word) = place(flags, launcher)?;
             let ranks = launcher.ranks.unwrap_or(1);
-            Some(Meeting::attend(&place, &word, launcher.rank.0, ranks).map_err(explain)?)
+            Some(Meeting::attend(&place, &word, (launcher.rank.0, ranks), &interrupted).map_err(explain)?)
         }
         None => None,
     };
@@ -70,6 +70,9 @@ fn perform(
         None => Ok(Some(performance)),
     }
 }
+
+/// Status of a replay that the user ended: 128 and the number of SIGINT, as a shell has it.
+const INTERRUPTED: i32 = 130;
 
 /// Where the launcher's ranks meet, and the word by which they know each other.
 fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure> {
@@ -97,10 +100,11 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure
     }
 }
 
-/// Set when the user has had enough; only what a replay wrote has to be removed then.
+/// Set when the user has had enough, so that what ranks wrote can be removed. A second signal ends at once.
 fn watch() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        _ = signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&flag));
         // Where it cannot be set the signal ends the process at once, and the ranks with it.
         _ = signal_hook::flag::register(signal, Arc::clone(&flag));
     }
@@ -159,8 +163,7 @@ fn explain(error: ReplayError) -> Failure {
         ReplayError::Private { .. } => (None, Some("without `--writes` nothing is written")),
         ReplayError::Meeting { .. } => (None, Some("every rank of the launcher must run the same command")),
         ReplayError::Process { .. } => (None, None),
-        // 128 and the number of SIGINT, as a shell has it.
-        ReplayError::Interrupted => (Some(130), None),
+        ReplayError::Interrupted => (u8::try_from(INTERRUPTED).ok(), None),
     };
     let failure = match error {
         ReplayError::Trace(error) => traces::explain(error),

@@ -18,8 +18,8 @@ pub struct Replay {
     #[arg(value_name = "T")]
     pub trace: PathBuf,
     /// The directory to replay against.
-    #[arg(long, value_name = "DIR", env = "QUELL_ROOT", required = true)]
-    pub root: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", env = "QUELL_ROOT")]
+    pub root: PathBuf,
     /// The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most].
     #[arg(long, value_name = "DIR", env = "QUELL_FROM")]
     pub from: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Replay {
     #[arg(long, value_name = "HOST:PORT", env = "QUELL_MEET")]
     pub meet: Option<String>,
     /// Print a table of operations by class as CSV instead.
-    #[arg(long, env = "QUELL_CSV_CLASSES", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "QUELL_REPLAY_CSV", value_parser = FalseyValueParser::new())]
     pub csv: bool,
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]

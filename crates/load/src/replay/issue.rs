@@ -63,6 +63,13 @@ const DONE: Outcome = Ok(Moved { read: 0, written: 0 });
 /// Issues the operation. `failed`: it failed in the recording.
 pub(super) fn issue(stage: &Stage, operation: &Operation, failed: bool, scratch: &mut Scratch) -> Outcome {
     use Operation::*;
+    // The plan has seen to it; here it is seen to again, because nothing in the tree may be lost.
+    if !stage.may_issue(operation) {
+        if let Open { at, slot, .. } = operation {
+            stage.put(*slot, None, at.path);
+        }
+        return Err(Failure::Orphan);
+    }
     match operation {
         Open { at, flags, slot } => open(stage, *at, *flags, *slot),
         Stat { at, flags } => named(stage, *at, |directory, path| {
@@ -180,22 +187,15 @@ fn access(stage: &Stage, at: At, mode: u32, flags: u32) -> Outcome {
 /// A trace does not name attributes; a server is asked the same for one that is not there.
 const ATTRIBUTE: &str = "user.quell";
 
-/// That an attribute is absent, or that its value is larger, says nothing about the file.
-fn answered(result: Result<usize, Errno>) -> Outcome {
-    match result {
-        Ok(_) | Err(Errno::NODATA | Errno::RANGE | Errno::OPNOTSUPP) => DONE,
-        Err(errno) => Err(errno.into()),
-    }
-}
-
 fn attribute(stage: &Stage, at: At, follow: bool, list: bool, scratch: &mut Scratch) -> Outcome {
     let (path, space) = (stage.path(at.path), scratch.of(1 << 16));
-    answered(match (follow, list) {
+    match (follow, list) {
         (true, false) => rustix::fs::getxattr(path, ATTRIBUTE, space),
         (false, false) => rustix::fs::lgetxattr(path, ATTRIBUTE, space),
         (true, true) => rustix::fs::listxattr(path, space),
         (false, true) => rustix::fs::llistxattr(path, space),
-    })
+    }?;
+    DONE
 }
 
 fn execute(stage: &Stage, at: At, scratch: &mut Scratch) -> Outcome {
@@ -264,9 +264,9 @@ fn on_open_file(stage: &Stage, operation: &Operation, scratch: &mut Scratch) -> 
         Terminal(_) => rustix::termios::tcgetattr(file).map(drop)?,
         Sync(_) => rustix::fs::fsync(file)?,
         Resize { size, .. } => rustix::fs::ftruncate(file, *size)?,
-        XattrOpen { list: true, .. } => return answered(rustix::fs::flistxattr(file, scratch.of(1 << 16))),
+        XattrOpen { list: true, .. } => rustix::fs::flistxattr(file, scratch.of(1 << 16)).map(drop)?,
         XattrOpen { list: false, .. } => {
-            return answered(rustix::fs::fgetxattr(file, ATTRIBUTE, scratch.of(1 << 16)));
+            rustix::fs::fgetxattr(file, ATTRIBUTE, scratch.of(1 << 16)).map(drop)?
         }
         List { size, .. } => list(file, *size)?,
         Advise { size, offset, .. } => {

@@ -13,6 +13,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where ranks meet.
@@ -79,23 +80,31 @@ impl Meeting {
     pub fn attend(
         place: &Place,
         word: &str,
-        rank: u32,
-        ranks: u32,
+        (rank, ranks): (u32, u32),
+        interrupted: &AtomicBool,
     ) -> std::result::Result<Self, ReplayError> {
         let failure = |source| ReplayError::Process { attempt: "meet the other ranks", source };
+        let patience = Patience { until: Instant::now() + PATIENCE, interrupted };
         let mut others = match rank {
-            0 => receive(place, word, ranks).map_err(failure)?,
-            _ => come(place, word, rank).map_err(failure)?,
+            0 => receive(place, word, ranks, &patience).map_err(failure)?,
+            _ => come(place, word, rank, &patience).map_err(failure)?,
         };
         let expected = if rank == 0 { ranks.saturating_sub(1) as usize } else { 1 };
-        if others.len() < expected {
+        let mut began = others.len() == expected;
+        let met = if began { others.as_mut_slice() } else { &mut [] };
+        for other in met {
+            match rank {
+                0 => other.write_all(&[BEGIN]).map_err(failure)?,
+                _ => began = hear(other.as_mut(), &patience).map_err(failure)?,
+            }
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(ReplayError::Interrupted);
+        }
+        if !began {
             let came = if rank == 0 { others.len() as u32 + 1 } else { 1 };
             let (seconds, place) = (PATIENCE.as_secs(), place.to_string());
             return Err(ReplayError::Meeting { came, ranks, seconds, place });
-        }
-        for other in &mut others {
-            let mut word = [BEGIN];
-            if rank == 0 { other.write_all(&word) } else { other.read_exact(&mut word) }.map_err(failure)?;
         }
         Ok(Self { others, rank })
     }
@@ -118,12 +127,45 @@ impl Meeting {
     }
 }
 
+/// How long ranks wait, and whether the user still does.
+struct Patience<'a> {
+    until: Instant,
+    interrupted: &'a AtomicBool,
+}
+
+impl Patience<'_> {
+    fn lasts(&self) -> bool {
+        Instant::now() < self.until && !self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits for the word to begin; false when patience ended before it came.
+fn hear(first: &mut dyn Stream, patience: &Patience<'_>) -> Result<bool> {
+    first.bound(Some(RETRY))?;
+    let mut word = [0];
+    while patience.lasts() {
+        match first.read(&mut word) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {
+                first.bound(None)?;
+                return Ok(word == [BEGIN]);
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
 /// Rank 0: the others, in the order of their ranks; fewer when time is up.
-fn receive(place: &Place, word: &str, ranks: u32) -> Result<Vec<Box<dyn Stream>>> {
-    let until = Instant::now() + PATIENCE;
+fn receive(place: &Place, word: &str, ranks: u32, patience: &Patience<'_>) -> Result<Vec<Box<dyn Stream>>> {
     let accept = listen(place)?;
     let mut others: Vec<(u32, Box<dyn Stream>)> = Vec::new();
-    while others.len() + 1 < ranks as usize && Instant::now() < until {
+    while others.len() + 1 < ranks as usize && patience.lasts() {
         match accept() {
             Ok(Some(mut stream)) => {
                 stream.bound(Some(GREETING))?;
@@ -196,9 +238,8 @@ fn check_user(stream: &UnixStream) -> Result<()> {
 }
 
 /// Another rank: rank 0, when it has come.
-fn come(place: &Place, word: &str, rank: u32) -> Result<Vec<Box<dyn Stream>>> {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+fn come(place: &Place, word: &str, rank: u32, patience: &Patience<'_>) -> Result<Vec<Box<dyn Stream>>> {
+    while patience.lasts() {
         match connect(place) {
             Ok(mut stream) => {
                 wire::send(&mut stream, &Hello { word: word.to_owned(), rank })?;

@@ -192,6 +192,19 @@ pub fn plan(recording: &Recording, from: &[u8], moves: bool, writes: Writes) -> 
     })
 }
 
+impl Plan {
+    /// Whether no call in it changes a name or a file of the tree: true of every plan.
+    pub fn spares_tree(&self) -> bool {
+        let spares = |programme: &Programme| {
+            programme.threads.iter().flatten().all(|step| match step {
+                steps::Step::Issue(issue) => programme.spares_tree(&issue.operation),
+                _ => true,
+            })
+        };
+        self.programmes.iter().all(spares)
+    }
+}
+
 /// What of a path lies below a directory; empty for the directory itself, `None` for what lies elsewhere.
 fn below<'a>(path: &'a [u8], directory: &[u8]) -> Option<&'a [u8]> {
     let rest = path.strip_prefix(directory)?;

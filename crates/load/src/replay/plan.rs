@@ -103,7 +103,9 @@ impl<'a> Planner<'a> {
     /// Takes the next event.
     pub(super) fn take(&mut self, event: &Event) {
         self.bear(event);
-        if self.threads.get(event.thread.0 as usize).is_none_or(|thread| thread.process != event.process) {
+        let known =
+            self.threads.get(event.thread.0 as usize).is_some_and(|thread| thread.process == event.process);
+        if !known || event.process.0 as usize >= self.drafts.len() {
             return;
         }
         match self.operation(event) {
@@ -141,9 +143,8 @@ impl<'a> Planner<'a> {
             if thread.start > event.end() {
                 break;
             }
-            let born = ThreadId(self.threads.len() as u32);
             let process = thread.process;
-            self.begin(process, thread.parent, born);
+            self.begin(process, thread.parent);
             let number = match self.drafts.get_mut(process.0 as usize) {
                 Some(draft) => {
                     draft.programme.threads.push(Vec::new());
@@ -155,28 +156,33 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A thread begins: another one of its process, or the first of a new process.
-    fn begin(&mut self, process: ProcessId, parent: Option<ThreadId>, _born: ThreadId) {
+    /// A thread begins: another one of its process, or the first of a new process. Where a log does not tell who made it, a
+    /// thread comes from its process's first and a process from the command's.
+    fn begin(&mut self, process: ProcessId, parent: Option<ThreadId>) {
         let parent = parent.map(|parent| parent.0 as usize);
-        let known = parent.and_then(|parent| self.threads.get(parent)).map(|thread| thread.process);
         let Some(draft) = self.drafts.get_mut(process.0 as usize) else { return };
         if draft.born {
             let number = draft.programme.threads.len() as u32;
-            if let Some(parent) = parent.filter(|_| known == Some(process)) {
+            let is_of = |thread: &Thread| thread.process == process;
+            let told = parent.filter(|parent| self.threads.get(*parent).is_some_and(is_of));
+            if let Some(parent) = told.or_else(|| self.threads.iter().position(is_of)) {
                 self.push(parent, Step::Thread(number));
             }
             return;
         }
         draft.born = true;
-        match (parent, known) {
-            (Some(parent), Some(of)) => {
-                let table =
-                    self.drafts.get(of.0 as usize).map(|draft| draft.table.clone()).unwrap_or_default();
-                self.drafts[process.0 as usize].table = table;
-                self.push(parent, Step::Spawn(process.0));
-                self.threads[parent].children.push(process);
-            }
-            _ => draft.table.directory = self.recording.context.working_directory,
+        draft.table.directory = self.recording.context.working_directory;
+        // Parents have smaller numbers: so nobody is started twice, whatever a trace says.
+        let may_start = |thread: &Thread| thread.process.0 < process.0;
+        let told = parent.filter(|parent| self.threads.get(*parent).is_some_and(may_start));
+        if let Some(of) = told.and_then(|parent| self.drafts.get(self.threads[parent].process.0 as usize)) {
+            self.drafts[process.0 as usize].table = of.table.clone();
+        }
+        if let Some(parent) =
+            told.or_else(|| self.threads.first().filter(|first| may_start(first)).map(|_| 0))
+        {
+            self.push(parent, Step::Spawn(process.0));
+            self.threads[parent].children.push(process);
         }
     }
 
@@ -515,7 +521,8 @@ impl<'a> Planner<'a> {
             let slot = self.held(event, source.number().ok_or(Without::Elsewhere)?)?;
             return Ok(Operation::Read { slot, size: event.bytes_moved().0 });
         }
-        let size = event.size.0;
+        // What was written, not what was to be: a short write ends a call.
+        let size = event.bytes_moved().0;
         match event.offset.and_then(|offset| u64::try_from(offset).ok()) {
             Some(offset) => self.changing(event, |slot| Operation::WriteAt { slot, size, offset }),
             None => self.changing(event, |slot| Operation::Write { slot, size }),

@@ -187,7 +187,12 @@ impl Stage {
                 }
                 Step::Thread(number) => {
                     let number = *number as usize;
-                    scope.spawn(move || self.thread(scope, number));
+                    let thread =
+                        std::thread::Builder::new().spawn_scoped(scope, move || self.thread(scope, number));
+                    if thread.is_err() {
+                        // Others would wait for what it opens; whoever started this process counts it as lost.
+                        std::process::exit(1);
+                    }
                 }
                 Step::Release(slot) => _ = self.close(*slot),
             }
@@ -294,6 +299,11 @@ impl Stage {
             Ok(report) => tally.merge(&report.tally),
             Err(_) => tally.lost += 1,
         }
+    }
+
+    /// Whether a call leaves the tree as it is.
+    pub(super) fn may_issue(&self, operation: &Operation) -> bool {
+        self.programme.spares_tree(operation)
     }
 
     /// A path by its number.

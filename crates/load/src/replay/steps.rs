@@ -163,6 +163,29 @@ impl Operation {
         first.into_iter().chain(second)
     }
 
+    /// Whether it may change a file or a name.
+    pub(super) fn changes(&self) -> bool {
+        use quell_trace::flags::{O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC};
+        match self {
+            Self::Open { flags, .. } => {
+                flags & (O_ACCMODE | O_CREAT | O_TRUNC) != 0 || flags & O_TMPFILE == O_TMPFILE
+            }
+            Self::Write { .. } | Self::WriteAt { .. } | Self::Resize { .. } | Self::Sync(_) => true,
+            Self::Rename { .. } | Self::Link { .. } | Self::SymbolicLink { .. } | Self::Unlink { .. } => true,
+            Self::MakeDirectory(_) | Self::SetMode(_) | Self::SetTimes(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Names that it may change; none where it changes nothing, or an open file.
+    pub(super) fn changed(&self) -> impl Iterator<Item = At> {
+        let second = match self {
+            Self::Rename { to, .. } | Self::Link { to, .. } => Some(*to),
+            _ => None,
+        };
+        self.at().filter(|_| self.changes()).into_iter().chain(second)
+    }
+
     /// The name that it is about.
     pub(super) fn at(&self) -> Option<At> {
         match self {
@@ -233,6 +256,13 @@ pub(super) struct Programme {
 }
 
 impl Programme {
+    /// Whether a call changes names of the private directory alone, or nothing.
+    pub(super) fn spares_tree(&self, operation: &Operation) -> bool {
+        let is_private =
+            |at: At| self.paths.get(at.path as usize).is_some_and(|path| path.0 == Prefix::Private);
+        operation.changed().all(is_private)
+    }
+
     /// Whether it does nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.threads.iter().all(|steps| steps.iter().all(|step| matches!(step, Step::Thread(_))))

@@ -88,7 +88,7 @@ pub(super) struct Script {
     listed: HashMap<i32, bool>,
     program: Option<Program>,
     dynamic: BTreeMap<String, Dynamic>,
-    touched: Vec<(String, u64)>,
+    touched: BTreeMap<String, u64>,
 }
 
 impl Script {
@@ -104,7 +104,7 @@ impl Script {
             listed: HashMap::new(),
             program: None,
             dynamic: BTreeMap::new(),
-            touched: Vec::new(),
+            touched: BTreeMap::new(),
         };
         script.file(LOADER, 200_000);
         script.file(LOCAL_LIBRARY, 1_900_000);
@@ -313,8 +313,8 @@ impl Script {
             self.push(event);
         }
         let used = (size * touched / 100).next_multiple_of(4096).min(size.next_multiple_of(4096));
-        if used > 0 && !self.touched.iter().any(|(known, _)| *known == path) {
-            self.touched.push((path, used));
+        if used > 0 {
+            self.touched.insert(path, used);
         }
     }
 
