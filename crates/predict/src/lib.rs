@@ -10,7 +10,19 @@
 //! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
 #![forbid(unsafe_code)]
 
+mod chance;
+mod changes;
 pub mod create;
+pub mod model;
+pub mod operation;
+pub mod parameters;
+pub mod prediction;
 pub mod profile;
+pub mod question;
+pub mod workload;
 
+pub use operation::{OPERATIONS, Operation, PerOperation};
+pub use parameters::{ClientRules, Parameters};
+pub use prediction::{Bottleneck, Point, Prediction, Range, Sensitivity, predict};
 pub use profile::{Figure, Kind, Profile, ProfileError};
+pub use question::{Changes, Image, Question};

@@ -103,14 +103,19 @@ sections! {
         attribute_seconds SECONDS,
         /// Whether opening a file whose name is known costs a request.
         open_asks switch,
+        /// Whether opening a directory to list it costs a request beside the listing.
+        open_directory_asks switch,
         /// Whether lookup and open of a file are one request.
         atomic_open switch,
         /// Whether closing a file costs a request.
         close_asks switch,
         /// Whether listing a directory brings names and attributes of its entries along.
         readdir_fills switch,
-        /// Whether a client asks for the place of a file's data when it first reads of it.
+        /// Whether the first read of a file costs a request for the place of its data, unless a lookup has brought that.
         layout_asks switch,
+        /// Whether attributes are asked again after a file was read or a directory listed, as a FUSE client does for
+        /// the time of the last access.
+        read_spoils_attributes switch,
         /// Requests of one client that may be under way at once.
         requests_in_flight COUNT,
         /// Processor time of client and server for one request; it matters where they share processors with the

@@ -1,0 +1,127 @@
+//! The stations that nodes share, and what each part of a node's run wants of them.
+
+use crate::workload::Demand;
+use crate::{Operation, Parameters};
+
+/// What nodes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Station {
+    /// The metadata servers.
+    Metadata,
+    /// The data servers.
+    Data,
+    /// The cores of the one machine that all nodes run on.
+    Cores,
+}
+
+impl Station {
+    /// Every station. Shape: index equals discriminant.
+    pub const ALL: [Self; 3] = [Self::Metadata, Self::Data, Self::Cores];
+
+    /// The words for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "metadata server",
+            Self::Data => "data servers",
+            Self::Cores => "cores",
+        }
+    }
+}
+
+/// How many there are, and what is beside them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// Nodes that start together. Range: 1 and up.
+    pub nodes: f64,
+    /// From the first node's start to the last one's, evenly spread. Unit: seconds.
+    pub skew: f64,
+    /// Share of the metadata servers' time that others take. Range: from 0 to less than 1.
+    pub background: f64,
+    /// Cores that the processes of a node share; `None` is one for each.
+    pub cores: Option<f64>,
+    /// All nodes and the servers are one machine, whose cores they share.
+    pub is_shared_host: bool,
+    /// Data servers that the data is spread over; `None` is all.
+    pub stripes: Option<f64>,
+}
+
+/// A part of a node's run as the engine takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// How long it takes when nobody else is there. Unit: seconds.
+    pub alone: f64,
+    /// What a node wants of each station. Unit: seconds of the whole station.
+    pub demand: [f64; 3],
+    /// What one process of it waits for there: visits of a queue, or seconds of a shared core.
+    pub weight: [f64; 3],
+}
+
+/// A node's run and the number of nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Shape: in order of time.
+    pub parts: Vec<Part>,
+    /// Nodes.
+    pub nodes: f64,
+    /// From the first node's start to the last one's. Unit: seconds.
+    pub skew: f64,
+}
+
+impl Network {
+    /// What nodes with this demand want.
+    pub fn new(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Self {
+        let parts = parts(demand, parameters, scale);
+        Self { parts, nodes: scale.nodes.max(1.0), skew: scale.skew }
+    }
+
+    /// What one node wants of each station over its whole run. Unit: seconds.
+    pub fn demand(&self) -> [f64; 3] {
+        let mut all = [0.0; 3];
+        for part in &self.parts {
+            (0..3).for_each(|station| all[station] += part.demand[station]);
+        }
+        all
+    }
+
+    /// How long one node takes when nobody else is there. Unit: seconds.
+    pub fn alone(&self) -> f64 {
+        self.parts.iter().map(|part| part.alone).sum()
+    }
+}
+
+fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
+    let latency = parameters.latency();
+    let server = parameters.demand();
+    let free = (1.0 - scale.background).max(1e-6);
+    let stripes = scale.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0);
+    let part = |segment: &crate::workload::Segment| {
+        let bytes = segment.bytes;
+        let requests = segment.asks.metadata();
+        let chain = segment.think + segment.waits.dot(&latency);
+        let computing = demand.processes * segment.think
+            + parameters.cpu * (requests + segment.asks.get(Operation::Read));
+        let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
+        // What bounds a node by itself: its cores, its link, the requests that it may have under way.
+        let local = [
+            own_cores.map_or(0.0, |cores| computing / cores),
+            bytes / parameters.client_rate,
+            segment.asks.dot(&latency) / parameters.in_flight,
+        ];
+        let cores = scale.cores.filter(|_| scale.is_shared_host);
+        let waits = segment.waits.metadata();
+        Part {
+            alone: local.into_iter().fold(chain, f64::max),
+            demand: [
+                segment.asks.dot(&server) / free,
+                bytes / (stripes * parameters.data_rate),
+                cores.map_or(0.0, |cores| computing / cores),
+            ],
+            weight: [
+                if waits > 0.0 { waits } else { requests },
+                if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },
+                if cores.is_some() { segment.think + parameters.cpu * waits } else { 0.0 },
+            ],
+        }
+    };
+    demand.segments.iter().map(part).collect()
+}

@@ -1,0 +1,193 @@
+//! A profile with every figure decided: the numbers that one run of the model takes.
+//!
+//! What the profile does not name is taken from the wide prior, and named in [`Parameters::assumed`]: never silently.
+
+use crate::profile::{Figure, Profile, wide};
+use crate::{Operation, PerOperation};
+
+/// What one run of the model takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// To the metadata server and back. Unit: seconds.
+    pub round_trip: f64,
+    /// Metadata servers that share the load.
+    pub servers: f64,
+    /// Requests that one works on at once.
+    pub threads: f64,
+    /// Requests a second of one server. Shape: infinite for [`Operation::Read`].
+    pub rates: PerOperation,
+    /// Lifetimes in a client's caches, and what it asks.
+    pub client: ClientRules,
+    /// Requests of one client under way at once.
+    pub in_flight: f64,
+    /// Processor time of client and server for one request. Unit: seconds.
+    pub cpu: f64,
+    /// Data servers.
+    pub data_servers: f64,
+    /// Of one data server. Unit: bytes a second.
+    pub data_rate: f64,
+    /// Of one client. Unit: bytes a second.
+    pub client_rate: f64,
+    /// One small read of data. Unit: seconds.
+    pub read: f64,
+    /// Keys that the profile does not name and that were taken from the wide prior. Shape: in the order of the file.
+    pub assumed: Vec<&'static str>,
+}
+
+/// What a client remembers and what it asks again. Unit of lifetimes: seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClientRules {
+    /// Of a file's name.
+    pub positive: f64,
+    /// Of an absent name.
+    pub negative: f64,
+    /// Of a directory's name.
+    pub directory: f64,
+    /// Of attributes.
+    pub attributes: f64,
+    /// An open of a known name costs a request.
+    pub open_asks: bool,
+    /// So does opening a directory.
+    pub open_directory_asks: bool,
+    /// Lookup and open are one request.
+    pub atomic_open: bool,
+    /// Closing costs a request.
+    pub close_asks: bool,
+    /// Listing brings names and attributes along.
+    pub readdir_fills: bool,
+    /// The place of a file's data is asked for, unless a lookup brought it.
+    pub layout_asks: bool,
+    /// Reading makes attributes be asked again.
+    pub read_spoils_attributes: bool,
+}
+
+/// Decides each figure: from its key and itself to a number.
+pub type Choice<'a> = &'a dyn Fn(&'static str, &Figure) -> f64;
+
+impl Parameters {
+    /// With every figure at its median.
+    pub fn median(profile: &Profile) -> Self {
+        Self::choose(profile, &|_, figure| figure.p50)
+    }
+
+    /// With every figure as `choice` decides.
+    pub fn choose(profile: &Profile, choice: Choice<'_>) -> Self {
+        let wide = wide();
+        let mut chooser = Chooser { choice, assumed: Vec::new() };
+        let rates = chooser.rates(profile, &wide);
+        let mut take = |key, own: &Option<Figure>, prior: &Option<Figure>| chooser.take(key, own, prior);
+        let (own, prior) = (&profile.client, &wide.client);
+        let client = ClientRules {
+            positive: take("positive_seconds", &own.positive_seconds, &prior.positive_seconds),
+            negative: take("negative_seconds", &own.negative_seconds, &prior.negative_seconds),
+            directory: take("directory_seconds", &own.directory_seconds, &prior.directory_seconds),
+            attributes: take("attribute_seconds", &own.attribute_seconds, &prior.attribute_seconds),
+            open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
+            open_directory_asks: own.open_directory_asks.unwrap_or(false),
+            atomic_open: own.atomic_open.unwrap_or(false),
+            close_asks: own.close_asks.unwrap_or(false),
+            readdir_fills: own.readdir_fills.unwrap_or(false),
+            layout_asks: own.layout_asks.unwrap_or(false),
+            read_spoils_attributes: own.read_spoils_attributes.unwrap_or(false),
+        };
+        let in_flight = take("requests_in_flight", &own.requests_in_flight, &prior.requests_in_flight);
+        let (own, prior) = (&profile.data, &wide.data);
+        let data_servers = take("data.servers", &own.servers, &prior.servers);
+        let data_rate = take("bytes_per_second", &own.bytes_per_second, &prior.bytes_per_second);
+        let client_rate =
+            take("client_bytes_per_second", &own.client_bytes_per_second, &prior.client_bytes_per_second);
+        let round_trip =
+            take("round_trip_us", &profile.network.round_trip_us, &wide.network.round_trip_us) / 1e6;
+        let servers = take("servers", &profile.metadata.servers, &wide.metadata.servers);
+        // Not every server has threads that anybody counted: then one request is worked on at a time.
+        let threads = profile.metadata.threads.as_ref().map_or(1.0, |figure| choice("threads", figure));
+        let cpu = profile.client.cpu_us.as_ref().map_or(0.0, |figure| choice("cpu_us", figure)) / 1e6;
+        let read = profile.data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6);
+        let assumed = chooser.assumed;
+        Self {
+            round_trip,
+            servers,
+            threads,
+            rates,
+            client,
+            in_flight,
+            cpu,
+            data_servers,
+            data_rate,
+            client_rate,
+            read,
+            assumed,
+        }
+    }
+
+    /// What one request keeps a server busy, all its threads together. Unit: seconds. 0 for data.
+    pub fn demand(&self) -> PerOperation {
+        PerOperation::of(|operation| {
+            if operation.is_metadata() { 1.0 / (self.rates.get(operation) * self.servers) } else { 0.0 }
+        })
+    }
+
+    /// How long one request takes when nobody else asks. Unit: seconds.
+    pub fn latency(&self) -> PerOperation {
+        PerOperation::of(|operation| match operation {
+            Operation::Read => self.read,
+            _ => self.round_trip + self.threads / self.rates.get(operation),
+        })
+    }
+}
+
+struct Chooser<'a> {
+    choice: Choice<'a>,
+    assumed: Vec<&'static str>,
+}
+
+impl Chooser<'_> {
+    /// The profile's own figure, or that of the wide prior.
+    fn take(&mut self, key: &'static str, own: &Option<Figure>, prior: &Option<Figure>) -> f64 {
+        if let Some(figure) = own {
+            return (self.choice)(key, figure);
+        }
+        self.assumed.push(key);
+        let figure =
+            prior.as_ref().expect("a test sees that the wide prior names every key that is taken from it");
+        (self.choice)(key, figure)
+    }
+
+    /// Rates of one server. An operation that the profile does not name is as fast as one that it names and that asks
+    /// the same of a server; only where it names none are the rates of the wide prior taken.
+    fn rates(&mut self, profile: &Profile, wide: &Profile) -> PerOperation {
+        let own = &profile.rates;
+        let is_empty = own == &crate::profile::Rates::default();
+        if is_empty {
+            self.assumed.push("operations_per_second");
+        }
+        let rates = if is_empty { &wide.rates } else { own };
+        let names = [&rates.lookup, &rates.lookup_absent, &rates.getattr, &rates.readlink];
+        let opens = [&rates.open, &rates.readdir, &rates.layout, &rates.close];
+        let changes = [&rates.create, &rates.unlink, &rates.rename];
+        let first = |own: &Option<Figure>, then: [&[&Option<Figure>]; 3]| {
+            let then = then.into_iter().flatten().copied();
+            let figure = std::iter::once(own).chain(then).flatten().next();
+            (self.choice)("operations_per_second", figure.expect("one at least is named"))
+        };
+        PerOperation::of(|operation| {
+            let name = |own| first(own, [&names, &opens, &changes]);
+            let open = |own| first(own, [&opens, &names, &changes]);
+            let change = |own| first(own, [&changes, &opens, &names]);
+            match operation {
+                Operation::Lookup => name(&rates.lookup),
+                Operation::LookupAbsent => name(&rates.lookup_absent),
+                Operation::Getattr => name(&rates.getattr),
+                Operation::Readlink => name(&rates.readlink),
+                Operation::Open => open(&rates.open),
+                Operation::Close => name(&rates.close),
+                Operation::Readdir => open(&rates.readdir),
+                Operation::Layout => name(&rates.layout),
+                Operation::Create => change(&rates.create),
+                Operation::Unlink => change(&rates.unlink),
+                Operation::Rename => change(&rates.rename),
+                Operation::Read => f64::INFINITY,
+            }
+        })
+    }
+}

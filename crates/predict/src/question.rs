@@ -1,0 +1,73 @@
+//! What is asked of the model: scale, what runs beside it, and what would be changed.
+
+/// A job, and what is around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Shape: sorted, no number twice, at least one.
+    pub nodes: Vec<u64>,
+    /// Processes a node.
+    pub processes: u32,
+    /// From the first node's start to the last one's. Unit: seconds.
+    pub skew: f64,
+    /// Share of the metadata servers' time that others take. Range: from 0 to less than 1.
+    pub background: f64,
+    /// The program has run on the nodes before, and their caches have kept what they may.
+    pub is_warm: bool,
+    /// Cores that the processes of a node share.
+    pub cores: Option<u32>,
+    /// All nodes and servers share the cores of one machine.
+    pub is_shared_host: bool,
+    /// Data servers that files are spread over.
+    pub stripes: Option<u32>,
+    /// Launcher, MPI_Init and whatever else is no file system's time. Unit: seconds.
+    pub launch: f64,
+    /// What would be changed.
+    pub changes: Changes,
+    /// Runs of which the spread is made.
+    pub samples: u32,
+    /// Of the runs' choices.
+    pub seed: u64,
+}
+
+/// What would be changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// The program starts from an image.
+    pub image: Option<Image>,
+    /// Clients keep absent names.
+    pub keeps_absences: bool,
+    /// Share of the absent names that are no longer asked for. Range: 0 to 1.
+    pub fewer_misses: f64,
+    /// Share of the files that are gathered into others. Range: 0 to 1.
+    pub fewer_files: f64,
+    /// Lookup and open become one request.
+    pub atomic_open: bool,
+}
+
+/// How an image comes to the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// Each node reads it.
+    Read,
+    /// One node reads it, and the nodes pass it on as a tree.
+    Broadcast,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self {
+            nodes: vec![1],
+            processes: 1,
+            skew: 0.0,
+            background: 0.0,
+            is_warm: false,
+            cores: None,
+            is_shared_host: false,
+            stripes: None,
+            launch: 0.0,
+            changes: Changes::default(),
+            samples: 100,
+            seed: 1,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The processes of one node, replayed against its caches: an exact simulation of what they ask, in their own time.
+//!
+//! Each process goes through the script: it computes on one of the node's cores, asks its client, and waits for
+//! answers. Where many processes run, those beyond [`REPLAYED`] ask what the last replayed ones ask on top of those
+//! before them: further processes of a node are alike.
+
+use super::state::{Caches, Effect, Need, Progress};
+use super::{Deed, Demand, Script, Segment};
+use crate::parameters::ClientRules;
+use crate::{Operation, PerOperation};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Processes of a node that are replayed one by one. More would cost time and change little.
+pub(super) const REPLAYED: u32 = 8;
+
+/// Segments that a run is cut into. More would follow a changing mix more closely.
+pub(super) const SEGMENTS: usize = 64;
+
+/// What a node is, beside its caches' rules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Processes on it.
+    pub processes: u32,
+    /// Cores that they share; `None` is one for each.
+    pub cores: Option<u32>,
+    /// Processor time of one request on it. Unit: seconds.
+    pub cpu: f64,
+    /// The program has run on it before.
+    pub is_warm: bool,
+    /// How long one request takes. Unit: seconds.
+    pub latency: PerOperation,
+}
+
+/// What one node asks.
+pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
+    let replayed = machine.processes.clamp(1, REPLAYED);
+    let mut whole = replay(script, rules, machine, replayed);
+    if machine.processes > replayed {
+        let half = replay(script, rules, machine, replayed / 2);
+        let factor = f64::from(machine.processes - replayed) / f64::from(replayed - replayed / 2);
+        for (more, less) in whole.segments.iter_mut().zip(half.segments) {
+            let mut extra = more.asks;
+            extra.add_all(&less.asks, -1.0);
+            extra.0.iter_mut().for_each(|number| *number = number.max(0.0));
+            more.asks.add_all(&extra, factor);
+            more.bytes += (more.bytes - less.bytes).max(0.0) * factor;
+        }
+    }
+    if replayed > 1 {
+        // What several processes wait for and ask together is never less than what one does.
+        for (more, one) in whole.segments.iter_mut().zip(replay(script, rules, machine, 1).segments) {
+            at_least(&mut more.waits, &one.waits);
+            at_least(&mut more.asks, &one.asks);
+        }
+    }
+    whole.processes = f64::from(machine.processes.max(1));
+    whole
+}
+
+fn at_least(numbers: &mut PerOperation, least: &PerOperation) {
+    for (number, least) in numbers.0.iter_mut().zip(least.0) {
+        *number = number.max(least);
+    }
+}
+
+fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
+    let mut caches = Caches::new(script, rules);
+    let begin = match machine.is_warm {
+        true => Node::new(script, machine, 1, 0.0).run(&mut caches).1,
+        false => 0.0,
+    };
+    Node::new(script, machine, processes, begin).run(&mut caches).0
+}
+
+/// A process at the next moment at which something happens to it.
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    act: usize,
+    progress: Progress,
+    /// What happens then.
+    then: Then,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    /// It begins to compute.
+    Begin,
+    /// It has computed.
+    Go,
+    /// An answer comes.
+    Answered(Effect),
+}
+
+struct Node<'a> {
+    script: &'a Script,
+    machine: &'a Machine,
+    processes: Vec<Process>,
+    /// Moments in nanoseconds, so that they have an order; ties go to the lower number.
+    events: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When each core is free. Shape: empty when there is one for each process.
+    cores: Vec<f64>,
+    demand: Demand,
+}
+
+impl<'a> Node<'a> {
+    fn new(script: &'a Script, machine: &'a Machine, processes: u32, begin: f64) -> Self {
+        let process = Process { act: 0, progress: Progress::default(), then: Then::Begin };
+        let segments = SEGMENTS;
+        let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
+        let mut node = Self {
+            script,
+            machine,
+            processes: vec![process; processes as usize],
+            events: BinaryHeap::new(),
+            cores: vec![begin; cores as usize],
+            demand: Demand { segments: vec![Segment::default(); segments], processes: f64::from(processes) },
+        };
+        (0..processes).for_each(|number| node.at(begin, number));
+        node
+    }
+
+    /// Replays all processes; returns what they asked, and when the last ended.
+    fn run(mut self, caches: &mut Caches<'_>) -> (Demand, f64) {
+        let mut end = 0.0;
+        while let Some(Reverse((at, number))) = self.events.pop() {
+            let now = at as f64 / 1e9;
+            end = now;
+            match self.processes[number as usize].then {
+                Then::Begin => self.begin(number, now),
+                Then::Go => self.step(number, now, caches),
+                Then::Answered(effect) => {
+                    caches.answered(effect, now);
+                    self.advance(number, effect);
+                    self.step(number, now, caches);
+                }
+            }
+        }
+        let share = 1.0 / self.processes.len() as f64;
+        for segment in &mut self.demand.segments {
+            segment.think *= share;
+            segment.waits.0.iter_mut().for_each(|number| *number *= share);
+        }
+        if let Some(last) = self.demand.segments.last_mut() {
+            last.think += self.script.tail;
+        }
+        (self.demand, end)
+    }
+
+    /// An answer ends a step, but reading goes on until all windows are there, and a link is read after its lookup.
+    fn advance(&mut self, number: u32, effect: Effect) {
+        let Process { act, progress, .. } = &mut self.processes[number as usize];
+        let walk = self.script.acts.get(*act).map_or(0, |act| act.walk.len() as u32);
+        match effect {
+            Effect::Name(name, false)
+                if progress.step < walk && self.script.names[name.0 as usize].is_link =>
+            {
+                progress.link = true;
+            }
+            Effect::Place(_) | Effect::Windows(..) => {}
+            _ => *progress = Progress { step: progress.step + 1, link: false },
+        }
+    }
+
+    fn at(&mut self, time: f64, number: u32) {
+        self.events.push(Reverse(((time * 1e9) as u64, number)));
+    }
+
+    /// Takes a core for the computing before the next act.
+    fn begin(&mut self, number: u32, now: f64) {
+        let process = self.processes[number as usize];
+        let Some(act) = self.script.acts.get(process.act) else { return };
+        let free = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b));
+        let end = free.map_or(now, |free| {
+            let begin = free.max(now);
+            *free = begin + act.think;
+            begin
+        }) + act.think;
+        let segment = self.segment(process.act);
+        self.demand.segments[segment].think += act.think;
+        self.processes[number as usize].then = Then::Go;
+        self.at(end, number);
+    }
+
+    /// When a core has time for a request's own work, where the processes share cores.
+    fn handled(&mut self, now: f64) -> f64 {
+        let Some(free) = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return now };
+        let begin = free.max(now);
+        *free = begin + self.machine.cpu;
+        begin
+    }
+
+    /// Goes on with an act until something has to be waited for.
+    fn step(&mut self, number: u32, now: f64, caches: &mut Caches<'_>) {
+        let mut process = self.processes[number as usize];
+        let Some(act) = self.script.acts.get(process.act) else { return };
+        let segment = self.segment(process.act);
+        let segment = &mut self.demand.segments[segment];
+        let until = match caches.need(act, &mut process.progress, now) {
+            Need::Request(operation, effect) => {
+                if let (Effect::Windows(_, first, last), Deed::Read(_, begin, end)) = (effect, act.deed) {
+                    segment.bytes += act.bytes * f64::from(last - first) / f64::from(end - begin);
+                }
+                segment.asks.add(operation, 1.0);
+                segment.waits.add(operation, 1.0);
+                let answer = self.handled(now) + self.machine.latency.get(operation);
+                caches.sent(effect, answer);
+                process.then = Then::Answered(effect);
+                answer
+            }
+            Need::Answer { at, of } => {
+                segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));
+                process.then = Then::Go;
+                // The first asker's turn comes before.
+                at + 2e-9
+            }
+            Need::Nothing => {
+                process = Process { act: process.act + 1, progress: Progress::default(), then: Then::Begin };
+                now
+            }
+        };
+        self.processes[number as usize] = process;
+        self.at(until, number);
+    }
+
+    fn segment(&self, act: usize) -> usize {
+        act * self.demand.segments.len() / self.script.acts.len().max(1)
+    }
+}

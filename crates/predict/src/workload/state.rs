@@ -1,0 +1,274 @@
+//! What one client knows: names, absences, attributes, places of data, data. After the kernel's name cache as FUSE, NFS and
+//! Lustre clients use it.
+//!
+//! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
+
+use super::script::{Act, Deed, Facts, Script};
+use super::tree::NameId;
+use crate::Operation;
+use crate::parameters::ClientRules;
+
+/// What a client knows of one name.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// Absent, where it knows anything.
+    is_absent: bool,
+    /// The client has had an answer about the name at some time.
+    was_answered: bool,
+    /// Until when the name holds.
+    until: f64,
+    /// Until when its attributes hold.
+    attributes: f64,
+    /// Attributes are asked again: it was read.
+    is_spoiled: bool,
+    /// Where its data lies is known.
+    has_place: bool,
+    /// What the link holds is known until then.
+    link: f64,
+    /// Windows of its data. Shape: a bit each.
+    windows: Vec<u64>,
+    /// The first answer about the name is on its way, and comes then.
+    answer: f64,
+    /// So is data of it.
+    data: f64,
+}
+
+/// A client's caches.
+#[derive(Clone, Debug)]
+pub(super) struct Caches<'a> {
+    script: &'a Script,
+    rules: ClientRules,
+    known: Vec<Known>,
+    /// Names in each directory. Shape: one entry a name.
+    children: Vec<Vec<NameId>>,
+}
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Need {
+    /// A request of its own.
+    Request(Operation, Effect),
+    /// An answer that another process of the node waits for already.
+    Answer { at: f64, of: Operation },
+    /// Nothing: the act is done.
+    Nothing,
+}
+
+/// What an answer changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Name(NameId, bool),
+    Attributes(NameId),
+    Link(NameId),
+    Listed(NameId),
+    Place(NameId),
+    Windows(NameId, u32, u32),
+    Opened(NameId),
+    None,
+}
+
+/// Where a process is within an act.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Steps that are done: names of the walk, then those of the deed.
+    pub(super) step: u32,
+    /// A link of this step has been looked up, and is to be read.
+    pub(super) link: bool,
+}
+
+impl<'a> Caches<'a> {
+    pub(super) fn new(script: &'a Script, rules: ClientRules) -> Self {
+        let mut children = vec![Vec::new(); script.names.len()];
+        for (number, facts) in script.names.iter().enumerate() {
+            if let Some(parent) = facts.parent.filter(|_| facts.exists) {
+                children[parent.0 as usize].push(NameId(number as u32));
+            }
+        }
+        Self { script, rules, known: vec![Known::default(); script.names.len()], children }
+    }
+
+    fn facts(&self, name: NameId) -> Facts {
+        self.script.names[name.0 as usize]
+    }
+
+    /// The next thing that a process needs for an act. Steps that the caches answer are passed over.
+    pub(super) fn need(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+        let walk = act.walk.len() as u32;
+        while progress.step < walk {
+            let need = self.walk_step(act, progress, now);
+            if need != Need::Nothing {
+                return need;
+            }
+            progress.step += 1;
+            progress.link = false;
+        }
+        self.deed_step(act, progress, now)
+    }
+
+    fn walk_step(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+        let name = self.script.walks[(act.walk.start + progress.step) as usize];
+        let is_last = progress.step + 1 == act.walk.len() as u32;
+        let is_absent = is_last && act.absent;
+        let facts = self.facts(name);
+        if facts.is_top {
+            return self.attributes(name, now, false);
+        }
+        let opens = matches!(act.deed, Deed::Open(_)) && is_last && !is_absent;
+        if opens && self.rules.atomic_open {
+            return Need::Nothing;
+        }
+        let known = &mut self.known[name.0 as usize];
+        let is_known = known.was_answered && known.is_absent == is_absent && now < known.until;
+        if !is_known && !progress.link {
+            return self.ask_name(name, is_absent, now);
+        }
+        let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
+        if reads_link && now >= known.link {
+            progress.link = true;
+            return Need::Request(Operation::Readlink, Effect::Link(name));
+        }
+        Need::Nothing
+    }
+
+    /// A lookup. Processes that look for a name of which nothing is known wait for the first one's answer; a name whose
+    /// time has run out is asked for by each.
+    fn ask_name(&mut self, name: NameId, is_absent: bool, now: f64) -> Need {
+        let known = &self.known[name.0 as usize];
+        let of = if is_absent { Operation::LookupAbsent } else { Operation::Lookup };
+        match !known.was_answered && known.answer > now {
+            true => Need::Answer { at: known.answer, of },
+            false => Need::Request(of, Effect::Name(name, is_absent)),
+        }
+    }
+
+    /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission.
+    fn attributes(&self, name: NameId, now: f64, all: bool) -> Need {
+        let known = &self.known[name.0 as usize];
+        match now < known.attributes && !(all && known.is_spoiled) {
+            true => Need::Nothing,
+            false => Need::Request(Operation::Getattr, Effect::Attributes(name)),
+        }
+    }
+
+    fn deed_step(&mut self, act: &Act, progress: &mut Progress, now: f64) -> Need {
+        let first = progress.step == act.walk.len() as u32;
+        let once = |asks: bool, operation, effect| match first && asks {
+            true => Need::Request(operation, effect),
+            false => Need::Nothing,
+        };
+        let rules = self.rules;
+        match act.deed {
+            Deed::Find => Need::Nothing,
+            Deed::Stat(name) if first => self.attributes(name, now, true),
+            Deed::Stat(_) => Need::Nothing,
+            Deed::Open(name) => {
+                let known = &self.known[name.0 as usize];
+                let is_known = known.was_answered && now < known.until;
+                let asks = rules.open_asks || (rules.atomic_open && !is_known);
+                let effect = if rules.atomic_open { Effect::Name(name, false) } else { Effect::Opened(name) };
+                once(asks, Operation::Open, effect)
+            }
+            Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::Open, Effect::None),
+            Deed::ReadLink(name) => {
+                let is_known = now < self.known[name.0 as usize].link;
+                once(!is_known, Operation::Readlink, Effect::Link(name))
+            }
+            Deed::List(name) => once(true, Operation::Readdir, Effect::Listed(name)),
+            Deed::Read(name, begin, end) => self.read(name, begin, end, now),
+            Deed::Close(name) => {
+                let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
+                once(asks, Operation::Close, Effect::None)
+            }
+            Deed::Ask(operation) => once(true, operation, Effect::None),
+        }
+    }
+
+    /// The place of the data, then each run of windows that are not there: what follows a window is read ahead.
+    fn read(&self, name: NameId, begin: u32, end: u32, now: f64) -> Need {
+        let known = &self.known[name.0 as usize];
+        let Some(window) = (begin..end).find(|window| !known.has_window(*window)) else {
+            return Need::Nothing;
+        };
+        match self.rules.layout_asks && !known.has_place {
+            true => Need::Request(Operation::Layout, Effect::Place(name)),
+            false => {
+                let run = (window..end).find(|window| known.has_window(*window)).unwrap_or(end);
+                Need::Request(Operation::Read, Effect::Windows(name, window, run))
+            }
+        }
+    }
+
+    /// A request is sent: others may wait for its answer.
+    pub(super) fn sent(&mut self, effect: Effect, answer: f64) {
+        match effect {
+            Effect::Name(name, _) => self.known[name.0 as usize].answer = answer,
+            Effect::Windows(name, begin, end) => {
+                let known = &mut self.known[name.0 as usize];
+                (begin..end).for_each(|window| known.add_window(window));
+                known.data = answer;
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer has come.
+    pub(super) fn answered(&mut self, effect: Effect, now: f64) {
+        let rules = self.rules;
+        match effect {
+            Effect::Name(name, is_absent) => self.learn(name, is_absent, now, true),
+            Effect::Attributes(name) => {
+                let known = &mut self.known[name.0 as usize];
+                known.attributes = now + rules.attributes;
+                known.is_spoiled = false;
+            }
+            Effect::Link(name) => {
+                self.known[name.0 as usize].link = now + rules.attributes.max(rules.positive)
+            }
+            Effect::Listed(name) => {
+                self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes;
+                if rules.readdir_fills {
+                    for child in std::mem::take(&mut self.children[name.0 as usize]) {
+                        self.learn(child, false, now, false);
+                        self.children[name.0 as usize].push(child);
+                    }
+                }
+            }
+            Effect::Place(name) => self.known[name.0 as usize].has_place = true,
+            Effect::Windows(name, ..) => {
+                self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes
+            }
+            Effect::Opened(_) | Effect::None => {}
+        }
+    }
+
+    fn learn(&mut self, name: NameId, is_absent: bool, now: f64, brings_place: bool) {
+        let (rules, facts) = (self.rules, self.facts(name));
+        let known = &mut self.known[name.0 as usize];
+        known.was_answered = true;
+        known.is_absent = is_absent;
+        known.until = now
+            + match (is_absent, facts.is_directory) {
+                (true, _) => rules.negative,
+                (false, true) => rules.directory,
+                (false, false) => rules.positive,
+            };
+        known.attributes = now + rules.attributes;
+        known.is_spoiled = false;
+        known.has_place |= brings_place;
+    }
+}
+
+impl Known {
+    fn has_window(&self, window: u32) -> bool {
+        let word = self.windows.get(window as usize / 64).copied().unwrap_or(0);
+        word >> (window % 64) & 1 == 1
+    }
+
+    fn add_window(&mut self, window: u32) {
+        let at = window as usize / 64;
+        if self.windows.len() <= at {
+            self.windows.resize(at + 1, 0);
+        }
+        self.windows[at] |= 1 << (window % 64);
+    }
+}

@@ -1,0 +1,190 @@
+//! Which names of a recording lie on the shared file system, and how a path leads over them.
+
+use quell_trace::{Context, MountId, PathTable, ServedBy};
+use std::collections::{HashMap, HashSet};
+
+/// A name on the tree. Range: index into the names of a [`super::Script`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
+/// What is on the shared file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// What the trace says a network file system served.
+    Served,
+    /// What lies below these directories, whoever served it when it was recorded.
+    Below {
+        /// Absolute.
+        directories: Vec<Vec<u8>>,
+        /// Names between each of them and the mount point, on the file system that is predicted.
+        depth: u32,
+    },
+}
+
+/// The names that paths led over.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    mounts: Vec<(Vec<u8>, bool)>,
+    network: HashSet<MountId>,
+    /// Names above each top. Shape: first the mount point, empty where the top is that itself.
+    above: u32,
+    links: HashMap<&'a [u8], Vec<u8>>,
+    ids: HashMap<Vec<u8>, NameId>,
+    pub(super) names: Vec<Name>,
+}
+
+/// A name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Name {
+    /// Absolute.
+    pub(super) path: Vec<u8>,
+    /// The directory that it lies in, as long as that is on the tree.
+    pub(super) parent: Option<NameId>,
+    /// It is a symbolic link, as far as the recording tells.
+    pub(super) is_link: bool,
+    /// It is the top of a tree: no lookup leads to it.
+    pub(super) is_top: bool,
+    /// Something lies in it, or it was listed.
+    pub(super) is_directory: bool,
+    /// It was there at some time.
+    pub(super) exists: bool,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(paths: &'a PathTable, context: &Context, roots: &Roots) -> Self {
+        let links =
+            context.links.iter().map(|link| (paths.bytes(link.path), link.target.clone().into_bytes()));
+        let network =
+            context.mounts.iter().enumerate().filter(|(_, mount)| mount.served_by() == ServedBy::Network);
+        Self {
+            mounts: mounts(context, roots),
+            above: if let Roots::Below { depth, .. } = roots { *depth } else { 0 },
+            network: network.map(|(number, _)| MountId(u16::try_from(number).unwrap_or(u16::MAX))).collect(),
+            links: links.collect(),
+            ids: HashMap::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Whether a path lies on the tree, its top included.
+    pub(super) fn holds(&self, path: &[u8]) -> bool {
+        self.mount_of(path).is_some()
+    }
+
+    /// Whether a network file system served this when it was recorded.
+    pub(super) fn was_network(&self, mount: Option<MountId>) -> bool {
+        mount.is_some_and(|mount| self.network.contains(&mount))
+    }
+
+    /// The top of the tree that a path lies on. The deepest mount decides.
+    fn mount_of(&self, path: &[u8]) -> Option<&[u8]> {
+        let above = self.mounts.iter().filter(|(top, _)| is_below(path, top));
+        let (top, serves) = above.max_by_key(|(top, _)| top.len())?;
+        serves.then_some(top.as_slice())
+    }
+
+    /// The name of a path; `None` off the tree.
+    pub(super) fn name(&mut self, path: &[u8]) -> Option<NameId> {
+        if let Some(known) = self.ids.get(path) {
+            return Some(*known);
+        }
+        let is_top = self.mount_of(path)? == path && self.above == 0;
+        let parent = path.iter().rposition(|&byte| byte == b'/').map(|end| path[..end].to_vec());
+        let parent = parent.filter(|_| !is_top).and_then(|parent| self.name(&parent));
+        let is_link = self.links.contains_key(path);
+        Some(self.add(Name { path: path.to_vec(), parent, is_top, is_link, ..Name::default() }))
+    }
+
+    fn add(&mut self, name: Name) -> NameId {
+        let id = NameId(self.names.len() as u32);
+        self.ids.insert(name.path.clone(), id);
+        self.names.push(name);
+        id
+    }
+
+    /// The names above a top that lies below its mount point: made up, as the recording was made elsewhere. They are
+    /// absolute paths of nothing, since a name holds no `/`.
+    fn names_above(&mut self) -> Vec<NameId> {
+        let path = |number: u32| format!("above/{number}").into_bytes();
+        let known = |tree: &mut Self, number: u32| match tree.ids.get(&path(number)) {
+            Some(id) => *id,
+            None => tree.add(Name {
+                path: path(number),
+                is_top: number == 0,
+                is_directory: true,
+                exists: true,
+                ..Name::default()
+            }),
+        };
+        (0..self.above).map(|number| known(self, number)).collect()
+    }
+
+    /// The names on the tree that a walk from `base` along `path` meets, links and what they hold included. Shape: in
+    /// the order of the walk.
+    pub(super) fn walk(&mut self, base: &[u8], path: &[u8], follow_last: bool) -> Vec<NameId> {
+        let mut at = if path.first() == Some(&b'/') {
+            Vec::new()
+        } else {
+            base.strip_suffix(b"/").unwrap_or(base).to_vec()
+        };
+        let mut todo: Vec<Vec<u8>> = components(path);
+        let (mut met, mut links) = (Vec::new(), 0);
+        while let Some(component) = todo.pop() {
+            match component.as_slice() {
+                b"." => continue,
+                b".." => {
+                    at.truncate(at.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
+                    continue;
+                }
+                name => {
+                    at.push(b'/');
+                    at.extend_from_slice(name);
+                }
+            }
+            if self.above > 0 && self.mount_of(&at) == Some(&at) {
+                met.extend(self.names_above());
+            }
+            met.extend(self.name(&at));
+            if todo.is_empty() && !follow_last {
+                break;
+            }
+            let Some(target) = self.links.get(at.as_slice()) else { continue };
+            links += 1;
+            if links > MOST_LINKS {
+                break;
+            }
+            todo.append(&mut components(target));
+            let parent = at.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+            at.truncate(if target.first() == Some(&b'/') { 0 } else { parent });
+        }
+        met
+    }
+}
+
+/// The kernel's limit on links in one walk. Source: `path_resolution(7)`.
+const MOST_LINKS: u32 = 40;
+
+/// Mount points, and whether what lies below counts.
+fn mounts(context: &Context, roots: &Roots) -> Vec<(Vec<u8>, bool)> {
+    if let Roots::Below { directories, .. } = roots {
+        let trimmed = |path: &Vec<u8>| path.strip_suffix(b"/").unwrap_or(path).to_vec();
+        return directories.iter().map(|path| (trimmed(path), true)).collect();
+    }
+    let Some(first) = context.mounts.first().map(|mount| mount.namespace) else { return Vec::new() };
+    let own = context.mounts.iter().filter(|mount| mount.namespace == first);
+    let mount = |mount: &quell_trace::Mount| {
+        let point = mount.mount_point.trim_end_matches('/').as_bytes().to_vec();
+        (point, mount.served_by() == ServedBy::Network)
+    };
+    own.map(mount).collect()
+}
+
+/// Whether a path is `top` or lies below it.
+fn is_below(path: &[u8], top: &[u8]) -> bool {
+    path.strip_prefix(top).is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
+}
+
+/// The components, last first.
+fn components(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+}
