@@ -140,15 +140,37 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read thi
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l ppn -d 'Processes on each node' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l root -d 'Count calls below this directory, whoever served it when it was recorded [default: what a network file system served]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l depth -d 'Names between --root and the mount point of the file system that is predicted' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l think -d 'What the run takes without any file system, where that is known better than from the recording. Unit: seconds' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'What if the program started from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
+broadcast\t'One node reads it, and the nodes pass it on as a tree'"
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'What if this share of the absent names were not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'What if this share of the files were gathered into others: 0.5, 50%, N/K' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l seed -d 'Seed of the runs\' choices; the same seed gives the same ranges' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l print-fs -d 'Print a profile, to be read or changed: every figure with its spread and source' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l keep-absences -d 'What if clients kept absent names'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l atomic-open -d 'What if lookup and open were one request'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -f -a "create" -d 'Predict creates of many nodes in one directory, and say what to set'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -a "create" -d 'Predict creates of many nodes in one directory, and say what to set'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l ppn -d 'Ranks of each node that create files' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l files -d 'Files that each rank creates' -r

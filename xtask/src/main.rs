@@ -55,6 +55,7 @@ fn generate(root: &Path) -> Generated {
     generated.push(("docs/findings.md".into(), findings_page().into_bytes()));
     generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
     generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
+    generated.push(("docs/schema/predict.json".into(), schema(&quell_report::json::predict_schema())));
     generated.push(("docs/schema/predict-create.json".into(), schema(&quell_report::json::create_schema())));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
     generated.push(("docs/schema/replay.json".into(), schema(&quell_report::json::replay_schema())));

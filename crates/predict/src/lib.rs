@@ -26,3 +26,4 @@ pub use parameters::{ClientRules, Parameters};
 pub use prediction::{Bottleneck, Point, Prediction, Range, Sensitivity, predict};
 pub use profile::{Figure, Kind, Profile, ProfileError};
 pub use question::{Changes, Image, Question};
+pub use workload::{Roots, Script};

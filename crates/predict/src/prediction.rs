@@ -327,14 +327,16 @@ fn key(rules: &ClientRules, slowed: f64) -> Vec<u64> {
     lives.iter().map(|life| life.to_bits()).chain([u64::from(rules.atomic_open)]).collect()
 }
 
-/// Percentiles of runs, by nearest rank. The curve's own run is the median: it has the finest cohorts.
+/// The run with every figure at its median, between percentiles of the others by nearest rank. That run and not the runs'
+/// own median, because the bounds are of it.
 fn range(mut runs: Vec<f64>, median: f64, launch: f64) -> Range {
     runs.sort_by(f64::total_cmp);
     let Some(last) = runs.len().checked_sub(1) else {
         return Range { p10: median + launch, p50: median + launch, p90: median + launch };
     };
     let at = |share: f64| runs[(share * last as f64).round() as usize] + launch;
-    Range { p10: at(0.1), p50: at(0.5), p90: at(0.9) }
+    let p50 = median + launch;
+    Range { p10: at(0.1).min(p50), p50, p90: at(0.9).max(p50) }
 }
 
 fn bottleneck(bounds: &Bounds, nodes: f64, demand: &Demand, parameters: &Parameters) -> Bottleneck {

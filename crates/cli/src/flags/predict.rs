@@ -2,19 +2,96 @@
 
 use crate::nodes::NodeList;
 use clap::builder::FalseyValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
-/// Predict how long programs wait for a shared file system on many nodes, as a range, with what it was made from.
+/// Predict how long a recorded program takes to start on many nodes, as a range, with what it was made from: seconds until
+/// the slowest rank is there, bounds, the knee of the curve, what decides the time, and requests at the servers.
 ///
-/// A file system is described by a profile: a file that `quell calibrate` wrote, or one that comes with quell (--list-fs).
+/// The recording is replayed against the caches of a node's client, as the profile describes them; a queueing model adds the
+/// other nodes. A file system is described by a profile: a file that `quell calibrate` wrote, or one that comes with quell
+/// (--list-fs). With several, they stand side by side.
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(
+    override_usage = "quell predict [OPTIONS] T...\n       quell predict create [OPTIONS] --nodes LIST"
+)]
 pub struct Predict {
-    /// What to predict.
+    /// What else to predict.
     #[command(subcommand)]
     pub command: Option<PredictCommand>,
+    /// Recordings of one program; several are ranks of one job, which do in turn what they did.
+    #[arg(value_name = "T")]
+    pub traces: Vec<PathBuf>,
+    /// The file system: a profile's file, or a name of --list-fs; several are compared [default: a wide prior].
+    #[arg(long, value_name = "FS", env = "QUELL_PREDICT_FS", value_delimiter = ',')]
+    pub fs: Vec<String>,
+    /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
+    #[arg(long, value_name = "LIST", env = "QUELL_NODES", default_value = "1..1024")]
+    pub nodes: NodeList,
+    /// Processes on each node.
+    #[arg(long, value_name = "P", env = "QUELL_PPN", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub ppn: u32,
+    /// Count calls below this directory, whoever served it when it was recorded [default: what a network file system served].
+    #[arg(long = "root", value_name = "DIR", env = "QUELL_PREDICT_ROOT")]
+    pub roots: Vec<PathBuf>,
+    /// Names between --root and the mount point of the file system that is predicted.
+    #[arg(long, value_name = "N", env = "QUELL_DEPTH", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
+    pub depth: u32,
+    /// What the run takes without any file system, where that is known better than from the recording. Unit: seconds.
+    #[arg(long, value_name = "SECONDS", env = "QUELL_THINK", value_parser = seconds)]
+    pub think: Option<f64>,
+    /// From the first node's start to the last one's, evenly spread. Unit: seconds.
+    #[arg(long, value_name = "SECONDS", env = "QUELL_SKEW", default_value = "0", value_parser = seconds)]
+    pub skew: f64,
+    /// Share of the metadata servers' time that others take: 0 to less than 1, or as 30%.
+    #[arg(long, value_name = "SHARE", env = "QUELL_BACKGROUND", default_value = "0", value_parser = less_than_all)]
+    pub background: f64,
+    /// The program has run on the nodes before.
+    #[arg(long, env = "QUELL_WARM", value_parser = FalseyValueParser::new())]
+    pub warm: bool,
+    /// Cores that the processes of a node share [default: one for each].
+    #[arg(long, value_name = "N", env = "QUELL_CORES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cores: Option<u32>,
+    /// All nodes and servers are one machine, and share its --cores.
+    #[arg(long, env = "QUELL_SHARED_HOST", requires = "cores", value_parser = FalseyValueParser::new())]
+    pub shared_host: bool,
+    /// Data servers that files, or the image, are spread over [default: all].
+    #[arg(long, value_name = "N", env = "QUELL_STRIPES", value_parser = clap::value_parser!(u32).range(1..))]
+    pub stripes: Option<u32>,
+    /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
+    #[arg(long, value_name = "SECONDS", env = "QUELL_LAUNCH", default_value = "0", value_parser = seconds)]
+    pub launch: f64,
+    /// What if the program started from an image of quell: read by each node, or broadcast.
+    #[arg(long, value_name = "HOW", env = "QUELL_FROM_IMAGE", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
+    pub image: Option<ImageBy>,
+    /// What if clients kept absent names.
+    #[arg(long, env = "QUELL_KEEP_ABSENCES", value_parser = FalseyValueParser::new())]
+    pub keep_absences: bool,
+    /// What if this share of the absent names were not asked for, as a shorter search path does: 0.5, 50%, or N/K for N
+    /// of K entries.
+    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_MISSES", default_value = "0", value_parser = share)]
+    pub fewer_misses: f64,
+    /// What if this share of the files were gathered into others: 0.5, 50%, N/K.
+    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_FILES", default_value = "0", value_parser = share)]
+    pub fewer_files: f64,
+    /// What if lookup and open were one request.
+    #[arg(long, env = "QUELL_ATOMIC_OPEN", value_parser = FalseyValueParser::new())]
+    pub atomic_open: bool,
+    /// Runs of which the ranges are made.
+    #[arg(long, value_name = "N", env = "QUELL_SAMPLES", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub samples: u32,
+    /// Seed of the runs' choices; the same seed gives the same ranges.
+    #[arg(long, value_name = "N", env = "QUELL_SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
     /// List the profiles that come with quell.
     #[arg(long, env = "QUELL_LIST_FS", value_parser = FalseyValueParser::new())]
     pub list_fs: bool,
@@ -74,4 +151,36 @@ pub struct PredictCreate {
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+}
+
+/// How an image comes to the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ImageBy {
+    /// Each node reads it from the shared file system.
+    Read,
+    /// One node reads it, and the nodes pass it on as a tree.
+    Broadcast,
+}
+
+/// A length of time.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "it must be a number of seconds from 0 to 1000000".to_owned())
+}
+
+/// A share: a number, per cent, or N/K.
+fn share(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let share = match (text.strip_suffix('%'), text.split_once('/')) {
+        (Some(percent), _) => number(percent).map(|percent| percent / 100.0),
+        (None, Some((part, whole))) => number(part).zip(number(whole)).map(|(part, whole)| part / whole),
+        (None, None) => number(text),
+    };
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "it must be a share: 0 to 1, 0% to 100%, or N/K".to_owned())
+}
+
+fn less_than_all(text: &str) -> Result<f64, String> {
+    let share = share(text)?;
+    if share < 0.999 { Ok(share) } else { Err("it must leave something: at most 99.8%".to_owned()) }
 }

@@ -6,8 +6,8 @@
 
 use super::state::{Caches, Effect, Need, Progress};
 use super::{Deed, Demand, Script, Segment};
+use crate::PerOperation;
 use crate::parameters::ClientRules;
-use crate::{Operation, PerOperation};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

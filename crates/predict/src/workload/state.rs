@@ -187,7 +187,11 @@ impl<'a> Caches<'a> {
     fn read(&self, name: NameId, begin: u32, end: u32, now: f64) -> Need {
         let known = &self.known[name.0 as usize];
         let Some(window) = (begin..end).find(|window| !known.has_window(*window)) else {
-            return Need::Nothing;
+            // Data on its way is in the page cache, locked: who needs it waits, and asks nobody.
+            return match known.data > now {
+                true => Need::Answer { at: known.data, of: Operation::Read },
+                false => Need::Nothing,
+            };
         };
         match self.rules.layout_asks && !known.has_place {
             true => Need::Request(Operation::Layout, Effect::Place(name)),

@@ -10,6 +10,7 @@ mod fix;
 mod folds;
 mod headline;
 mod parts;
+mod predict;
 mod range;
 mod replay;
 mod report;
@@ -26,6 +27,7 @@ pub use findings::{Finding, Remedy, Threshold};
 pub use fix::{Fix, Step, fix};
 pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
+pub use predict::{Predict, PredictInputs, PredictPoint, PredictProfile, PredictSensitivity, predict};
 pub use range::{Bounds, InputFigure, Range};
 pub use replay::{
     Replay, ReplayClass, ReplayDifference, ReplayDifferences, ReplaySkipped, ReplayTimes, replay,
@@ -56,6 +58,11 @@ pub fn fix_schema() -> serde_json::Value {
 /// The JSON schema of [`Diff`].
 pub fn diff_schema() -> serde_json::Value {
     schemars::schema_for!(Diff).to_value()
+}
+
+/// The JSON schema of [`Predict`].
+pub fn predict_schema() -> serde_json::Value {
+    schemars::schema_for!(Predict).to_value()
 }
 
 /// The JSON schema of [`Create`].

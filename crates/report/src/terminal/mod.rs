@@ -7,6 +7,8 @@ mod diff;
 mod findings;
 mod fix;
 mod phases;
+mod plot;
+mod predict;
 mod profiles;
 mod ranks;
 mod replay;
@@ -18,6 +20,7 @@ pub use create::create;
 pub use diff::diff;
 pub use findings::thresholds;
 pub use fix::fix;
+pub use predict::predict;
 pub use profiles::profiles;
 pub use replay::replay;
 pub(crate) use report::next_command;
@@ -98,6 +101,16 @@ impl Page {
             }
             self.text += &table.rendered(self.style);
         }
+    }
+
+    /// A title and lines that are drawn already.
+    fn drawing(&mut self, title: &str, lines: &str) {
+        self.text.push('\n');
+        for line in wrapped(title, self.style.width) {
+            self.text += &painted(&line, Role::Title, self.style);
+            self.text.push('\n');
+        }
+        self.text += lines;
     }
 
     fn finished(self) -> String {

@@ -2,6 +2,7 @@
 
 mod create;
 mod profiles;
+mod start;
 
 use crate::failure::Failure;
 use crate::flags::{Predict, PredictCommand};
@@ -19,5 +20,5 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         printer.data(&profiles::list(printer.style()))?;
         return Ok(0);
     }
-    Err(Failure::message("nothing to predict").hint("see `quell predict --help`"))
+    start::run(flags, printer)
 }

@@ -1,0 +1,151 @@
+//! `quell predict T...`: how long a program takes to start.
+
+use super::profiles;
+use crate::commands::{report, traces};
+use crate::failure::Failure;
+use crate::flags::{ImageBy, Predict};
+use crate::printer::Printer;
+use quell_predict::profile::wide;
+use quell_predict::{Changes, Image, Kind, Prediction, Profile, Question, Roots, Script};
+use quell_trace::Trace;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure> {
+    if flags.traces.is_empty() {
+        return Err(Failure::message("no recording is given")
+            .hint("`quell record -- CMD` makes one; then `quell predict T`"));
+    }
+    let profiles = match flags.fs.as_slice() {
+        [] => vec![wide()],
+        words => words.iter().map(|word| profiles::load(word)).collect::<Result<_, _>>()?,
+    };
+    let trace = traces::open(&flags.traces)?;
+    let scripts = scripts(&trace, flags)?;
+    let question = question(flags);
+    let predict = |profile: Profile| {
+        let prediction = quell_predict::predict(&scripts, &profile, &question);
+        (profile, prediction)
+    };
+    let predictions: Vec<(Profile, Prediction)> = profiles.into_iter().map(predict).collect();
+    let command =
+        trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
+    let object = quell_report::json::predict(&command, &scripts, &question, &predictions);
+    let text = match flags.json {
+        true => report::json(&object)?,
+        false => quell_report::terminal::predict(&object, printer.style()),
+    };
+    printer.data(&text)?;
+    say_where_from(flags, &predictions, printer);
+    Ok(0)
+}
+
+/// A prior is never taken in silence.
+fn say_where_from(flags: &Predict, predictions: &[(Profile, Prediction)], printer: &Printer) {
+    if flags.fs.is_empty() {
+        printer.warn("no --fs: this is a wide prior of any shared file system, not a measurement of yours");
+        printer.hint(
+            "`quell calibrate DIR -o fs.toml` measures it, and `--list-fs` lists others; then `--fs fs.toml`",
+        );
+    } else if predictions.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
+        printer.hint("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
+    }
+}
+
+/// What the recorded ranks do on the tree.
+fn scripts(trace: &Trace, flags: &Predict) -> Result<Vec<Script>, Failure> {
+    let roots = roots(flags)?;
+    let known: RefCell<HashMap<Vec<u8>, Option<bool>>> = RefCell::default();
+    let ask = |path: &[u8]| is_there(&known, path);
+    let mut scripts = Vec::new();
+    for recording in &trace.recordings {
+        let mut script = Script::of(recording, &roots, &ask).map_err(traces::explain)?;
+        if let Some(think) = flags.think {
+            script.scale_think(think);
+        }
+        scripts.push(script);
+    }
+    match scripts.iter().all(|script| script.acts.is_empty()) {
+        true => Err(nothing(flags)),
+        false => Ok(scripts),
+    }
+}
+
+fn nothing(flags: &Predict) -> Failure {
+    match flags.roots.as_slice() {
+        [] => Failure::message("no call of this recording went to a network file system")
+            .hint("`--root DIR` counts what lies below DIR, as a recording made on a local disk needs"),
+        [root, ..] => Failure::message(format!("no call of this recording went below `{}`", shown(root)))
+            .hint("`quell report T` shows where calls went"),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    quell_trace::path::escape(path.as_os_str().as_bytes())
+}
+
+fn roots(flags: &Predict) -> Result<Roots, Failure> {
+    if flags.roots.is_empty() {
+        return Ok(Roots::Served);
+    }
+    let absolute = |root: &std::path::PathBuf| {
+        // A tree that is here is known by the name that calls on it were resolved to.
+        let path = root.canonicalize().or_else(|_| std::path::absolute(root));
+        let path = path.map_err(|error| {
+            Failure::new(error).context(format!("cannot tell where `{}` is", shown(root)))
+        })?;
+        Ok(path.into_os_string().into_vec())
+    };
+    let directories = flags.roots.iter().map(absolute).collect::<Result<_, Failure>>()?;
+    Ok(Roots::Below { directories, depth: flags.depth })
+}
+
+/// Whether a directory is there, if the place where it was recorded can be seen from here. Asked once each.
+fn is_there(known: &RefCell<HashMap<Vec<u8>, Option<bool>>>, path: &[u8]) -> Option<bool> {
+    let mut known = known.borrow_mut();
+    if known.len() >= MOST_QUESTIONS {
+        return None;
+    }
+    *known.entry(path.to_vec()).or_insert_with(|| {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        match path.symlink_metadata() {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // Somewhere else, where the whole tree is missing, its absence says nothing.
+                path.parent().filter(|parent| parent.is_dir()).map(|_| false)
+            }
+            Err(_) => None,
+        }
+    })
+}
+
+/// Directories that are looked at on the tree itself: predicting must not raise a storm.
+const MOST_QUESTIONS: usize = 2000;
+
+fn question(flags: &Predict) -> Question {
+    Question {
+        nodes: flags.nodes.0.clone(),
+        processes: flags.ppn,
+        skew: flags.skew,
+        background: flags.background,
+        is_warm: flags.warm,
+        cores: flags.cores,
+        is_shared_host: flags.shared_host,
+        stripes: flags.stripes,
+        launch: flags.launch,
+        changes: Changes {
+            image: flags.image.map(|by| match by {
+                ImageBy::Read => Image::Read,
+                ImageBy::Broadcast => Image::Broadcast,
+            }),
+            keeps_absences: flags.keep_absences,
+            fewer_misses: flags.fewer_misses,
+            fewer_files: flags.fewer_files,
+            atomic_open: flags.atomic_open,
+        },
+        samples: flags.samples,
+        seed: flags.seed,
+    }
+}

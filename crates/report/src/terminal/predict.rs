@@ -1,0 +1,261 @@
+//! `quell predict`: the curve as a table and a plot, what it rests on, and its regime in words.
+
+use super::Page;
+use crate::Style;
+use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
+use crate::number::{GLUE, bytes, counted, grouped, rounded, seconds};
+use crate::table::Table;
+use crate::text::{Role, clean};
+use quell_trace::Bytes;
+
+/// How long a program takes to start.
+pub fn predict(object: &Predict, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.command("command", "", &object.command, "");
+    let inputs = &object.inputs;
+    page.entry("rank", &rank(inputs), Role::Plain);
+    page.entry("nodes", &nodes(inputs), Role::Plain);
+    if !inputs.what_if.is_empty() {
+        page.entry("what if", &inputs.what_if.join("; "), Role::Plain);
+    }
+    match object.profiles.as_slice() {
+        [only] => one(&mut page, only),
+        several => compared(&mut page, several),
+    }
+    page.finished()
+}
+
+fn rank(inputs: &PredictInputs) -> String {
+    let calls = grouped(inputs.calls.round() as u64);
+    let think = seconds(inputs.think_seconds);
+    let image =
+        inputs.image_bytes.map_or(String::new(), |size| format!("; image of {}", bytes(Bytes(size as u64))));
+    format!("{calls} metadata calls on the tree, {think} of computing and local work{image}")
+}
+
+fn nodes(inputs: &PredictInputs) -> String {
+    let mut said = vec![format!(
+        "{} each",
+        counted(inputs.processes_per_node.into(), "process").replace("processs", "processes")
+    )];
+    said.push(format!("{} clients", inputs.clients));
+    if let Some(cores) = inputs.cores {
+        let on = if inputs.shared_host { "all nodes and servers on" } else { "on" };
+        said.push(format!("{on} {}", counted(cores.into(), "core")));
+    }
+    if inputs.skew_seconds > 0.0 {
+        said.push(format!("starting within {}", seconds(inputs.skew_seconds)));
+    }
+    if inputs.background > 0.0 {
+        said.push(format!("{:.0}{GLUE}% of the metadata servers taken by others", inputs.background * 100.0));
+    }
+    if inputs.launch_seconds > 0.0 {
+        said.push(format!("{} of launch added, which is no file system's", seconds(inputs.launch_seconds)));
+    }
+    said.join(", ")
+}
+
+fn one(page: &mut Page, profile: &PredictProfile) {
+    page.entry("fs", &about(profile), Role::Plain);
+    if let Some(last) = profile.points.last() {
+        page.entry("time", &time(last), Role::Plain);
+    }
+    page.entry("knee", &knee(profile), Role::Plain);
+    regime(page, profile);
+    if !profile.assumed.is_empty() {
+        let text = format!("the profile does not say {}; the wide prior does", profile.assumed.join(", "));
+        page.entry("doubt", &text, Role::Doubt);
+    }
+    page.section("Start-up, slowest rank", &points(&profile.points));
+    plot(page, std::slice::from_ref(profile));
+    page.section("What the time depends on, at the largest number of nodes", &tornado(profile));
+}
+
+fn about(profile: &PredictProfile) -> String {
+    let note = profile.note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
+    format!("{} ({}){note}", clean(&profile.name), profile.kind)
+}
+
+fn time(point: &PredictPoint) -> String {
+    let range = point.seconds;
+    let at = counted(point.nodes, "node");
+    if point.may_fail {
+        return format!("{at}: about {}, if the servers survive it", rough(range.p50));
+    }
+    let spread = match range.p10 < range.p90 {
+        true => format!(", and with four in five chances {} to {}", seconds(range.p10), seconds(range.p90)),
+        false => String::new(),
+    };
+    format!(
+        "{at}: {}{spread}; the mean rank {}; decided by {}",
+        seconds(range.p50),
+        seconds(point.mean_seconds.p50),
+        point.bottleneck
+    )
+}
+
+fn knee(profile: &PredictProfile) -> String {
+    match profile.knee_nodes {
+        Some(knee) if knee >= 1.0 => {
+            format!("{} nodes: beyond, the time grows with their number", grouped(knee.round() as u64))
+        }
+        Some(_) => "one node alone asks more than a server does in its time".to_owned(),
+        None => "none: nothing is shared".to_owned(),
+    }
+}
+
+/// From where on the servers are so far over what they can do that a time is no longer a statement.
+fn regime(page: &mut Page, profile: &PredictProfile) {
+    let Some(last) = profile.points.last().filter(|point| point.may_fail) else { return };
+    let from = profile.points.iter().find(|point| point.may_fail).map_or(last.nodes, |point| point.nodes);
+    let text = format!(
+        "{} times over capacity at {}: expect failures from {} on, not a time",
+        grouped(last.load.round() as u64),
+        counted(last.nodes, "node"),
+        grouped(from)
+    );
+    page.entry("regime", &text, Role::Doubt);
+}
+
+fn points(points: &[PredictPoint]) -> Table {
+    let mut table = Table::default()
+        .number("nodes")
+        .number("ranks")
+        .number("p10")
+        .number("p50")
+        .number("p90")
+        .number("at least")
+        .number("at most")
+        .number("requests")
+        .phrase("decided by");
+    for point in points {
+        let time = |value: f64| if point.may_fail { rough(value) } else { seconds(value) };
+        let load = match point.may_fail {
+            true => format!("{} times over capacity", grouped(point.load.round() as u64)),
+            false => point.bottleneck.clone(),
+        };
+        let cells = vec![
+            grouped(point.nodes),
+            rounded(point.ranks),
+            time(point.seconds.p10),
+            time(point.seconds.p50),
+            time(point.seconds.p90),
+            time(point.bounds.lower),
+            time(point.bounds.upper),
+            rounded(point.metadata_operations.round() as u64),
+            load,
+        ];
+        table.painted_row(cells, if point.may_fail { Role::More } else { Role::Plain });
+    }
+    table
+}
+
+/// A time of which only the size means anything.
+fn rough(value: f64) -> String {
+    let (value, unit) = match value {
+        value if value < 90.0 => (value, "s"),
+        value if value < 5400.0 => (value / 60.0, "min"),
+        value if value < 172_800.0 => (value / 3600.0, "h"),
+        value => (value / 86_400.0, "days"),
+    };
+    format!("{}{GLUE}{unit}", grouped(value.ceil() as u64))
+}
+
+fn tornado(profile: &PredictProfile) -> Table {
+    let mut table =
+        Table::default().text("figure").number("at its p10").number("at its p90").number("elasticity");
+    for found in profile.sensitivities.iter().take(8) {
+        table.row(vec![
+            found.figure.clone(),
+            seconds(found.seconds_at_p10),
+            seconds(found.seconds_at_p90),
+            format!("{:+.2}", found.elasticity),
+        ]);
+    }
+    table
+}
+
+fn compared(page: &mut Page, profiles: &[PredictProfile]) {
+    let mut ranked: Vec<&PredictProfile> = profiles.iter().collect();
+    ranked.sort_by_key(|profile| profile.rank);
+    for profile in &ranked {
+        page.entry("fs", &about(profile), Role::Plain);
+    }
+    let mut table = Table::default().number("nodes");
+    for profile in &ranked {
+        table = table.number(&clean(&profile.name));
+    }
+    let count = ranked.first().map_or(0, |profile| profile.points.len());
+    for index in 0..count {
+        let at = ranked.iter().filter_map(|profile| profile.points.get(index));
+        let cell = |point: &PredictPoint| match point.may_fail {
+            true => format!(
+                "{} ({GLUE}x{}{GLUE}over)",
+                rough(point.seconds.p50),
+                grouped(point.load.round() as u64)
+            )
+            .replace(&format!("({GLUE}"), "("),
+            false => seconds(point.seconds.p50),
+        };
+        let mut cells = vec![grouped(ranked[0].points[index].nodes)];
+        cells.extend(at.map(cell));
+        table.row(cells);
+    }
+    page.section("Start-up, slowest rank, medians; fastest file system first", &table);
+    let mut table = Table::default()
+        .number("place")
+        .text("file system")
+        .number("p10")
+        .number("p50")
+        .number("p90")
+        .number("knee")
+        .phrase("decided by");
+    for profile in &ranked {
+        let Some(last) = profile.points.last() else { continue };
+        let knee = profile.knee_nodes.map_or("none".to_owned(), |knee| grouped(knee.round() as u64));
+        table.row(vec![
+            profile.rank.to_string(),
+            clean(&profile.name),
+            seconds(last.seconds.p10),
+            seconds(last.seconds.p50),
+            seconds(last.seconds.p90),
+            knee,
+            last.bottleneck.clone(),
+        ]);
+    }
+    page.section("At the largest number of nodes", &table);
+    let owned: Vec<PredictProfile> = ranked.into_iter().cloned().collect();
+    plot(page, &owned);
+}
+
+/// The curves, both axes logarithmic. Nothing with fewer than three points: a table says that better.
+fn plot(page: &mut Page, profiles: &[PredictProfile]) {
+    if profiles.first().is_none_or(|profile| profile.points.len() < 3) {
+        return;
+    }
+    let mut plot = super::plot::Plot::new(page.style);
+    for (number, profile) in profiles.iter().enumerate() {
+        let (mark, band) = (MARKS[number % MARKS.len()], profiles.len() == 1);
+        for point in &profile.points {
+            let (x, range) = (point.nodes as f64, point.seconds);
+            if band {
+                plot.bar(x, range.p10, range.p90);
+            }
+            plot.mark(x, range.p50, mark);
+        }
+        let line: Vec<(f64, f64)> =
+            profile.points.iter().map(|point| (point.nodes as f64, point.seconds.p50)).collect();
+        plot.line(&line);
+    }
+    let names = profiles
+        .iter()
+        .enumerate()
+        .map(|(number, profile)| format!("{} {}", MARKS[number % MARKS.len()], clean(&profile.name)));
+    let title = match profiles {
+        [_] => "Seconds by nodes: median *, four in five chances |".to_owned(),
+        _ => format!("Seconds by nodes: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    page.drawing(&title, &plot.rendered());
+}
+
+const MARKS: [char; 8] = ['*', 'o', 'x', '+', '#', '@', '%', '='];
