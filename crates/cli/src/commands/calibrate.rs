@@ -36,8 +36,10 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     for file in [Some(&flags.output), flags.csv.as_ref()].into_iter().flatten() {
         may_be_written(file, flags.force)?;
     }
-    warn_of_local(&flags.directory, printer);
     let signal = signals()?;
+    quell_load::calibrate::check(&flags.directory, &flags.bounds())
+        .map_err(|error| explain(error, flags, &signal))?;
+    warn_of_local(&flags.directory, printer);
     let calibration = measure(flags, &signal, printer).map_err(|error| explain(error, flags, &signal))?;
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));

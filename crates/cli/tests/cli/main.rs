@@ -10,6 +10,7 @@
 //! compressed     an image compressed for transport, opened by every command
 //! ranks          recordings of several ranks and widths, packed together
 //! learn          what a run had to ask of the originals, and the image that answers it
+//! calibrate      `quell calibrate`: tables, profile, what it refuses, nothing left behind
 //! check          `quell check`, its stamp, and which ranks compare
 //! libraries      an application of large shared libraries: what its image holds of them
 //! refresh        `quell pack --refresh`: an image made anew without a recording
@@ -45,6 +46,7 @@ mod harness;
 
 mod awaited;
 mod bad_input;
+mod calibrate;
 mod check;
 mod cluster;
 mod complete;

@@ -110,6 +110,13 @@ pub const IDLE: Case = Case {
     threads: 1,
 };
 
+/// Looks whether a directory can be measured in, and makes nothing.
+///
+/// **Errors**: it is `/`, missing, no directory, read-only, not ours to write to, or too full for what `bounds` allow.
+pub fn check(directory: &Path, bounds: &Bounds) -> Result<(), LoadError> {
+    place::check(directory, needs(bounds)).map(drop)
+}
+
 /// Measures, and leaves nothing behind.
 ///
 /// **Errors**: as [`LoadError`]; whatever happened, what was made is removed first.

@@ -1,9 +1,12 @@
 //! The directory in which a load works: refused where it cannot, removed whatever happens.
 
 use crate::LoadError;
+use rustix::fs::Access;
+use rustix::io::Errno;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tempfile::TempDir;
 
 /// What a load will put into its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,55 +19,70 @@ pub(crate) struct Needs {
 /// A new directory of our own in the one to be measured. It goes away with this value.
 #[derive(Debug)]
 pub(crate) struct Place {
-    directory: TempDir,
+    path: PathBuf,
 }
 
 /// What its name begins with, so that one that was left by `SIGKILL` is known.
 pub const PREFIX: &str = "quell-calibrate-";
 
+/// Names that are tried: another node's process may have the same number.
+const NAMES: u32 = 100;
+
+/// Looks whether a directory can be measured in, and makes nothing. Shape: the directory, absolute and without links.
+///
+/// **Errors**: it is `/`, missing, no directory, read-only, not ours to write to, or too full for `needs`.
+pub(crate) fn check(directory: &Path, needs: Needs) -> Result<PathBuf, LoadError> {
+    let refused = |source| LoadError::Directory { path: directory.to_owned(), source };
+    let real = directory.canonicalize().map_err(refused)?;
+    if real == Path::new("/") {
+        return Err(LoadError::Root);
+    }
+    if !real.metadata().map_err(refused)?.is_dir() {
+        return Err(refused(Errno::NOTDIR.into()));
+    }
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::access(&real, wanted).map_err(|errno| refused(errno.into()))?;
+    has_room(directory, needs)?;
+    Ok(real)
+}
+
 impl Place {
-    /// Makes it.
+    /// Makes it, if [`check`] has nothing against it.
     ///
-    /// **Errors**: the directory is `/`, missing, no directory, read-only, or too full for `needs`.
+    /// **Errors**: those of [`check`], and of mkdir(2).
     pub(crate) fn make(parent: &Path, needs: Needs) -> Result<Self, LoadError> {
+        let real = check(parent, needs)?;
         let refused = |source| LoadError::Directory { path: parent.to_owned(), source };
-        let real = parent.canonicalize().map_err(refused)?;
-        if real == Path::new("/") {
-            return Err(LoadError::Root);
+        for number in 0..NAMES {
+            let path = real.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(refused(error)),
+            }
         }
-        if !real.metadata().map_err(refused)?.is_dir() {
-            return Err(refused(std::io::ErrorKind::NotADirectory.into()));
-        }
-        has_room(&real, needs)?;
-        let directory = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir_in(&real)
-            .map_err(|error| refused(bare(error)))?;
-        Ok(Self { directory })
+        Err(refused(Errno::EXIST.into()))
     }
 
     /// Absolute.
     pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
+        &self.path
     }
 
     /// Removes it and says whether that worked.
     pub(crate) fn remove(self) -> Result<(), LoadError> {
         // Twice: what another client makes until it ends may come in between.
-        (0..2).for_each(|_| empty(self.path()));
-        let path = self.path().to_owned();
-        self.directory.close().map_err(|source| LoadError::Directory { path, source: bare(source) })
+        (0..2).for_each(|_| empty(&self.path));
+        std::fs::remove_dir_all(&self.path)
+            .map_err(|source| LoadError::Directory { path: self.path.clone(), source })
     }
 }
 
-/// The system's error without what `tempfile` adds to it: our message names the directory already.
-fn bare(error: std::io::Error) -> std::io::Error {
-    let raw = error.raw_os_error().or_else(|| {
-        let inner = error.get_ref()?;
-        let source = std::error::Error::source(inner)?;
-        source.downcast_ref::<std::io::Error>()?.raw_os_error()
-    });
-    raw.map_or_else(|| error.kind().into(), std::io::Error::from_raw_os_error)
+impl Drop for Place {
+    /// What [`Self::remove`] could not remove it has reported.
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.path);
+    }
 }
 
 /// Names of earlier loads that could not remove what they had made. Shape: sorted.

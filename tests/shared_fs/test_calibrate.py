@@ -1,0 +1,88 @@
+"""What `quell calibrate` finds of the rig: the latency that the wire was set to, the policies of its clients, the server's counts."""
+
+import csv
+import json
+import shutil
+import tempfile
+import tomllib
+import unittest
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from shared_fs import QUELL, RIG, WORK, Fixture, on, rig
+
+LATENCY_US = 1000
+PLACE = WORK / "calibrate"
+SHORT = ["--quick", "--processes=4", "--items=30", "--iterations=1", "--file-size=4M", "--cache-wait=3s"]
+
+
+def setUpModule() -> None:
+    Fixture.begin()
+    rig("latency", str(LATENCY_US))
+
+
+def tearDownModule() -> None:
+    rig("latency", str(500))
+
+
+class Calibrated(unittest.TestCase):
+    def setUp(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="quell-calibrate-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def calibrate(self, policy: str) -> tuple[dict[str, Any], Counter[str], dict[str, int]]:
+        """The profile, operations of node 1 by row, and what the server counted for it."""
+        with Fixture.policy(policy):
+            on(1, "mkdir", "-p", str(PLACE))
+            before = counted(1)
+            profile, rows = self.directory / "fs.toml", self.directory / "rows.csv"
+            on(1, QUELL, "calibrate", str(PLACE), "-o", str(profile), "--csv", str(rows), "--force", *SHORT,
+               "--second-client", f"{RIG} exec 2 --")
+            after = counted(1)
+            self.assertEqual(on(1, "ls", "-A", str(PLACE)), "", "something is left behind")
+        done: Counter[str] = Counter()
+        with rows.open() as lines:
+            for row in csv.DictReader(lines):
+                done[f"{row['operation']}, {row['files']}, {row['clients']}"] += int(row["count"])
+        return tomllib.loads(profile.read_text()), done, {name: after[name] - before.get(name, 0) for name in after}
+
+    def test_a_client_that_trusts_nothing(self) -> None:
+        profile, done, server = self.calibrate("strict")
+        self.assert_round_trip(profile)
+        client = profile["client"]
+        self.assertEqual((median(client["positive_seconds"]), median(client["negative_seconds"])), (0, 0))
+        self.assertAlmostEqual(median(client["directory_seconds"]), 1.0, delta=0.2)
+        self.assert_counts(done, server)
+
+    def test_a_client_that_keeps_names_for_half_a_minute(self) -> None:
+        profile, done, server = self.calibrate("nfs")
+        self.assert_round_trip(profile)
+        for key in ("positive_seconds", "negative_seconds", "directory_seconds"):
+            self.assertEqual(median(profile["client"][key]), 3, f"{key}: longer than was waited")
+            self.assertIn("longer than 3 s", profile["client"][key]["source"])
+        self.assert_counts(done, server)
+
+    def assert_round_trip(self, profile: dict[str, Any]) -> None:
+        self.assertAlmostEqual(median(profile["network"]["round_trip_us"]), LATENCY_US, delta=LATENCY_US / 4)
+
+    def assert_counts(self, done: Counter[str], server: dict[str, int]) -> None:
+        """What is called cold was asked; what changes something was asked once."""
+        self.assertEqual(server["mknod"], done["create, cold, 1"])
+        self.assertEqual(server["rename"], done["rename, own client's, 1"])
+        cold = ("stat absent, cold, 1", "stat, other client's, 1", "open, other client's, 1", "create, cold, 1")
+        self.assertGreaterEqual(server["lookup"], sum(done[row] for row in cold))
+
+
+def counted(node: int) -> dict[str, int]:
+    found: dict[str, int] = json.loads(rig("counters", "--json", str(node)))["nodes"][0]["operations"]
+    return found
+
+
+def median(figure: Any) -> float:
+    """A figure of a profile is a number, or a spread."""
+    return float(figure["p50"] if isinstance(figure, dict) else figure)
+
+
+if __name__ == "__main__":
+    unittest.main()
