@@ -32,9 +32,30 @@ fn tables_and_profile_and_rows_for_plots() {
     assert!(said.stderr.contains("next: quell predict T --fs fs.toml"), "{said}");
     let stdout = said.succeeds();
     let mdtest = stdout.split("\n\n").next().unwrap();
-    insta::assert_snapshot!(rows(mdtest), @"");
+    insta::assert_snapshot!(rows(mdtest), @"
+    rate (in ops/sec) of N processes: (of N iterations)
+    Operation Directory Files Max Min Mean Std Dev
+    -- -- -- -- -- -- --
+    create shared cold N N N N
+    create unique cold N N N N
+    stat shared own client's N N N N
+    stat unique own client's N N N N
+    stat absent shared cold N N N N
+    stat absent unique cold N N N N
+    getattr unique cold N N N N
+    open shared own client's N N N N
+    open unique own client's N N N N
+    open again unique own client's N N N N
+    readdir unique own client's N N N N
+    rename shared own client's N N N N
+    rename unique own client's N N N N
+    unlink shared own client's N N N N
+    unlink unique own client's N N N N
+    ");
     let csv = test.read_text("rows.csv");
-    insta::assert_snapshot!(csv.lines().next().unwrap(), @"");
+    let header = "operation,directory,files,clients,processes,threads,iteration,count,seconds,ops_per_second,bytes_per_second,\
+        latency_mean_us,latency_p10_us,latency_p50_us,latency_p90_us,latency_max_us";
+    assert_eq!(csv.lines().next(), Some(header));
     assert_eq!(csv.lines().filter(|line| line.starts_with("create,unique,cold,1,2,1,")).count(), 2, "{csv}");
     let profile = test.read_text("fs.toml");
     for key in ["kind = \"measured\"", "round_trip_us", "lookup_absent", "create", "client_bytes_per_second"]
@@ -52,13 +73,51 @@ fn what_cannot_be_measured_in_is_refused_before_anything_is_made() {
     test.write("there.toml", "");
     std::fs::create_dir(test.path("here")).unwrap();
     let before = test.files();
-    snapshot!(test.quell(&["calibrate", "/", "-o", "fs.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "/usr/..", "-o", "fs.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "missing", "-o", "fs.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "file", "-o", "fs.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "here", "-o", "there.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "here", "-o", "missing/fs.toml"]), @"");
-    snapshot!(test.quell(&["calibrate", "here"]), @"");
+    snapshot!(test.quell(&["calibrate", "/", "-o", "fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: `/` is the root of this node, not a directory to measure in
+    hint: give a directory of the file system that is to be measured
+    ");
+    snapshot!(test.quell(&["calibrate", "/usr/..", "-o", "fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: `/` is the root of this node, not a directory to measure in
+    hint: give a directory of the file system that is to be measured
+    ");
+    snapshot!(test.quell(&["calibrate", "missing", "-o", "fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot work in `missing`: ENOENT (no such file or directory)
+    hint: give a directory that is there
+    ");
+    snapshot!(test.quell(&["calibrate", "file", "-o", "fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot work in `file`: ENOTDIR (not a directory)
+    hint: give a directory that is there
+    ");
+    snapshot!(test.quell(&["calibrate", "here", "-o", "there.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: `there.toml` exists
+    hint: `--force` replaces it, `-o FILE` writes elsewhere
+    ");
+    snapshot!(test.quell(&["calibrate", "here", "-o", "missing/fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot write `missing/fs.toml`: ENOENT (no such file or directory)
+    ");
+    snapshot!(test.quell(&["calibrate", "here"]), @"
+    status 2
+    --- stderr
+    error: the following required arguments were not provided:
+      --output <FILE>
+
+    Usage: quell calibrate [OPTIONS] DIR -o FILE
+
+    For more information, try '--help'.
+    ");
     assert_eq!(test.files(), before);
 }
 
@@ -68,9 +127,9 @@ fn a_second_client_is_another_client_with_quell() {
     std::fs::create_dir(test.path("here")).unwrap();
     for (words, message) in [
         ("env", "the second client is this client: both use one mount, and its cache"),
-        ("false", "second client 0 ended early"),
-        ("echo", "second client 0 said what no worker of quell says"),
-        ("no-such-command", "second client 0 ended early"),
+        ("false", "second client ended early"),
+        ("echo", "second client said what no worker of quell says"),
+        ("no-such-command", "second client ended early"),
     ] {
         let said = calibrate(&test, &["--second-client", words]);
         assert_eq!(said.code(), 2, "{said}");
@@ -82,7 +141,12 @@ fn a_second_client_is_another_client_with_quell() {
 #[test]
 fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
     let Some(test) = Test::of_nobody(&[]) else { return };
-    snapshot!(test.quell(&["calibrate", "/mnt", "-o", "fs.toml"]), @"");
+    snapshot!(test.quell(&["calibrate", "/mnt", "-o", "fs.toml"]), @"
+    status 2
+    --- stderr
+    quell: error: cannot work in `/mnt`: EACCES (permission denied)
+    hint: give a directory that you may write to, such as `/mnt/$USER`
+    ");
     let Some(test) = Test::privileged(&[Need::Root]) else { return };
     std::fs::create_dir(test.path("here")).unwrap();
     let on_tmpfs = |options: &str| {
@@ -90,9 +154,11 @@ fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
             format!("mount -t tmpfs -o {options} none here && {QUELL} calibrate here -o fs.toml --quick");
         test.run(&["unshare", "--mount", "sh", "-c", &script])
     };
-    for (options, message) in
-        [("size=64k", "`[DIR]/here` is full: "), ("size=200M,nr_inodes=100", "files free"), ("ro", "EROFS")]
-    {
+    for (options, message) in [
+        ("size=64k", "`here` is full: 65536 bytes free"),
+        ("size=200M,nr_inodes=100", "files free"),
+        ("ro", "EROFS"),
+    ] {
         let said = on_tmpfs(options);
         assert_eq!(said.code(), 2, "{said}");
         assert!(said.stderr.contains(message) && said.stderr.contains("hint: "), "{options}: {said}");

@@ -60,7 +60,8 @@ impl Crew {
         name: &str,
         stop: Stop<'_>,
     ) -> Result<Self, LoadError> {
-        let started = (0..count).map(|number| Worker::start(command, format!("{name} {number}")));
+        let named = |number| if count == 1 { name.to_owned() } else { format!("{name} {number}") };
+        let started = (0..count).map(|number| Worker::start(command, named(number)));
         let mut workers = started.collect::<Result<Vec<_>, _>>()?;
         for worker in &mut workers {
             worker.greet(stop)?;
