@@ -76,20 +76,19 @@ const INTERRUPTED: i32 = 130;
 
 /// Where the launcher's ranks meet, and the word by which they know each other.
 fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure> {
-    let job = match host::job(Some(launcher)) {
-        // Ranks of one launcher on one node have one parent.
-        job if job.is_empty() => format!("{:?}", rustix::process::getppid()),
-        job => job,
-    };
-    let word = format!("{job} {}", flags.trace.display());
+    let job = host::job(Some(launcher));
+    let user = rustix::process::geteuid().as_raw();
+    let word = format!("{user} {job} {}", flags.trace.display());
     if let Some(address) = &flags.meet {
         return Ok((Place::Network(address.clone()), word));
     }
     let here = launcher.local_ranks == launcher.ranks || launcher.nodes == Some(1);
     match here {
         true => {
-            let user = rustix::process::geteuid().as_raw();
-            Ok((Place::Node(format!("quell-replay {user} {job}")), word))
+            let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+            // Where a launcher does not name its job: the ranks that it has on one node have one parent.
+            let common = if job.is_empty() { parent().to_string() } else { job };
+            Ok((Place::Node(format!("quell-replay {user} {common}")), word))
         }
         false => {
             let message =

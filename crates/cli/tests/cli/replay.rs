@@ -197,8 +197,12 @@ fn privileged_ranks_of_a_launcher_begin_at_once_and_report_once() {
     test.quell(&["-q", "synth", "julia", "--packages", "4", "--tree", "tree", "-o", "j.qtrace"]).succeeds();
     let open_mpi =
         ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated", "-n", "4"];
-    for launcher in [&open_mpi[..], &["mpiexec.mpich", "-n", "4"]] {
-        let words = [launcher, &[QUELL, "replay", "j.qtrace", "--root", "tree", "--json"]].concat();
+    // Free a moment ago; nobody else on this machine is given ports one after the other.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let meet = format!("127.0.0.1:{port}");
+    let mpich = &["mpiexec.mpich", "-n", "4"];
+    for (launcher, further) in [(&open_mpi[..], &[][..]), (mpich, &[]), (mpich, &["--meet", &meet])] {
+        let words = [launcher, &[QUELL, "replay", "j.qtrace", "--root", "tree", "--json"], further].concat();
         let mut command: Command = test.command(&words);
         std::fs::create_dir_all(test.path("session")).unwrap();
         command.env("TMPDIR", test.path("session"));
