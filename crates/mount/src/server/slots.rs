@@ -40,9 +40,7 @@ impl Slot {
     /// brought into this process' memory.
     pub(crate) fn take(memory: &Arc<SharedMemory>) -> Option<Self> {
         let slot = memory.claim()?;
-        for page in (0..memory.length()).step_by(SMALLEST_PAGE) {
-            memory.word(page).fetch_or(0, Ordering::Relaxed);
-        }
+        memory.bring_in();
         Some(Self(slot))
     }
 
@@ -205,9 +203,6 @@ const MARKS_BYTES: usize = 4096;
 
 /// What of the request's first word is its length, in the machine's byte order.
 const LENGTH: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
-
-/// No machine that quell is built for has smaller pages.
-const SMALLEST_PAGE: usize = 4096;
 
 #[cfg(test)]
 mod tests {

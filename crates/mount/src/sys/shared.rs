@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::process::SingleThreaded;
 
@@ -50,6 +50,22 @@ impl SharedMemory {
         // SAFETY: the mapping is page-aligned, so the address is a multiple of 8; it is mapped as long as `self`
         // lives, and zeroed at first. What an `Exclusive` hands out as bytes is used as words only between its uses.
         unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }
+    }
+
+    /// Makes every page present and writable in this process.
+    ///
+    /// Before Linux 5.14 each page is written to instead.
+    pub(crate) fn bring_in(&self) {
+        // SAFETY: the range is exactly the one that mmap returned; the advice changes no bytes and takes no page away.
+        if unsafe { madvise(self.start.as_ptr().cast(), self.bytes, Advice::LinuxPopulateWrite) }.is_ok() {
+            return;
+        }
+        for page in (0..self.bytes).step_by(PAGE) {
+            let word = self.word(page);
+            let now = word.load(Ordering::Relaxed);
+            // A compiler may make a mere read of a write that changes nothing, but not of one that may fail.
+            let _is_as_it_was = word.compare_exchange(now, now, Ordering::AcqRel, Ordering::Relaxed);
+        }
     }
 
     /// This memory for one user alone; `None` if this process has given it to one already.
