@@ -9,9 +9,14 @@
 //! Simulators of single events for whole machines (ROSS, CODES) take parallel hours for what is asked here.
 
 mod bounds;
+#[cfg(test)]
+mod exact;
 mod fluid;
 mod network;
 
 pub use bounds::Bounds;
 pub use fluid::{Cohorts, Times, solve};
 pub use network::{Network, Part, Scale, Station};
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 use super::state::{Caches, Effect, Need, Progress};
 use super::{Deed, Demand, Script, Segment};
 use crate::PerOperation;
+use crate::chance::Chance;
 use crate::parameters::ClientRules;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -74,12 +75,14 @@ fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32
 }
 
 /// A process at the next moment at which something happens to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Process {
     act: usize,
     progress: Progress,
     /// What happens then.
     then: Then,
+    /// Its own luck.
+    chance: Chance,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,13 +108,18 @@ struct Node<'a> {
 
 impl<'a> Node<'a> {
     fn new(script: &'a Script, machine: &'a Machine, processes: u32, begin: f64) -> Self {
-        let process = Process { act: 0, progress: Progress::default(), then: Then::Begin };
+        let process = |number| Process {
+            act: 0,
+            progress: Progress::default(),
+            then: Then::Begin,
+            chance: Chance(u64::from(number)),
+        };
         let segments = SEGMENTS;
         let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
         let mut node = Self {
             script,
             machine,
-            processes: vec![process; processes as usize],
+            processes: (0..processes).map(process).collect(),
             events: BinaryHeap::new(),
             cores: vec![begin; cores as usize],
             demand: Demand { segments: vec![Segment::default(); segments], processes: f64::from(processes) },
@@ -166,17 +174,28 @@ impl<'a> Node<'a> {
         self.events.push(Reverse(((time * 1e9) as u64, number)));
     }
 
+    /// A factor of mean 1 for a time: processes of a node do not go in step, since what each does takes now a little more
+    /// and now a little less. One process alone has no luck: it would change its time and nothing else.
+    fn luck(&mut self, number: u32) -> f64 {
+        match self.processes.len() {
+            1 => 1.0,
+            _ => 0.5 - 0.5 * (1.0 - self.processes[number as usize].chance.uniform()).ln(),
+        }
+    }
+
     /// Takes a core for the computing before the next act.
     fn begin(&mut self, number: u32, now: f64) {
-        let process = self.processes[number as usize];
-        let Some(act) = self.script.acts.get(process.act) else { return };
+        let luck = self.luck(number);
+        let at = self.processes[number as usize].act;
+        let Some(act) = self.script.acts.get(at) else { return };
+        let think = act.think * luck;
         let free = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b));
         let end = free.map_or(now, |free| {
             let begin = free.max(now);
-            *free = begin + act.think;
+            *free = begin + think;
             begin
-        }) + act.think;
-        let segment = self.segment(process.act);
+        }) + think;
+        let segment = self.segment(at);
         self.demand.segments[segment].think += act.think;
         self.processes[number as usize].then = Then::Go;
         self.at(end, number);
@@ -192,7 +211,8 @@ impl<'a> Node<'a> {
 
     /// Goes on with an act until something has to be waited for.
     fn step(&mut self, number: u32, now: f64, caches: &mut Caches<'_>) {
-        let mut process = self.processes[number as usize];
+        let luck = self.luck(number);
+        let mut process = self.processes[number as usize].clone();
         let Some(act) = self.script.acts.get(process.act) else { return };
         let segment = self.segment(process.act);
         let segment = &mut self.demand.segments[segment];
@@ -203,7 +223,7 @@ impl<'a> Node<'a> {
                 }
                 segment.asks.add(operation, 1.0);
                 segment.waits.add(operation, 1.0);
-                let answer = self.handled(now) + self.machine.latency.get(operation);
+                let answer = self.handled(now) + self.machine.latency.get(operation) * luck;
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
                 answer
@@ -215,7 +235,8 @@ impl<'a> Node<'a> {
                 at + 2e-9
             }
             Need::Nothing => {
-                process = Process { act: process.act + 1, progress: Progress::default(), then: Then::Begin };
+                (process.act, process.progress, process.then) =
+                    (process.act + 1, Progress::default(), Then::Begin);
                 now
             }
         };
