@@ -1,0 +1,310 @@
+"""Predicted against measured: `quell predict` from profiles that `quell calibrate` wrote, and the rig's own clock and counters.
+
+All nodes, the servers and the programs share this machine's cores, and the prediction is told so. Nothing is fitted to what
+is compared: a profile knows nothing of the programs, and a recording is made on a local disk. `import` is the program that the
+model was developed with; `julia` and `perl` are others. Whatever was measured is kept in the state file, case by case.
+"""
+
+import contextlib
+import datetime
+import itertools
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import costs
+import rivals
+from rivals import rig
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULT = REPOSITORY / "bench/results/predict.md"
+STATE = Path(os.environ.get("STATE", REPOSITORY / "bench/results/predict.json"))
+JULIA = REPOSITORY / "tests/shared_fs/julia.py"
+LOCAL = rivals.LOCAL
+SCRATCH = LOCAL / "predict"
+
+
+def words(name: str, default: str) -> list[str]:
+    return os.environ.get(name, default).split()
+
+
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+PROGRAMS = words("PROGRAMS", "import julia perl")
+POLICIES = words("POLICIES", "strict nfs lustre")
+LATENCIES = words("LATENCIES", "0 500 1000")
+NODES = words("NODES", "1 2 4")
+PROCESSES = words("PROCESSES", "1 2 8")
+WAYS = words("WAYS", "plain image")
+CALIBRATE = shlex.split(os.environ.get("CALIBRATE", "--quick"))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command on the shared file system, the same on a local disk, and the directory that it starts from."""
+
+    shared: list[str]
+    local: list[str]
+    root: Path
+    # Names between the mount point and the directory.
+    depth: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cell of the table."""
+
+    program: str
+    policy: str
+    latency: str
+    nodes: str
+    processes: str
+    way: str
+
+    @property
+    def key(self) -> str:
+        return " ".join([self.program, self.policy, self.latency, self.nodes, self.processes, self.way])
+
+
+class State:
+    """What was measured and predicted so far, on disk after each case."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Any] = json.loads(STATE.read_text()) if STATE.exists() else {}
+        self.all.setdefault("measured", {})
+        self.all.setdefault("profiles", {})
+
+    def save(self) -> None:
+        STATE.parent.mkdir(exist_ok=True)
+        fresh = STATE.with_suffix(".new")
+        fresh.write_text(json.dumps(self.all, indent=1, sort_keys=True) + "\n")
+        fresh.replace(STATE)
+
+    def samples(self, case: Case) -> list[dict[str, float]]:
+        found: list[dict[str, float]] = self.all["measured"].setdefault(case.key, [])
+        return found
+
+
+def main() -> None:
+    costs.begin(rig.QUELL)
+    was_up = json.loads(rig.rig("status")).get("up", False)
+    rig.rig("up", "--nodes", "4", "--policy", "lustre", "--latency", "0")
+    machine, state = costs.machine(), State()
+    try:
+        SCRATCH.mkdir(exist_ok=True)
+        with contextlib.ExitStack() as undo:
+            programs = {name: prepare(name, undo) for name in PROGRAMS}
+            for name, program in programs.items():
+                record(name, program)
+            calibrate(state)
+            for round_number in range(ROUNDS):
+                one_round(state, programs, round_number)
+            rows = [compare(state, case, programs[case.program]) for case in cases()]
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+        if not was_up:
+            rig.rig("down")
+    text = page(machine, [row for row in rows if row])
+    print(text)
+    RESULT.write_text(text)
+
+
+def cases() -> Iterator[Case]:
+    """All cases. Policy and latency change least often: a policy costs a remount."""
+    for policy, latency in itertools.product(POLICIES, LATENCIES):
+        for program, nodes, processes, way in itertools.product(PROGRAMS, NODES, PROCESSES, WAYS):
+            yield Case(program, policy, latency, nodes, processes, way)
+
+
+def prepare(name: str, undo: contextlib.ExitStack) -> Program:
+    """Puts a program on the shared file system and on the local disk."""
+    if name == "import":
+        shared = rig.rig("venv").split()[-1]
+        local = rig.rig("venv", "--local").split()[-1]
+        return Program([f"{shared}/bin/python", *rivals.CODE], [f"{local}/bin/python", *rivals.CODE], Path(local), 1)
+    tree = SCRATCH / name
+    if name == "julia":
+        subprocess.run([str(JULIA), "make", str(tree)], check=True)
+        start = [str(JULIA), "start"]
+        command = lambda top: [*start, str(top)]  # noqa: E731
+    else:
+        shutil.copytree(perl_library(), tree, symlinks=True)
+        code = "use POSIX; use File::Find; use Pod::Text; use Encode; use Storable; use CPAN::Meta; use HTTP::Tiny; use Test::More"
+        command = lambda top: ["perl", f"-Mlib={top}", "-e", code]  # noqa: E731
+    rig.rig("fill", f"predict-{name}", str(tree))
+    shared_tree = rig.SHARED / f"predict-{name}"
+    undo.callback(rig.on, 1, "rm", "-rf", str(shared_tree))
+    return Program(command(shared_tree), command(tree), tree, 1)
+
+
+def perl_library() -> str:
+    """The directory of Perl's own modules."""
+    code = "use Config; print $Config{privlib}"
+    found = subprocess.run(["perl", "-e", code], check=True, capture_output=True, text=True).stdout
+    return str(Path(found).resolve())
+
+
+def record(name: str, program: Program) -> None:
+    """Records a program on the local disk, with warm caches, as a user does on a login node; and packs it from the shared tree."""
+    trace = SCRATCH / f"{name}.qtrace"
+    for _ in range(2):
+        subprocess.run(program.local, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quell("record", "--force", "-o", str(trace), "--", *program.local)
+    rig.on(1, "mkdir", "-p", str(rig.WORK))
+    rig.on(1, rig.QUELL, "record", "--force", "-o", str(rig.WORK / f"{name}.qtrace"), "--", *program.shared)
+    rig.on(1, rig.QUELL, "pack", "--force", str(rig.WORK / f"{name}.qtrace"), "-o", str(rig.WORK / f"{name}.qimg"))
+
+
+def quell(*arguments: str) -> str:
+    done = subprocess.run([rig.QUELL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"`quell {shlex.join(arguments)}` ended with status {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def calibrate(state: State) -> None:
+    """A profile of each policy at each latency, unless the state has it."""
+    for policy, latency in itertools.product(POLICIES, LATENCIES):
+        key = f"{policy} {latency}"
+        if key in state.all["profiles"]:
+            continue
+        rig.rig("policy", policy)
+        rig.rig("latency", latency)
+        rig.on(1, "mkdir", "-p", str(rig.WORK / "calibrate"))
+        profile = SCRATCH / "profile.toml"
+        second = shlex.join([rig.RIG, "exec", "2", "--"])
+        flags = ["--force", "--second-client", second, *CALIBRATE, str(rig.WORK / "calibrate"), "-o", str(profile)]
+        rig.on(1, rig.QUELL, "calibrate", *flags)
+        state.all["profiles"][key] = profile.read_text()
+        state.save()
+        print(f"predict.sh: calibrated {key}", file=sys.stderr, flush=True)
+
+
+def one_round(state: State, programs: dict[str, Program], number: int) -> None:
+    """Measures each case that has fewer samples than rounds."""
+    now: tuple[str, str] | None = None
+    for case in cases():
+        samples = state.samples(case)
+        if len(samples) > number:
+            continue
+        if now != (case.policy, case.latency):
+            now = (case.policy, case.latency)
+            rig.rig("policy", case.policy)
+            rig.rig("latency", case.latency)
+        samples.append(measure(case, programs[case.program]))
+        state.save()
+        print(f"predict.sh: {case.key}: {samples[-1]['seconds']:.2f} s", file=sys.stderr, flush=True)
+
+
+def measure(case: Case, program: Program) -> dict[str, float]:
+    nodes = list(range(1, int(case.nodes) + 1))
+    command = program.shared
+    if case.way == "image":
+        image = rig.WORK / f"{case.program}.qimg"
+        command = [rig.QUELL, "run", "--require", "--check", "none", str(image), "--", *program.shared]
+    found = rig.Fixture.measure(nodes, command, processes=int(case.processes), cold=True)
+    if case.way == "image":
+        costs.wait_for_servers(rig.WORK / f"{case.program}.qimg")
+    return {"seconds": found.seconds, "operations": found.total}
+
+
+def predict(state: State, case: Case, program: Program) -> dict[str, Any]:
+    profile = SCRATCH / "case.toml"
+    profile.write_text(state.all["profiles"][f"{case.policy} {case.latency}"])
+    flags = ["--root", str(program.root), "--depth", str(program.depth), "--fs", str(profile), "--json"]
+    flags += ["--nodes", case.nodes, "--ppn", case.processes, "--cores", str(os.cpu_count()), "--shared-host"]
+    if case.way == "image":
+        flags.append("--image=read")
+    found: dict[str, Any] = json.loads(quell("predict", str(SCRATCH / f"{case.program}.qtrace"), *flags))["points"][0]
+    return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case with what was measured and predicted."""
+
+    case: Case
+    seconds: list[float]
+    operations: float
+    predicted: dict[str, Any]
+
+    @property
+    def wall(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def seconds_off(self) -> float:
+        return float(self.predicted["seconds"]["p50"] / self.wall - 1)
+
+    @property
+    def predicted_operations(self) -> float:
+        """Without asking where data lies, which the rig's counters show as reads of data and leave out."""
+        return float(self.predicted["metadata_operations"] - self.predicted["operations"].get("layout", 0.0))
+
+    @property
+    def operations_off(self) -> float:
+        return self.predicted_operations / max(self.operations, 1) - 1
+
+
+def compare(state: State, case: Case, program: Program) -> Row | None:
+    samples = state.samples(case)
+    if not samples:
+        return None
+    operations = statistics.median(sample["operations"] for sample in samples)
+    return Row(case, [sample["seconds"] for sample in samples], operations, predict(state, case, program))
+
+
+def page(machine: str, rows: list[Row]) -> str:
+    """The result for people."""
+    today = datetime.date.today().isoformat()
+    lines = [
+        "# Predicted and measured start-up on a real shared file system",
+        "",
+        f"{ROUNDS} rounds, interleaved, cold clients; medians of wall seconds until the last process has ended, and",
+        "metadata operations by the server's own counters, reads of data left out. Predicted from a profile that",
+        f"`quell calibrate {shlex.join(CALIBRATE)}` wrote and one recording on a local disk; the machine's cores are an input.",
+        f"{today}, {machine}. Command: `bench/predict.sh`.",
+        "",
+    ]
+    for program in PROGRAMS:
+        own = [row for row in rows if row.case.program == program]
+        lines += [f"## {program}", "", *summary(own), ""]
+        lines.append("| policy | added us | nodes x processes | way | seconds | predicted p50 (p10 to p90) | off | operations | predicted | off |")
+        lines.append("|---|---|---|---|---|---|---|---|---|---|")
+        lines += [line(row) for row in own]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """How many cases are as near as issue and README say. From the image there are so few operations that a ratio says nothing."""
+    plain = [row for row in rows if row.case.way == "plain"]
+    seconds = sum(abs(row.seconds_off) <= 0.25 for row in rows)
+    operations = sum(abs(row.operations_off) <= 0.10 for row in plain)
+    return [f"Seconds within 25 %: {seconds} of {len(rows)}. Operations within 10 %, plain: {operations} of {len(plain)}."]
+
+
+def line(row: Row) -> str:
+    case, predicted = row.case, row.predicted["seconds"]
+    spread = f"{min(row.seconds):.2f} to {max(row.seconds):.2f}"
+    cells = [
+        case.policy, case.latency, f"{case.nodes} x {case.processes}", case.way,
+        f"{row.wall:.2f} ({spread})",
+        f"{predicted['p50']:.2f} ({predicted['p10']:.2f} to {predicted['p90']:.2f})",
+        f"{row.seconds_off:+.0%}",
+        f"{row.operations:.0f}",
+        f"{row.predicted_operations:.0f}",
+        f"{row.operations_off:+.0%}",
+    ]  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()
