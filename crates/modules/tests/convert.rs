@@ -1,60 +1,339 @@
-//! Conversions, judged by the real tools: every tree here breaks a recipe that moves rc files and switches off checks
-//! without looking, and must say the same before and after ours; or ours must refuse and say why.
+//! Conversions, judged by the real tools. Each tree here breaks a recipe that moves rc files and switches off checks
+//! without looking; ours keeps it, or refuses and says why.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/mod.rs"]
 mod support;
+#[path = "support/trees.rs"]
+mod trees_of;
 
-use quell_modules::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
+use quell_modules::convert::{Change, Plan, Strategy};
 use quell_modules::example::{self, Size};
-use quell_modules::scan::{Options, Tree};
-use quell_modules::tools::{Kind, Tool, User};
-use quell_modules::verify::{Difference, Tools};
-use std::num::NonZero;
-use std::path::PathBuf;
+use quell_modules::tools::User;
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
+use std::path::{Path, PathBuf};
 use support::open_directory;
+use trees_of::{compared, converted, judge, mode, modules, others, planned, plant, recipe, shown};
 
-/// Every Environment Modules that is here.
-fn modules() -> Option<Vec<Tool>> {
-    let tools: Vec<Tool> =
-        support::installed()?.into_iter().filter(|tool| tool.kind == Kind::Modules).collect();
-    (!tools.is_empty()).then_some(tools)
+/// A tree in a directory of its own.
+struct Planted {
+    directory: tempfile::TempDir,
+    tree: PathBuf,
 }
 
-fn judge(tools: &[Tool]) -> Tools {
-    Tools {
-        tools: tools.to_vec(),
-        users: vec![User::new("others", support::NOBODY, support::NOBODY, Vec::new())],
-        variables: Vec::new(),
-        jobs: NonZero::new(2).unwrap(),
+fn planted(files: &[(&str, &str)]) -> Planted {
+    let directory = open_directory();
+    let tree = directory.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    plant(&tree, files);
+    Planted { tree, directory }
+}
+
+/// Ours keeps what the tree says, for these users and the oldest version and the newest; returns the plan.
+fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<Plan> {
+    let tools = modules()?;
+    let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+    assert!(plan.is_possible(), "{:?}", plan.trees[0].refusals);
+    let some = [tools.first().unwrap().clone(), tools.last().unwrap().clone()];
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&some, users));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    Some(plan)
+}
+
+/// The recipe does not: something that users see is different.
+fn recipe_breaks(planted: &Planted, strategy: Strategy, hides: &str, user: User) {
+    let Some(tools) = modules() else { return };
+    let target = planted.directory.path().join("recipe");
+    recipe(&planted.tree, &target, hides);
+    let mut judge = judge(&tools[..1], &[user]);
+    let differences = compared(&mut judge, &planted.tree, &target, strategy.variables());
+    assert!(!differences.is_empty(), "the recipe keeps this tree, so it proves nothing");
+}
+
+fn text(plan: &Plan) -> String {
+    match plan.trees[0].changes.get(b".modulerc".as_slice()) {
+        Some(Change::Write { new, .. }) => String::from_utf8(new.clone()).unwrap(),
+        _ => String::new(),
     }
 }
 
-fn trees(paths: &[PathBuf]) -> Vec<Tree> {
-    paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect()
+fn left(plan: &Plan) -> String {
+    plan.trees[0].left.iter().map(|(_, why)| format!("{why}\n")).collect()
 }
 
-fn shown(differences: &[Difference]) -> String {
-    let line = |difference: &Difference| format!("{difference:#?}");
-    differences.iter().take(5).map(line).collect::<Vec<_>>().join("\n")
+/// Ours merges nothing of the tree, for this reason, and the recipe breaks it.
+fn left_because(files: &[(&str, &str)], why: &str) {
+    let planted = planted(files);
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert!(left(&plan).contains(why), "{}", left(&plan));
+    recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+/// Ours merges all of the tree, to this text, and the recipe breaks it.
+fn merged_to(files: &[(&str, &str)], expected: &str) {
+    let planted = planted(files);
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert_eq!((text(&plan).as_str(), left(&plan).as_str()), (expected, ""));
+    recipe_breaks(&planted, Strategy::Rc, "", others());
 }
 
 #[test]
 fn privileged_the_cookbooks_tree_becomes_each_of_them() {
     let Some(tools) = modules() else { return };
+    let directory = open_directory();
+    // The smallest that has one of every odd file.
+    let size = Size { names: 7, versions: 1, ..Size::default() };
+    let made = example::create(&directory.path().join("example"), size).unwrap();
+    for strategy in [Strategy::Eval, Strategy::Virtual] {
+        let plan = planned(&made.modulepaths, strategy);
+        assert!(plan.is_possible(), "{plan:?}");
+        let out = directory.path().join(strategy.name());
+        let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
+        assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+        assert_eq!(written.targets, ["applications", "libraries"].map(|name| out.join(name)));
+    }
+}
+
+#[test]
+fn privileged_rule_6_a_default_that_is_overridden_is_not_flipped() {
+    left_because(
+        &[
+            ("foo/1.0", ""),
+            ("foo/2.0", ""),
+            ("foo/.modulerc", "module-version foo/1.0 default"),
+            ("foo/.version", "set ModulesVersion 2.0"),
+        ],
+        "overrides the default",
+    );
+}
+
+#[test]
+fn privileged_rule_6_one_default_is_emitted() {
+    merged_to(
+        &[
+            ("foo/1.0", ""),
+            ("foo/2.0", ""),
+            ("foo/.modulerc", "module-version foo/1.0 default"),
+            ("foo/.version", "set ModulesVersion 1.0"),
+        ],
+        "#%Module\n# foo/.modulerc\nmodule-version foo/1.0 default\n# foo/.version\n",
+    );
+}
+
+#[test]
+fn privileged_rule_6_the_order_of_aliases_is_kept() {
+    left_because(
+        &[
+            ("foo/1.0", ""),
+            ("foo/2.0", ""),
+            (".modulerc", "module-alias foo/x foo/1.0\nmodule-version foo/1.0 new"),
+            ("foo/.modulerc", "module-alias foo/x foo/2.0\nmodule-version foo/2.0 new"),
+            ("foo/.version", "set ModulesVersion\t1.0"),
+        ],
+        "defined twice",
+    );
+}
+
+#[test]
+fn privileged_rule_7_tabs_and_quotes_are_read_as_tcl_reads_them() {
+    merged_to(
+        &[
+            ("foo/1.0", ""),
+            ("foo/2.0", ""),
+            ("foo/.version", "set\tModulesVersion \"1.0\" ;# set x 2.0"),
+            ("bar/1.0", ""),
+            ("bar/2.0", ""),
+            ("bar/.modulerc", "module-version\tbar/1.0\t{old} \"default\""),
+        ],
+        "#%Module\n# bar/.modulerc\nmodule-version bar/1.0 old default\n# foo/.version\nmodule-version foo/1.0 default\n",
+    );
+}
+
+#[test]
+fn privileged_rule_7_a_nested_default_is_qualified() {
+    merged_to(
+        &[
+            ("foo/sub/1.0", ""),
+            ("foo/sub/2.0", ""),
+            ("foo/sub/.version", "set  ModulesVersion 1.0"),
+            ("foo/other/3.0", ""),
+            ("foo/.version", "set ModulesVersion sub"),
+        ],
+        "#%Module\n# foo/.version\nmodule-version foo/sub default\n# foo/sub/.version\nmodule-version foo/sub/1.0 default\n",
+    );
+}
+
+#[test]
+fn privileged_rule_7_a_default_with_a_slash_stays_an_error_of_its_own_name() {
+    left_because(
+        &[
+            ("foo/sub/1.0", ""),
+            ("foo/sub/2.0", ""),
+            ("foo/.version", "set ModulesVersion sub/1.0"),
+            ("bar/1", ""),
+        ],
+        "has a slash",
+    );
+}
+
+#[test]
+fn privileged_rule_8_relative_names_are_expanded() {
+    merged_to(
+        &[
+            ("foo/1.0", ""),
+            ("foo/2.0", ""),
+            ("foo/sub/3.0", ""),
+            ("foo/.modulerc", "module-version ./1.0 old\nmodule-alias /short foo/2.0"),
+            ("foo/sub/.modulerc", "module-version sub/3.0 deep\nmodule-virtual foo/v ../1.0"),
+        ],
+        "#%Module\n# foo/.modulerc\nmodule-version foo/1.0 old\nmodule-alias foo/short foo/2.0\n\
+         # foo/sub/.modulerc\nmodule-version foo/sub/3.0 deep\nmodule-virtual foo/v foo/1.0\n",
+    );
+}
+
+#[test]
+fn privileged_rule_9_what_is_ignored_today_stays_ignored() {
+    left_because(
+        &[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "!#%Module99\nset ModulesVersion 1.0\n")],
+        "versions of Modules before 99 ignore it",
+    );
+}
+
+#[test]
+fn privileged_rule_10_a_bad_command_does_not_end_what_comes_after() {
+    let tree = [
+        ("bar/1.0", ""),
+        ("bar/2.0", ""),
+        ("bar/.modulerc", "no-such-command\nmodule-version bar/1.0 default"),
+        ("foo/1.0", ""),
+        ("foo/2.0", ""),
+        ("foo/.version", "set ModulesVersion 1.0"),
+    ];
+    let planted = planted(&tree);
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert_eq!(text(&plan), "#%Module\n# foo/.version\nmodule-version foo/1.0 default\n");
+    recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+#[test]
+fn privileged_rule_11_scope_is_not_widened() {
+    left_because(
+        &[("foo/1.0", ""), ("bar/1.0", ""), ("foo/.modulerc", "module-alias short bar/1.0")],
+        "another name than its directory's",
+    );
+}
+
+#[test]
+fn privileged_rule_12_conditions_are_left() {
+    let files = [
+        ("foo/1.0", ""),
+        ("foo/2.0", ""),
+        (
+            "foo/.modulerc",
+            "if {[string match *foo* $ModulesCurrentModulefile]} {module-version foo/1.0 default}",
+        ),
+    ];
+    left_because(&files, "is not one of the commands that are moved");
+}
+
+#[test]
+fn privileged_rule_13_strays_do_not_become_defaults() {
+    let planted = planted(&[
+        ("foo/1.0", ""),
+        ("foo/README", "!read me\n"),
+        ("foo/9.0", "!#%Module99\n"),
+        (".gitignore", "!x"),
+    ]);
+    let Some(plan) = keeps(&planted, Strategy::Eval, &[others()]) else { return };
+    assert!(text(&plan).contains("module-hide --hard foo/README\n"), "{}", text(&plan));
+    assert!(
+        text(&plan)
+            .contains("if {[versioncmp $ModuleToolVersion 99] < 0} {\n    module-hide --hard foo/9.0\n}")
+    );
+    let hides = "if {$ModuleToolVersion < 99} {module-hide --hard foo/9.0}\n";
+    recipe_breaks(&planted, Strategy::Eval, hides, others());
+}
+
+#[test]
+fn privileged_rule_15_members_of_a_group_still_see_what_is_theirs() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", "")]);
     if !support::is_root() {
         return;
     }
-    let directory = open_directory();
-    let made =
-        example::create(&directory.path().join("example"), Size { names: 7, versions: 2, ..Size::default() })
-            .unwrap();
-    let trees = trees(&made.modulepaths);
-    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
-        let planned = plan(&trees, strategy, Consent::default(), &mut SystemNames);
-        assert!(planned.is_possible(), "{planned:?}");
-        let out = directory.path().join(strategy.name());
-        let written = write(&planned, &Destination::Out(out.clone()), &mut judge(&tools[..1])).unwrap();
-        assert_eq!(written.differences, [], "{}", shown(&written.differences));
-        assert_eq!(written.targets, ["applications", "libraries"].map(|name| out.join(name)));
+    // `games` is a group of every Debian.
+    let file = planted.tree.join("foo/2.0");
+    chown(&file, None, Some(60)).unwrap();
+    mode(&file, 0o640);
+    let member = User::new("member", support::NOBODY, 60, Vec::new());
+    let Some(plan) = keeps(&planted, Strategy::Eval, &[others(), member.clone()]) else { return };
+    assert!(
+        text(&plan).contains("module-hide --hard --not-user {root} --not-group {games} foo/2.0\n"),
+        "{}",
+        text(&plan)
+    );
+    recipe_breaks(&planted, Strategy::Eval, "module-hide --hard foo/2.0\n", member);
+}
+
+#[test]
+fn privileged_rule_15_a_name_that_would_hide_another_is_refused() {
+    let planted = planted(&[("foo/1", "!no module\n"), ("foo/1.0", "")]);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Eval);
+    let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(refusals, ["`foo/1` cannot be hidden: that would hide `foo/1.0`, too"]);
+    recipe_breaks(&planted, Strategy::Eval, "module-hide --hard foo/1\n", others());
+}
+
+#[test]
+fn privileged_rule_17_flat_and_deep_modules_stay() {
+    let planted = planted(&[
+        ("flat", ""),
+        ("foo/sub/1.0", "setenv FOO [file dirname $ModulesCurrentModulefile]"),
+        ("foo/sub/.version", "set ModulesVersion 1.0"),
+        ("foo/README", "!read me\n"),
+        ("bar/1.0", "setenv BAR 1"),
+        ("bar/.modulerc", "set x 1"),
+        ("bar/NOTES", "!notes\n"),
+    ]);
+    let Some(plan) = keeps(&planted, Strategy::Virtual, &[others()]) else { return };
+    let text = text(&plan);
+    for line in ["module-virtual flat ", "module-virtual foo/sub/1.0 ", "module-hide --hard bar/NOTES\n"] {
+        assert!(text.contains(line), "{line} in {text}");
     }
+    assert!(!text.contains("README"), "{text}");
+    assert!(matches!(plan.trees[0].changes.get(b"bar".as_slice()), Some(Change::Link { .. })), "{plan:?}");
+}
+
+#[test]
+fn privileged_rule_20_a_denial_by_a_list_holds() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", "")]);
+    if !support::is_root() {
+        return;
+    }
+    let list = |path: &Path| {
+        let mut command = std::process::Command::new("setfacl");
+        command.args(["-m", "u:65534:---"]).arg(path).status().is_ok_and(|status| status.success())
+    };
+    if !list(&planted.tree.join("foo/2.0")) {
+        _ = support::skip::<()>("setfacl does not work here");
+        return;
+    }
+    let others = User::new("somebody else", 65533, 65533, Vec::new());
+    let denied = User::new("denied", 65534, 65533, Vec::new());
+    for strategy in [Strategy::Eval, Strategy::Virtual] {
+        _ = fs::remove_dir_all(planted.directory.path().join("out"));
+        let Some(plan) = keeps(&planted, strategy, &[others.clone(), denied.clone()]) else { return };
+        assert!(text(&plan).contains("[file readable "), "{}", text(&plan));
+    }
+}
+
+#[test]
+fn privileged_links_are_left_to_whom_they_lead() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    symlink("foo", planted.tree.join("goo")).unwrap();
+    symlink("2.0", planted.tree.join("foo/new")).unwrap();
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert_eq!(plan.trees[0].left.len(), 2, "{plan:?}");
+    recipe_breaks(&planted, Strategy::Rc, "", others());
 }
