@@ -19,7 +19,7 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>) {
         );
     }
     let merged = merge(tree);
-    for path in &merged.files {
+    for (path, _) in &merged.moved {
         findings.add(
             path,
             "rc-mergeable",

@@ -7,10 +7,12 @@ use super::Consent;
 use super::names::Names;
 use super::plan::{Change, Refusal, TreePlan};
 use crate::access::{Permission, Who};
+use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
-use crate::rc::{Merged, is_plain, is_specification};
+use crate::rc::{Command, Merged, OLDEST, groups, is_plain, is_specification};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 
 /// Names that some user sees: modulefiles, and what rc files define.
 pub(super) type Visible = BTreeSet<Vec<u8>>;
@@ -89,6 +91,51 @@ pub(super) fn hide(
     }
 }
 
+/// Refuses virtual modules whose files are not known to be modulefiles that everybody may read: with the check switched
+/// off they are listed whatever they lead to.
+pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan) {
+    let tree = &trees[number];
+    let (root, groups) = groups(tree);
+    for file in groups.iter().flat_map(|group| &group.files).chain(&root) {
+        let text = match &file.says {
+            Ok(declared) => {
+                let unsound = declared.statements.iter().find_map(|statement| match &statement.command {
+                    Command::Virtual { name, file } if !is_sound(tree, trees, file) => Some(name),
+                    _ => None,
+                });
+                unsound.map(|name| {
+                    let name = quell_trace::path::escape(name);
+                    format!("makes `{name}` of a file that is not known to be a modulefile for everybody")
+                })
+            }
+            Err(_) => {
+                let content = tree.find(&file.path).and_then(Entry::content).unwrap_or_default();
+                let has = content.windows(VIRTUAL.len()).any(|window| window == VIRTUAL);
+                has.then(|| {
+                    "makes virtual modules of files that cannot be told without evaluating it".to_owned()
+                })
+            }
+        };
+        if let Some(text) = text {
+            plan.refusals.push(Refusal { rule: 17, path: file.path.clone(), text });
+        }
+    }
+}
+
+const VIRTUAL: &[u8] = b"module-virtual";
+
+/// Whether a file, by its path below a modulepath, is a modulefile in one of the trees that everybody reads.
+fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
+    let path = tree.full_path(file);
+    trees.iter().any(|tree| {
+        let below = path.strip_prefix(&tree.root).ok();
+        let entry = below.and_then(|below| tree.find(below.as_os_str().as_bytes()));
+        entry.is_some_and(|entry| {
+            is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
+        })
+    })
+}
+
 /// Names whose files would be listed, although they cannot be looked at, or could not be.
 fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
@@ -138,7 +185,7 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
         Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
             return Err((2, "asks for a version with signs in it"));
         }
-        Some(cookie @ Cookie::From(_)) if cookie.accepted_by(crate::rc::OLDEST) => None,
+        Some(cookie @ Cookie::From(_)) if cookie.accepted_by(OLDEST) => None,
         Some(Cookie::From(minimum)) => Some(minimum),
     };
     Ok(match readers {

@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::{Consent, Strategy, eval, rc, virtual_modules};
-use crate::rc::Leave;
+use crate::rc::{Command, Leave};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,11 +113,16 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
         trees.iter().zip(&planned).map(|(tree, (_, merged))| eval::visible(tree, merged)).collect();
     let mut plans = Vec::new();
     for (number, (mut plan, merged)) in planned.into_iter().enumerate() {
+        if strategy != Strategy::Rc {
+            eval::virtual_targets(number, trees, &mut plan);
+        }
         match strategy {
-            Strategy::Rc => rc::write_root(&trees[number], merged.text, Vec::new(), &mut plan),
+            Strategy::Rc => {
+                rc::write_root(&trees[number], merged.text(Command::clone), Vec::new(), &mut plan)
+            }
             Strategy::Eval => {
                 let hidden = eval::hide(number, trees, &visible, consent, names, &mut plan, &|_| true);
-                rc::write_root(&trees[number], merged.text, hidden, &mut plan);
+                rc::write_root(&trees[number], merged.text(Command::clone), hidden, &mut plan);
             }
             Strategy::Virtual => virtual_modules::plan(number, trees, &visible, merged, names, &mut plan),
         }

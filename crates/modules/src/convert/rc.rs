@@ -9,7 +9,7 @@ const ROOT: &[u8] = b".modulerc";
 /// Decides which rc files are merged, and takes them away.
 pub(super) fn plan(tree: &Tree, plan: &mut TreePlan) -> Merged {
     let merged = merge(tree);
-    for path in &merged.files {
+    for (path, _) in &merged.moved {
         let old = tree.find(path).and_then(|entry| entry.content()).map(<[u8]>::to_vec);
         plan.changes.insert(path.clone(), Change::Remove { old });
     }

@@ -29,6 +29,11 @@ pub(super) fn plan(
         "the files stay in the old modulepath, which must stay".into(),
         "users see another modulepath: `is-used` of the old one is 0 now".into(),
     ];
+    if quoted(tree.root.as_os_str().as_bytes()).is_none() {
+        let text = "is a modulepath whose name an rc file cannot hold".into();
+        plan.refusals.push(Refusal { rule: 8, path: b".".to_vec(), text });
+        return;
+    }
     let Some(root) = root_commands(tree, plan) else { return };
     let linked = linked(tree, &merged);
     let mut text = Vec::new();
@@ -47,7 +52,8 @@ pub(super) fn plan(
     let is_linked = |entry: &Entry| linked.contains(entry.top());
     let consent = Consent { delete_strays: false };
     let hidden = eval::hide(number, trees, visible, consent, names, plan, &is_linked);
-    let text = [text, hidden, root, merged.text].concat();
+    let merged = merged.text(|command| moved(tree, command));
+    let text = [text, hidden, root, merged].concat();
     let old = Tree { root: tree.root.clone(), access: tree.access.clone(), entries: Vec::new() };
     rc::write_root(&old, text, Vec::new(), plan);
 }
@@ -72,13 +78,8 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     };
     let mut text = Vec::new();
     for statement in declared.statements {
-        let command = match statement.command {
-            Command::Virtual { name, file } => Command::Virtual { name, file: absolute(tree, &file) },
-            other => other,
-        };
-        let words: Option<Vec<_>> = command.words().iter().map(|word| quoted(word)).collect();
-        match words {
-            Some(words) => text.extend([words.join(&b' '), b"\n".to_vec()].concat()),
+        match moved(tree, &statement.command).line() {
+            Some(line) => text.extend(line),
             None => {
                 plan.refusals
                     .push(refusal(format!("has a word in line {} that cannot be quoted", statement.line)));
@@ -87,6 +88,16 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
         }
     }
     Some(text)
+}
+
+/// A command as it means the same in another modulepath.
+fn moved(tree: &Tree, command: &Command) -> Command {
+    match command {
+        Command::Virtual { name, file } => {
+            Command::Virtual { name: name.clone(), file: absolute(tree, file) }
+        }
+        other => other.clone(),
+    }
 }
 
 /// A path of an rc file at the root, without its modulepath: `..` is taken off the text, as Modules does.

@@ -2,7 +2,7 @@
 
 use super::merge::Leave;
 use super::names::{Place, expanded, is_plain, is_specification};
-use super::words::{Word, words};
+use super::words::{Word, quoted, words};
 use crate::cookie::RcKind;
 
 /// A command of a declarative rc file, its relative names expanded.
@@ -227,6 +227,12 @@ impl Command {
             Self::Virtual { name, .. } => vec![name],
             Self::Rule { modules, .. } => modules.iter().map(Vec::as_slice).collect(),
         }
+    }
+
+    /// It as a line that means the same in an rc file at the modulepath's root; `None` for a word that cannot be quoted.
+    pub fn line(&self) -> Option<Vec<u8>> {
+        let words: Option<Vec<Word>> = self.words().iter().map(|word| quoted(word)).collect();
+        words.map(|words| [words.join(&b' '), b"\n".to_vec()].concat())
     }
 
     /// It as words that mean the same in an rc file at the modulepath's root.

@@ -5,7 +5,7 @@
 //! (rule 11), say nothing twice (warnings would show everywhere), and be read by everybody alike (rule 9).
 
 use super::command::{Command, Declared, Statement, read};
-use super::words::{NotLiteral, Word, quoted};
+use super::words::{NotLiteral, Word};
 use crate::access::Permission;
 use crate::cookie::{Cookie, RcKind};
 use crate::scan::{Entry, Role, Tree};
@@ -264,14 +264,28 @@ pub fn groups(tree: &Tree) -> (Option<RcFile>, Vec<Group>) {
 /// What becomes of the rc files of a modulepath.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
-    /// Text for the end of the rc file at the root; empty if nothing is merged.
-    pub text: Vec<u8>,
-    /// Files that the text stands for.
-    pub files: Vec<Vec<u8>>,
+    /// Files that are merged.
+    pub moved: Vec<Moved>,
     /// Files that stay, and why.
     pub left: Vec<(Vec<u8>, Leave)>,
     /// What is defined by name: symbolic versions, aliases and virtual modules, of merged files and of the root.
     pub defined: BTreeMap<Word, Word>,
+}
+
+/// An rc file's path, and the commands that mean at the root what it means.
+pub type Moved = (Vec<u8>, Vec<Command>);
+
+impl Merged {
+    /// Text for the end of the rc file at the root, with each command as `change` makes it; empty if nothing is merged.
+    pub fn text(&self, change: impl Fn(&Command) -> Command) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (path, commands) in &self.moved {
+            text.extend([b"# ", escape(path).as_bytes(), b"\n"].concat());
+            let lines = commands.iter().map(|command| change(command).line().unwrap_or_default());
+            lines.for_each(|line| text.extend(line));
+        }
+        text
+    }
 }
 
 /// Decides for each rc file of a modulepath. Shape: everything in the order of the groups.
@@ -291,9 +305,8 @@ pub fn merge(tree: &Tree) -> Merged {
             None => outcome(&group, &of_root),
         };
         match outcome {
-            Ok((text, added)) => {
-                merged.text.extend(text);
-                merged.files.extend(group.files.into_iter().map(|file| file.path));
+            Ok((moved, added)) => {
+                merged.moved.extend(moved);
                 merged.defined.extend(added);
             }
             Err(why) => merged.left.extend(group.files.into_iter().map(|file| file.path).zip(why)),
@@ -302,8 +315,8 @@ pub fn merge(tree: &Tree) -> Merged {
     merged
 }
 
-/// A group as text for the root, and what it defines.
-type Outcome = (Vec<u8>, BTreeMap<Word, Word>);
+/// The commands of a group's files, and what they define.
+type Outcome = (Vec<Moved>, BTreeMap<Word, Word>);
 
 /// What a group becomes beside what the root says; else for each of its files why it stays. Groups speak of their own
 /// names, so they do not concern each other.
@@ -324,17 +337,14 @@ fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> 
         return Err(all(Leave::Order));
     }
     let mut definitions = of_root.about(&group.top);
-    let mut text = Vec::new();
+    let mut moved = Vec::new();
     for file in &group.files {
         let declared = file.says.as_ref().map_err(|why| all(why.clone()))?;
-        text.extend([b"# ", escape(&file.path).as_bytes(), b"\n"].concat());
         let commands = definitions.add_all(declared, file.directory()).map_err(&all)?;
-        for command in commands {
-            text.extend(line(&command).ok_or_else(|| all(Leave::Order))?);
-        }
+        moved.push((file.path.clone(), commands));
     }
     definitions.circle().map_or(Ok(()), |name| Err(all(Leave::Circle { name })))?;
-    Ok((text, definitions.targets))
+    Ok((moved, definitions.targets))
 }
 
 /// Why a file by itself stays.
@@ -344,6 +354,10 @@ fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
     for Statement { line, command } in &declared.statements {
         if let Some(name) = command.names().into_iter().find(|name| !of_group(name)) {
             return Err(Leave::Scope { line: *line, name: name.to_vec() });
+        }
+        if command.line().is_none() {
+            let command = command.words().first().map(|name| escape(name)).unwrap_or_default();
+            return Err(Leave::Arguments { line: *line, command });
         }
     }
     Ok(())
@@ -361,11 +375,6 @@ fn same_order_everywhere(files: &[RcFile]) -> bool {
         components(one).cmp(&components(other))
     };
     files.is_sorted_by(|one, other| by_directory(one, other) == Ordering::Less)
-}
-
-fn line(command: &Command) -> Option<Vec<u8>> {
-    let words: Option<Vec<Word>> = command.words().iter().map(|word| quoted(word)).collect();
-    words.map(|words| [words.join(&b' '), b"\n".to_vec()].concat())
 }
 
 /// What names stand for so far.
@@ -473,7 +482,7 @@ mod tests {
     fn merged(directory: &tempfile::TempDir) -> (String, Vec<String>) {
         let merged = merge(&Tree::scan(directory.path(), Options::default()).unwrap());
         let left = merged.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))).collect();
-        (String::from_utf8(merged.text).unwrap(), left)
+        (String::from_utf8(merged.text(Command::clone)).unwrap(), left)
     }
 
     fn of(files: &[(&str, &str)]) -> (String, Vec<String>) {

@@ -12,6 +12,6 @@ mod words;
 
 pub use command::{Command, Declared, Statement, read};
 pub(crate) use merge::OLDEST;
-pub use merge::{Group, Leave, Merged, RcFile, groups, merge};
+pub use merge::{Group, Leave, Merged, Moved, RcFile, groups, merge};
 pub use names::{Place, expanded, is_plain, is_specification};
 pub use words::{NotLiteral, Reason, Word, line_of, quoted, words};
