@@ -8,7 +8,7 @@ use super::command::{Command, Declared, Statement, read};
 use super::words::{NotLiteral, Word};
 use crate::access::Permission;
 use crate::cookie::{Cookie, RcKind};
-use crate::scan::{Entry, Role, Tree};
+use crate::scan::{Entry, Kind, Role, Tree};
 use quell_trace::path::escape;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -256,6 +256,17 @@ pub fn groups(tree: &Tree) -> (Option<RcFile>, Vec<Group>) {
             root = Some(file);
         } else {
             groups.entry(entry.top().to_vec()).or_default().push(file);
+        }
+    }
+    for entry in &tree.entries {
+        // What lies there is read under further names, or is not known.
+        let why = match entry.kind {
+            Kind::Loop | Kind::TooDeep => Leave::Link,
+            Kind::Unlistable(_) => Leave::Unread,
+            _ => continue,
+        };
+        for file in groups.get_mut(entry.top()).into_iter().flatten().filter(|file| file.says.is_ok()) {
+            file.says = Err(why.clone());
         }
     }
     (root, groups.into_iter().map(|(top, files)| Group { top, files }).collect())

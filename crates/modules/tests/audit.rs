@@ -1,0 +1,128 @@
+//! Every finding of an audit: a tree that has it, and what is said of it.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use quell_modules::audit::{CODES, Finding, Options, audit, read_lmod_cache};
+use quell_modules::example::{self, Size};
+use quell_modules::scan::{self, Tree};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+fn write(root: &Path, name: &str, content: &str, mode: u32) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+fn options() -> Options {
+    Options { version: b"5.7.0".to_vec(), lmod: true }
+}
+
+/// A directory that everybody may list.
+fn open() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap()
+}
+
+fn tree_with_everything(root: &Path) {
+    const MODULE: &str = "#%Module\n";
+    for (name, content, mode) in [
+        ("foo/1.0", MODULE, 0o644),
+        ("foo/README", "read me\n", 0o644),
+        ("foo/bom", "\u{feff}#%Module\n", 0o644),
+        ("foo/9.0", "#%Module9.0\n", 0o644),
+        ("foo/secret", MODULE, 0o200),
+        ("foo/group", MODULE, 0o640),
+        ("foo/a@b", MODULE, 0o644),
+        ("foo/1.0,v", MODULE, 0o644),
+        ("foo/lua.lua", "-- lua\n", 0o600),
+        ("foo/compare", "#%Module\n# $ModuleToolVersion < 5\n\nif {$ModuleToolVersion < 5.3} {}\n", 0o644),
+        (".version", MODULE, 0o644),
+        ("foo/.modulerc", "#%Module\nmodule-version foo/1.0 a\nmodule-version foo/7.0 b\n", 0o644),
+        ("foo/.version", "#%Module\nmodule-virtual foo/v absent\n", 0o644),
+        ("bar/.version", "set ModulesVersion 1.0\n", 0o644),
+        ("bar/sub/.modulerc", "#%Module\nputs hello\n", 0o644),
+        (
+            ".modulecache",
+            "#%Module5.3\nmodulefile-content foo/group 1 #%Module {}\nmodulefile-content gone 1 x {}\n",
+            0o600,
+        ),
+    ] {
+        write(root, name, content, mode);
+    }
+    symlink("..", root.join("bar/around")).unwrap();
+    symlink("absent", root.join("foo/gone")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        root.join("foo/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+}
+
+/// What is said of each code, without the path of the tree.
+fn said(findings: &[Finding], root: &Path) -> Vec<String> {
+    let short = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let line = |finding: &Finding| {
+        format!("{} {}: {} {}", finding.code, finding.rule, short(&finding.path), finding.text)
+    };
+    let mut lines: Vec<String> = findings.iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_code_has_a_tree_that_shows_it() {
+    let directory = open();
+    let root = directory.path().join("tree");
+    tree_with_everything(&root);
+    let cache = directory.path().join("lmod");
+    write(&cache, "spiderT.lua", "[\"fn\"] = \"/elsewhere\"", 0o600);
+    let tree = Tree::scan(&root, scan::Options::default()).unwrap();
+    let caches = [read_lmod_cache(&cache, scan::Options::default()).unwrap()];
+    let audited = audit(&[tree], &caches, &options());
+    let codes: BTreeSet<&str> = audited.findings.iter().map(|finding| finding.code).collect();
+    let all: BTreeSet<&str> = CODES.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, all);
+    let said = said(&audited.findings, &root);
+    for line in [
+        "almost-modulefile 1: foo/bom is no modulefile: a byte order mark is before its cookie",
+        "cache-leak 20: foo/group may not be read by every user, and the cache shows it to all: a cache goes by the bits \
+         for others alone",
+        "rc-ignored 9: bar/.version is not read: it has no cookie, so it is ignored today",
+        "string-comparison 14: foo/compare compares versions as text in line 4, where 5.10.0 is less than 5.3",
+        "symlink-loop 5: bar/around leads back to a directory on the way to it; tools follow it about 40 times",
+        "too-new 2: foo/9.0 asks for Modules 9.0, users have 5.7.0",
+        "version-missing 7: foo/.modulerc gives a name to `foo/7.0` in line 3, which is not there",
+    ] {
+        assert!(said.iter().any(|found| found == line), "{line}\n{said:#?}");
+    }
+}
+
+#[test]
+fn the_cookbooks_tree_has_what_the_cookbook_put_there() {
+    let directory = open();
+    let made = example::create(&directory.path().join("example"), Size::default()).unwrap();
+    let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::Options::default()).unwrap();
+    let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
+    let audited = audit(&trees, &[], &options());
+    assert_eq!((audited.modulefiles, audited.restricted), (116, 0));
+    let count = |code| audited.findings.iter().filter(|finding| finding.code == code).count();
+    let counts = ["rc-mergeable", "stray", "too-new", "unreadable"].map(count);
+    assert_eq!((counts, audited.findings.len()), ([30, 4, 4, 4], 42));
+    assert!(audited.findings.is_sorted());
+}
+
+#[test]
+fn a_tree_in_order_has_no_findings() {
+    let directory = open();
+    write(directory.path(), "foo/1.0", "#%Module\nif {[versioncmp $ModuleToolVersion 5.3] < 0} {}\n", 0o644);
+    write(directory.path(), "flat", "#%Module 1.0\n", 0o644);
+    write(directory.path(), ".modulerc", "#%Module\nmodule-version foo/1.0 default\n", 0o644);
+    let tree = Tree::scan(directory.path(), scan::Options::default()).unwrap();
+    let audited = audit(&[tree], &[], &options());
+    assert_eq!((audited.findings, audited.modulefiles), (Vec::new(), 2));
+}
