@@ -5,7 +5,7 @@ use super::Page;
 use crate::Style;
 use crate::number::{counted, duration, rate};
 use crate::table::Table;
-use crate::text::{Role, finished};
+use crate::text::{Role, finished, painted};
 use quell_load::calibrate::{Cache, Calibration, Case, Kind, Layout, Lifetime, Verdict};
 use quell_load::crew::{Access, Aspect};
 use quell_predict::profile::{Figure, Profile, Slot};
@@ -17,10 +17,8 @@ pub fn calibration(calibration: &Calibration, profile: &Profile, style: Style) -
     let mut page = Page::new(style);
     let most = calibration.bounds.processes;
     let iterations = counted(calibration.bounds.iterations.into(), "iteration");
-    let title = format!(
-        "rate (in ops/sec) of {}: (of {iterations})",
-        counted(most.into(), "process").replace("processs", "processes")
-    );
+    let processes = if most == 1 { "process" } else { "processes" };
+    let title = format!("rate (in ops/sec) of {most} {processes}: (of {iterations})");
     section(&mut page, &title, &mdtest(calibration), style);
     section(&mut page, "mean rate by processes x threads", &by_width(calibration, is_metadata), style);
     section(
@@ -41,7 +39,8 @@ fn section(page: &mut Page, title: &str, table: &Table, style: Style) {
     if !page.text.is_empty() {
         page.text.push('\n');
     }
-    page.entry("", title, Role::Title);
+    page.text += &painted(title, Role::Title, style);
+    page.text.push('\n');
     page.text += &table.rendered(Style { width: style.width.max(super::NARROWEST), ..style });
 }
 
