@@ -381,7 +381,7 @@ complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Pri
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'Where the profile goes' -r -F
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l processes -d 'Most processes at once [default: 8]' -r
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 500, with --quick 60]' -r
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 300, with --quick 60]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l iterations -d 'Repetitions of each phase [default: 3, with --quick 2]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l at-most -d 'Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l cache-wait -d 'Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s]' -r

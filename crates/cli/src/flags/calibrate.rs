@@ -38,7 +38,7 @@ pub struct Calibrate {
     /// Most processes at once [default: 8].
     #[arg(long, value_name = "N", env = "QUELL_PROCESSES", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub processes: Option<u16>,
-    /// Operations of each process in a phase [default: 500, with --quick 60].
+    /// Operations of each process in a phase [default: 300, with --quick 60].
     #[arg(long, value_name = "N", env = "QUELL_ITEMS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
     pub items: Option<u64>,

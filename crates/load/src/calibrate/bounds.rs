@@ -32,7 +32,7 @@ impl Bounds {
     pub const FULL: Self = Self {
         processes: 8,
         iterations: 3,
-        items: 500,
+        items: 300,
         phase: Duration::from_millis(400),
         total: Duration::from_secs(600),
         cache_wait: Duration::from_secs(65),

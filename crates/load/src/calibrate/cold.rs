@@ -17,6 +17,9 @@ use crate::{LoadError, Operation};
 /// Entries of a directory that is listed.
 const ENTRIES: u64 = 10;
 
+/// Operations of a thread that are enough where there are many threads.
+const ENOUGH: u64 = 30;
+
 pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), LoadError> {
     let widths = leader.bounds.widths();
     let most = leader.bounds.processes;
@@ -47,7 +50,7 @@ impl Round {
     fn of(leader: &Leader<'_>, cache: Cache, processes: u16, threads: u16) -> Self {
         let items = leader.bounds.items;
         // More threads wait longer, and somebody has to make the files.
-        let each = if threads > 1 { (items / 2).max(1) } else { items };
+        let each = if threads > 1 { (items / 4).max(ENOUGH).min(items) } else { items };
         Self { cache, processes, threads, each }
     }
 
