@@ -112,6 +112,8 @@ pub enum Command {
     Diff(Diff),
     #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
     Predict(Predict),
+    #[command(about = "Show what predictions say of figures that others published")]
+    Validate(Validate),
     #[command(about = "Make an image of a recording: the working set and the absences, one file")]
     Pack(Pack),
     #[command(about = "Run a command with an image in place of the files that it holds")]

@@ -59,6 +59,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),
         Command::Predict(flags) => commands::predict::run(&flags, printer),
+        Command::Validate(flags) => commands::validate::run(&flags, printer),
         Command::Doctor(flags) => commands::doctor::run(&flags, printer),
         Command::Calibrate(flags) => commands::calibrate::run(&flags, printer),
         Command::Demo(flags) => commands::demo::run(&flags, printer),

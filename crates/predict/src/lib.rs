@@ -18,6 +18,7 @@ pub mod operation;
 pub mod parameters;
 pub mod prediction;
 pub mod profile;
+pub mod published;
 pub mod question;
 pub mod workload;
 

@@ -8,7 +8,9 @@
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod markdown;
 mod number;
+mod published;
 mod table;
 pub mod terminal;
 mod text;

@@ -23,3 +23,4 @@ pub(crate) mod step;
 pub(crate) mod synth;
 pub(crate) mod traces;
 mod transport;
+pub(crate) mod validate;

@@ -151,6 +151,23 @@ pub struct PredictCreate {
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// Write a page for a browser to this file instead, with the curve, its band and what spreads it; `-` prints it.
+    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    pub html: Option<PathBuf>,
+    /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
+    #[arg(long, value_name = "FILE", env = "QUELL_MEASURED", requires = "html")]
+    pub measured: Option<PathBuf>,
+}
+
+/// Show what the predictions say of figures that others published: start-up of Warp on Hopper, creates on Spectrum Scale, and
+/// others; calibration and validation kept apart, misses as misses, and what cannot be reproduced.
+///
+/// Exit status: 0, or 2 for an error.
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// Print one JSON object instead.
+    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    pub json: bool,
 }
 
 /// How an image comes to the nodes.

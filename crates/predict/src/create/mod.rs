@@ -18,8 +18,10 @@ mod what_if;
 
 pub use advice::Advice;
 pub use error::CreateError;
+pub(crate) use parameters::halton;
 pub use parameters::{Input, Law, Parameters, inputs};
-pub use predict::{Point, Prediction, Request, Spread, WhatIf, elasticities, predict};
+pub(crate) use predict::point;
+pub use predict::{Point, Prediction, Request, Sensitivity, Spread, WhatIf, elasticities, predict};
 pub use terms::{Connections, Creates, Directory, InodeToken, Rates, Seconds, State, Term, Tokens};
 
 #[cfg(test)]

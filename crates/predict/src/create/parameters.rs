@@ -147,7 +147,7 @@ const FIGURES: usize = 8;
 const PRIMES: [u32; FIGURES] = [2, 3, 5, 7, 11, 13, 17, 19];
 
 /// The digits of `index` to the base, mirrored at the point. Range: within 0 to 1.
-fn halton(mut index: u32, base: u32) -> f64 {
+pub(crate) fn halton(mut index: u32, base: u32) -> f64 {
     let (mut value, mut scale) = (0.0, 1.0);
     while index > 0 {
         scale /= f64::from(base);

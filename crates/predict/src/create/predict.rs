@@ -38,6 +38,9 @@ pub struct Prediction {
     pub points: Vec<Point>,
     /// The largest node count as asked, and with one change after the other. Shape: the first is as asked.
     pub what_ifs: Vec<WhatIf>,
+    /// How far each figure alone moves the median of the largest node count. Shape: the widest first, without those that
+    /// move nothing.
+    pub sensitivities: Vec<Sensitivity>,
     /// What to set, with numbers, for the largest node count.
     pub advice: Vec<Advice>,
     /// What it was made from.
@@ -105,6 +108,7 @@ pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, Creat
         state: parameters.has_tokens().then(|| request.state.to_string()),
         points: points.collect(),
         what_ifs: super::what_if::what_ifs(&parameters, &largest, &request.state),
+        sensitivities: sensitivities(profile, &largest, &request.state),
         advice: advise(&parameters, &largest, &request.state),
         inputs: inputs(profile),
         notes: notes(&parameters),
@@ -144,7 +148,7 @@ impl State {
 }
 
 /// One point of the prediction.
-pub(super) fn point(parameters: &Parameters, creates: Creates, state: &State) -> Point {
+pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) -> Point {
     let samples: Vec<Seconds> =
         (0..SAMPLES).map(|k| Seconds::of(&creates, state, &parameters.sample(k))).collect();
     let median = |term: Term| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
@@ -166,12 +170,43 @@ pub(super) fn point(parameters: &Parameters, creates: Creates, state: &State) ->
 
 impl Spread {
     /// The percentiles of values, by nearest rank. Shape: `values` is not empty.
-    pub(super) fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let last = values.len().saturating_sub(1);
         let at = |share: f64| values[(share * last as f64).round() as usize];
         Self { p10: at(0.1), p50: at(0.5), p90: at(0.9) }
     }
+}
+
+/// One figure at its p10 and at its p90, the others at their medians.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sensitivity {
+    /// Section and key in the profile.
+    pub key: String,
+    /// Unit: seconds.
+    pub at_p10: f64,
+    /// Unit: seconds.
+    pub at_p90: f64,
+}
+
+fn sensitivities(profile: &Profile, creates: &Creates, state: &State) -> Vec<Sensitivity> {
+    let total = |key: &str, choice: fn(&Figure) -> f64| {
+        let mut changed = profile.clone();
+        let figure = changed.figure(key)?;
+        *figure = Figure::exact(choice(figure));
+        let parameters = Parameters::of(&changed).ok()?;
+        Some(Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total())
+    };
+    let sensitivity = |input: &Input| {
+        let (at_p10, at_p90) =
+            (total(&input.key, |figure| figure.p10)?, total(&input.key, |figure| figure.p90)?);
+        Some(Sensitivity { key: input.key.clone(), at_p10, at_p90 })
+    };
+    let swing = |known: &Sensitivity| (known.at_p90 / known.at_p10).ln().abs();
+    let mut all: Vec<_> =
+        inputs(profile).iter().filter_map(sensitivity).filter(|known| swing(known) > SMALL).collect();
+    all.sort_by(|a, b| swing(b).total_cmp(&swing(a)).then_with(|| a.key.cmp(&b.key)));
+    all
 }
 
 /// How much the time changes with a parameter: d ln T / d ln p, at the medians. 1 where the parameter is all that counts.
@@ -195,17 +230,21 @@ pub fn elasticities(
 }
 
 impl Profile {
-    /// Multiplies one figure, named `section.key`. `None` where there is no such figure.
-    fn nudge(&mut self, key: &str, by: f64) -> Option<()> {
+    /// A figure by `section.key`.
+    fn figure(&mut self, key: &str) -> Option<&mut Figure> {
         let named = |title: &str, name: &str| format!("{title}.{name}") == key;
         let slot = self.slots().into_iter().find(|(title, name, _)| named(title, name))?;
         match slot.2 {
-            crate::profile::Slot::Figure(Some(figure), _) => {
-                (figure.p10, figure.p50, figure.p90) = (figure.p10 * by, figure.p50 * by, figure.p90 * by);
-                Some(())
-            }
-            _ => None,
+            crate::profile::Slot::Figure(figure, _) => figure.as_mut(),
+            crate::profile::Slot::Switch(_) => None,
         }
+    }
+
+    /// Multiplies one figure, named `section.key`. `None` where there is no such figure.
+    pub(crate) fn nudge(&mut self, key: &str, by: f64) -> Option<()> {
+        let figure = self.figure(key)?;
+        (figure.p10, figure.p50, figure.p90) = (figure.p10 * by, figure.p50 * by, figure.p90 * by);
+        Some(())
     }
 }
 
@@ -244,6 +283,8 @@ fn notes(parameters: &Parameters) -> Vec<&'static str> {
 
 /// Samples of a range: p10 and p90 move by less than 1 % beyond.
 const SAMPLES: u32 = 1000;
+/// A swing of less than half a percent is none.
+const SMALL: f64 = 0.005;
 /// Change of a figure for its elasticity.
 const NUDGE: f64 = 1.01;
 /// The largest machine that is meant.

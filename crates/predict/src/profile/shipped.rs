@@ -1,6 +1,7 @@
 //! Profiles that come with quell: priors, each with its spread and where its figures are from.
 
 use super::Profile;
+use std::sync::LazyLock;
 
 /// The names that `--fs` takes, and the texts of their files. Shape: sorted by name.
 pub const SHIPPED: &[(&str, &str)] = &[
@@ -24,5 +25,7 @@ pub fn shipped(name: &str) -> Option<Profile> {
 
 /// What is known of a file system of which nothing is known.
 pub fn wide() -> Profile {
-    shipped("wide").expect("it is in the table above")
+    // Every run of the model asks for it.
+    static WIDE: LazyLock<Profile> = LazyLock::new(|| shipped("wide").expect("it is in the table above"));
+    WIDE.clone()
 }

@@ -1,6 +1,6 @@
 //! The object of `quell predict create --json`.
 
-use super::range::{Bounds, InputFigure, Range};
+use super::range::{Bounds, InputFigure, Range, Sensitivity};
 use quell_predict::create::{self, Prediction};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +16,8 @@ pub struct Create {
     pub points: Vec<CreatePoint>,
     /// The largest node count as asked, and with changes; the first is as asked.
     pub what_ifs: Vec<CreateWhatIf>,
+    /// What spreads the range at the largest node count, each figure alone; the widest first.
+    pub sensitivities: Vec<Sensitivity>,
     /// What to set.
     pub advice: Vec<CreateAdvice>,
     /// The figures of the profile that went in.
@@ -102,6 +104,7 @@ pub fn create(prediction: &Prediction) -> Create {
         },
         points: prediction.points.iter().map(point).collect(),
         what_ifs: prediction.what_ifs.iter().map(what_if).collect(),
+        sensitivities: prediction.sensitivities.iter().map(Sensitivity::from).collect(),
         advice: prediction.advice.iter().map(advice).collect(),
         inputs: prediction.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
         notes: prediction.notes.iter().map(|note| (*note).to_owned()).collect(),

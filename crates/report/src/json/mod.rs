@@ -15,6 +15,7 @@ mod range;
 mod replay;
 mod report;
 mod searches;
+mod validate;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
 pub use create::{Create, CreateAdvice, CreatePoint, CreateProfile, CreateTerm, CreateWhatIf, create};
@@ -28,7 +29,7 @@ pub use fix::{Fix, Step, fix};
 pub use headline::{Headline, ScaledStart};
 pub use parts::{CallsAndErrors, Doubt, Totals};
 pub use predict::{Predict, PredictInputs, PredictPoint, PredictProfile, PredictSensitivity, predict};
-pub use range::{Bounds, InputFigure, Range};
+pub use range::{Bounds, InputFigure, Range, Sensitivity};
 pub use replay::{
     Replay, ReplayClass, ReplayDifference, ReplayDifferences, ReplaySkipped, ReplayTimes, replay,
     replay_schema,
@@ -38,6 +39,9 @@ pub use report::{
     StartUp, Syscall, report,
 };
 pub use searches::{SearchEntry, Searches, Wanted};
+pub use validate::{
+    Alternative, NotReproducible, PublishedFigure, RowElasticity, Validation, ValidationRow, validation,
+};
 
 /// Version of both objects. It changes when a field is removed or gets another meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -68,4 +72,9 @@ pub fn predict_schema() -> serde_json::Value {
 /// The JSON schema of [`Create`].
 pub fn create_schema() -> serde_json::Value {
     schemars::schema_for!(Create).to_value()
+}
+
+/// The JSON schema of [`Validation`].
+pub fn validation_schema() -> serde_json::Value {
+    schemars::schema_for!(Validation).to_value()
 }

@@ -42,6 +42,24 @@ pub struct InputFigure {
     pub source: Option<String>,
 }
 
+/// How far one figure alone moves the median.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sensitivity {
+    /// Section and key in the profile.
+    pub key: String,
+    /// Seconds with the figure at its p10 and all others at their medians.
+    pub at_p10: f64,
+    /// Seconds with the figure at its p90.
+    pub at_p90: f64,
+}
+
+impl From<&create::Sensitivity> for Sensitivity {
+    fn from(sensitivity: &create::Sensitivity) -> Self {
+        let create::Sensitivity { key, at_p10, at_p90 } = sensitivity.clone();
+        Self { key, at_p10, at_p90 }
+    }
+}
+
 impl InputFigure {
     /// A figure of a profile under its key.
     pub fn of(key: &str, figure: &Figure) -> Self {

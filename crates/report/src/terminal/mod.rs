@@ -14,6 +14,7 @@ mod ranks;
 mod replay;
 mod report;
 mod searches;
+mod validate;
 
 pub use calibration::calibration;
 pub use create::create;
@@ -25,6 +26,7 @@ pub use profiles::profiles;
 pub use replay::replay;
 pub(crate) use report::next_command;
 pub use report::{Detail, first_command, report};
+pub use validate::validation;
 
 use crate::Style;
 use crate::table::Table;

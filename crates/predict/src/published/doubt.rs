@@ -1,0 +1,152 @@
+//! What the published figures cannot tell apart, and how much a prediction leans on each figure.
+
+use super::counts::Counts;
+use super::directory;
+use super::engine::{knee_ranks, median};
+use super::startup::profile;
+use crate::create;
+use crate::profile::{Figure, Profile, Slot};
+
+/// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// What reaches the server.
+    pub assumption: &'static str,
+    /// Operations of a rank that do.
+    pub operations: f64,
+    /// The rate that gives 400 s on 1024 cores of /home. Unit: operations a second.
+    pub home: f64,
+    /// The rate that gives a quarter of /home's time from /scratch. Unit: operations a second.
+    pub scratch: f64,
+    /// What it then says of 8000 cores of /home. Unit: seconds.
+    pub at_8000: f64,
+    /// Cores at the knee.
+    pub knee: f64,
+}
+
+/// How much a time changes with a figure: d ln T / d ln figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elasticity {
+    /// The row.
+    pub row: &'static str,
+    /// The figure's key.
+    pub key: String,
+    /// 1: the time is proportional to it; -1: inversely; 0: it does not matter.
+    pub value: f64,
+}
+
+/// Cores of a node of Hopper.
+const CORES: u32 = 24;
+
+/// The assumptions that source 003 leaves open.
+pub(super) fn alternatives() -> Vec<Alternative> {
+    let all = Counts::WARP;
+    let opens = Counts { stats_ok: 0.0, stats_failed: 0.0, ..all };
+    let found = Counts { opens_failed: 0.0, ..opens };
+    let share = 1.0 / f64::from(CORES);
+    let shared = Counts {
+        opens: all.opens * share,
+        opens_failed: all.opens_failed * share,
+        stats_ok: all.stats_ok * share,
+        stats_failed: all.stats_failed * share,
+        reads: all.reads,
+    };
+    [
+        ("every open and stat of every rank", all),
+        ("every open, no stat", opens),
+        ("opens of files that are there, nothing else", found),
+        ("every open and stat once for each node of 24 cores", shared),
+    ]
+    .into_iter()
+    .map(|(assumption, counts)| alternative(assumption, &counts))
+    .collect()
+}
+
+fn alternative(assumption: &'static str, counts: &Counts) -> Alternative {
+    let mut home = profile("hopper-home");
+    let scale = fitted(&home, counts, 1024, 400.0);
+    home.scale_rates(scale);
+    let mut scratch = profile("hopper-scratch");
+    let quarter = median(&home, counts, CORES, 36_864) / 4.0;
+    let scratch_scale = fitted(&scratch, counts, 36_864, quarter);
+    scratch.scale_rates(scratch_scale);
+    Alternative {
+        assumption,
+        operations: counts.operations(),
+        home: rate(&home),
+        scratch: rate(&scratch),
+        at_8000: median(&home, counts, CORES, 8000),
+        knee: knee_ranks(&home, counts).p50,
+    }
+}
+
+fn rate(profile: &Profile) -> f64 {
+    profile.rates.open.as_ref().map_or(f64::NAN, |figure| figure.p50)
+}
+
+/// By what all rates must be multiplied to give this time, by halving the interval.
+fn fitted(profile: &Profile, counts: &Counts, ranks: u64, seconds: f64) -> f64 {
+    let time = |exponent: f64| {
+        let mut scaled = profile.clone();
+        scaled.scale_rates(exponent.exp());
+        median(&scaled, counts, CORES, ranks)
+    };
+    let (mut low, mut high) = (-7.0, 7.0);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        // More rate, less time.
+        if time(middle) > seconds { low = middle } else { high = middle }
+    }
+    ((low + high) / 2.0_f64).exp()
+}
+
+/// Enough for seven digits.
+const HALVINGS: u32 = 28;
+
+impl Profile {
+    /// Multiplies every rate of the metadata servers.
+    pub(super) fn scale_rates(&mut self, by: f64) {
+        for (title, _, slot) in self.slots() {
+            let (crate::profile::Rates::TITLE, Slot::Figure(Some(figure), _)) = (title, slot) else {
+                continue;
+            };
+            let Figure { p10, p50, p90, .. } = figure;
+            (*p10, *p50, *p90) = (*p10 * by, *p50 * by, *p90 * by);
+        }
+    }
+}
+
+/// Elasticities of the rows for validation whose times depend on several figures.
+pub(super) fn elasticities() -> Vec<Elasticity> {
+    let [old, round_1, _, round_3] = directory::rounds();
+    let creates = [("scale-baseline", old), ("scale-round-1", round_1), ("scale-round-3", round_3)];
+    let of_creates = creates.into_iter().flat_map(|(row, state)| {
+        let all = create::elasticities(&directory::coral(), &directory::CREATES, &state).unwrap_or_default();
+        all.into_iter().map(move |(key, value)| Elasticity { row, key, value })
+    });
+    let starts = [("warp-home-slope", "hopper-home", 1024), ("warp-dlfm-10", "hopper-scratch", 36_864)];
+    let of_starts = starts.into_iter().flat_map(|(row, name, ranks)| of_start(row, &profile(name), ranks));
+    of_starts.chain(of_creates).filter(|elasticity| elasticity.value.abs() >= LEAST).collect()
+}
+
+/// What changes a time by less than this part of its own change is left out.
+const LEAST: f64 = 0.005;
+const NUDGE: f64 = 1.01;
+
+fn of_start(row: &'static str, profile: &Profile, ranks: u64) -> Vec<Elasticity> {
+    let base = median(profile, &Counts::WARP, CORES, ranks);
+    let mut keys = Vec::new();
+    let mut copy = profile.clone();
+    for (title, key, slot) in copy.slots() {
+        if matches!(slot, Slot::Figure(Some(_), _)) {
+            keys.push(format!("{title}.{key}"));
+        }
+    }
+    let change = |key: String| {
+        let mut nudged = profile.clone();
+        nudged.nudge(&key, NUDGE)?;
+        let value = (median(&nudged, &Counts::WARP, CORES, ranks) / base).ln() / NUDGE.ln();
+        Some(Elasticity { row, key, value })
+    };
+    keys.into_iter().filter_map(change).collect()
+}

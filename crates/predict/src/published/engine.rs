@@ -1,0 +1,60 @@
+//! The model of `quell predict`, asked for counts instead of a trace: nodes that start together, cold, on a file system that nobody
+//! else uses.
+
+use super::counts::Counts;
+use crate::Parameters;
+use crate::create::{Spread, halton};
+use crate::model::{Bounds, Cohorts, Network, Scale, solve};
+use crate::profile::Profile;
+use std::cell::RefCell;
+
+/// The time of the slowest rank with every figure at its median. Unit: seconds.
+pub(super) fn median(profile: &Profile, counts: &Counts, cores: u32, ranks: u64) -> f64 {
+    slowest(&Parameters::median(profile), counts, cores, ranks)
+}
+
+/// The same over the spreads of the figures. The rates of one profile are fast or slow together.
+pub(super) fn range(profile: &Profile, counts: &Counts, cores: u32, ranks: u64) -> Spread {
+    over_samples(profile, |parameters| slowest(parameters, counts, cores, ranks))
+}
+
+/// Ranks at the knee, one to a node: there nothing but the servers is shared.
+pub(super) fn knee_ranks(profile: &Profile, counts: &Counts) -> Spread {
+    over_samples(profile, |parameters| Bounds::of(&network(parameters, counts, 1, 1)).knee)
+}
+
+fn network(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> Network {
+    let scale = Scale {
+        nodes: (ranks as f64 / f64::from(cores)).max(1.0),
+        skew: 0.0,
+        background: 0.0,
+        cores: None,
+        is_shared_host: false,
+        stripes: None,
+    };
+    Network::new(&counts.demand(cores), parameters, &scale)
+}
+
+fn slowest(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> f64 {
+    solve(&network(parameters, counts, cores, ranks), Cohorts::FINE).slowest
+}
+
+/// Percentiles of a number over samples of a profile's figures; each key has a prime of its own.
+fn over_samples(profile: &Profile, number: impl Fn(&Parameters) -> f64) -> Spread {
+    let sample = |index: u32| {
+        let keys = RefCell::new(Vec::new());
+        let choice = |key: &'static str, figure: &crate::Figure| {
+            let mut keys = keys.borrow_mut();
+            let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+                keys.push(key);
+                keys.len() - 1
+            });
+            figure.quantile(halton(index + 1, PRIMES[place % PRIMES.len()]))
+        };
+        number(&Parameters::choose(profile, &choice))
+    };
+    Spread::of((0..SAMPLES).map(sample).collect())
+}
+
+const SAMPLES: u32 = 400;
+const PRIMES: [u32; 16] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53];

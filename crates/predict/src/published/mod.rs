@@ -1,0 +1,60 @@
+//! The published figures, each beside what the model says: calibration and validation kept apart, misses as misses.
+//!
+//! ```text
+//! shipped profiles (fitted to rows C) -> directory, startup -.
+//! published/*.csv (counts)            -> arithmetic          +-> Row: published, predicted, rule, verdict
+//!                                        striping           -'
+//!                                        missing: what no row can be made of
+//!                                        doubt: what the rows cannot tell apart
+//! ```
+//!
+//! Rules are stated in the rows and follow from what a figure may be used for. Nothing is fitted here: a profile's parameters are
+//! what its file says.
+
+mod arithmetic;
+mod counts;
+mod directory;
+mod doubt;
+mod engine;
+mod missing;
+mod row;
+mod startup;
+mod striping;
+
+pub use counts::Counts;
+pub use doubt::{Alternative, Elasticity};
+pub use missing::{MISSING, Missing};
+pub use row::{Published, Row, Rule, Unit, Use, Verdict};
+
+/// Everything that is compared.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    /// Shape: by source, in the order of their figures.
+    pub rows: Vec<Row>,
+    /// Figures that no row can be made of.
+    pub missing: &'static [Missing],
+    /// Assumptions that the rows cannot tell apart.
+    pub alternatives: Vec<Alternative>,
+    /// How much the validated times change with each figure.
+    pub elasticities: Vec<Elasticity>,
+}
+
+/// Computes every row.
+pub fn validate() -> Validation {
+    Validation {
+        rows: [startup::rows(), directory::rows(), striping::rows(), arithmetic::rows()].concat(),
+        missing: MISSING,
+        alternatives: doubt::alternatives(),
+        elasticities: doubt::elasticities(),
+    }
+}
+
+impl Validation {
+    /// How many rows of a use have this verdict.
+    pub fn count(&self, used: Use, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

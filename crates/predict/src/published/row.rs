@@ -1,0 +1,271 @@
+//! One published figure beside what the model says, and the judgement, which follows from both by a stated rule.
+
+use crate::create::Spread;
+
+/// What a published figure may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// A parameter was fitted to it: agreement proves nothing.
+    Calibration,
+    /// No parameter has seen it.
+    Validation,
+    /// Arithmetic on counts: agreement says that both count the same.
+    Arithmetic,
+    /// Its authors derived it from other figures of the same list: not an independent point.
+    Derived,
+    /// It limits from one side only.
+    Bound,
+    /// The law was chosen after its figures were compared with another one: agreement proves nothing.
+    PostHoc,
+}
+
+impl Use {
+    /// One letter, as the tables have it.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Calibration => 'C',
+            Self::Validation => 'V',
+            Self::Arithmetic => 'A',
+            Self::Derived => 'D',
+            Self::Bound => 'B',
+            Self::PostHoc => 'P',
+        }
+    }
+
+    /// In a few words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Calibration => "calibration: a parameter was fitted to it",
+            Self::Validation => "validation: no parameter has seen it",
+            Self::Arithmetic => "arithmetic on counts",
+            Self::Derived => "derived by its authors from other figures: not independent",
+            Self::Bound => "a bound, from one side only",
+            Self::PostHoc => "post-hoc: the law was chosen after the comparison",
+        }
+    }
+
+    /// Every use, in the order of a legend.
+    pub const ALL: [Self; 6] =
+        [Self::Calibration, Self::Validation, Self::Arithmetic, Self::Derived, Self::Bound, Self::PostHoc];
+}
+
+/// What is counted or timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Time.
+    Seconds,
+    /// How many times.
+    Times,
+    /// Things.
+    Count,
+    /// Things a second.
+    PerSecond,
+    /// Bytes.
+    Bytes,
+    /// Of a hundred; a change has a sign.
+    Percent,
+}
+
+impl Unit {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Times => "times",
+            Self::Count => "count",
+            Self::PerSecond => "per second",
+            Self::Bytes => "bytes",
+            Self::Percent => "percent",
+        }
+    }
+}
+
+/// What was published: one number, or two that it lies between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The lower number.
+    pub low: f64,
+    /// The upper one; equal to `low` where one was given.
+    pub high: f64,
+    /// How the source puts it, in its own few words.
+    pub words: &'static str,
+}
+
+impl Published {
+    /// One number.
+    pub fn one(value: f64, words: &'static str) -> Self {
+        Self { low: value, high: value, words }
+    }
+
+    /// Two numbers.
+    pub fn between(low: f64, high: f64, words: &'static str) -> Self {
+        Self { low, high, words }
+    }
+
+    /// The middle, which errors are measured from.
+    pub fn middle(&self) -> f64 {
+        (self.low + self.high) / 2.0
+    }
+}
+
+/// The rule by which a row is judged, stated before it is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// The prediction's median is within this factor of the published middle.
+    Factor(f64),
+    /// It is within this share of it.
+    Share(f64),
+    /// It is equal, but for the digits that were not printed.
+    Equal,
+    /// It is not above.
+    AtMost,
+    /// It is not below.
+    AtLeast,
+    /// The published figure lies between p10 and p90.
+    InRange,
+    /// It is not judged: a parameter was fitted to it.
+    Fitted,
+}
+
+impl Rule {
+    /// In words.
+    pub fn words(self) -> String {
+        match self {
+            Self::Factor(factor) => format!("within a factor of {factor}"),
+            Self::Share(share) => format!("within {:.0} %", share * 100.0),
+            Self::Equal => "equal".to_owned(),
+            Self::AtMost => "at most".to_owned(),
+            Self::AtLeast => "at least".to_owned(),
+            Self::InRange => "inside p10 to p90".to_owned(),
+            Self::Fitted => "fitted, not judged".to_owned(),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The rule holds.
+    Holds,
+    /// It does not.
+    Misses,
+    /// There is no rule: the figure was used for fitting.
+    Fitted,
+}
+
+impl Verdict {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Misses => "misses",
+            Self::Fitted => "fitted",
+        }
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// A stable name.
+    pub name: &'static str,
+    /// The document.
+    pub source: &'static str,
+    /// What was counted or timed, where, at which scale.
+    pub what: &'static str,
+    /// Unit of both numbers.
+    pub unit: Unit,
+    /// The source's figure.
+    pub published: Published,
+    /// Ours.
+    pub predicted: Spread,
+    /// What the figure may be used for.
+    pub used: Use,
+    /// Parameters behind the prediction that were fitted to any published figure.
+    pub parameters: u32,
+    /// The rule.
+    pub rule: Rule,
+    /// What to know beside it.
+    pub note: &'static str,
+}
+
+impl Row {
+    /// Median of the prediction to middle of the publication. 1 where they agree.
+    pub fn factor(&self) -> f64 {
+        self.predicted.p50 / self.published.middle()
+    }
+
+    /// ln of [`Self::factor`]: symmetric, and errors of factors add up. `None` where it has no meaning.
+    pub fn log_error(&self) -> Option<f64> {
+        let error = self.factor().ln();
+        (error.is_finite() && self.unit != Unit::Percent).then_some(error)
+    }
+
+    /// What the rule says.
+    pub fn verdict(&self) -> Verdict {
+        let (ours, theirs) = (self.predicted.p50, &self.published);
+        let holds = match self.rule {
+            Rule::Fitted => return Verdict::Fitted,
+            Rule::Factor(most) => self.factor().ln().abs() <= most.ln(),
+            Rule::Share(most) => (self.factor() - 1.0).abs() <= most,
+            Rule::Equal => (ours - theirs.middle()).abs() <= DIGITS * theirs.middle().abs(),
+            Rule::AtMost => ours <= theirs.high,
+            Rule::AtLeast => ours >= theirs.low,
+            Rule::InRange => self.predicted.p10 <= theirs.high && self.predicted.p90 >= theirs.low,
+        };
+        if holds { Verdict::Holds } else { Verdict::Misses }
+    }
+}
+
+/// A number that is exactly known.
+pub(super) fn exact(value: f64) -> Spread {
+    Spread { p10: value, p50: value, p90: value }
+}
+
+/// What rounding to three digits may change.
+const DIGITS: f64 = 0.005;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(rule: Rule, predicted: f64) -> Row {
+        Row {
+            name: "x",
+            source: "",
+            what: "",
+            unit: Unit::Seconds,
+            published: Published::between(90.0, 110.0, ""),
+            predicted: Spread { p10: predicted / 2.0, p50: predicted, p90: predicted * 2.0 },
+            used: Use::Validation,
+            parameters: 0,
+            rule,
+            note: "",
+        }
+    }
+
+    #[test]
+    fn rules_hold_up_to_their_limit_and_not_beyond() {
+        for (rule, holds, misses) in [
+            (Rule::Factor(1.5), [149.9, 66.8], [150.2, 66.5]),
+            (Rule::Share(0.2), [119.9, 80.1], [120.1, 79.9]),
+            (Rule::Equal, [100.4, 99.6], [100.6, 99.4]),
+            (Rule::AtMost, [0.0, 110.0], [110.1, 1e9]),
+            (Rule::AtLeast, [90.0, 1e9], [89.9, 0.0]),
+            (Rule::InRange, [219.0, 46.0], [221.0, 44.0]),
+        ] {
+            for (values, verdict) in [(holds, Verdict::Holds), (misses, Verdict::Misses)] {
+                for value in values {
+                    assert_eq!(row(rule, value).verdict(), verdict, "{rule:?} {value}");
+                }
+            }
+        }
+        assert_eq!(row(Rule::Fitted, 1.0).verdict(), Verdict::Fitted);
+    }
+
+    #[test]
+    fn errors_are_symmetric() {
+        let error = |predicted| row(Rule::Factor(1.5), predicted).log_error().unwrap();
+        assert!((error(200.0) + error(50.0)).abs() < 1e-9);
+    }
+}

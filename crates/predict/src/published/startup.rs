@@ -1,0 +1,223 @@
+//! Start-up times: Warp on NERSC's Hopper, with counts of its operations and rates that were fitted to one time and one ratio;
+//! and what needs no fit.
+//!
+//! Warp's trace is not published, only counts: they are taken in one go, without computing between and without anything that a
+//! client keeps. Hopper's nodes have 24 cores, which the source does not say either.
+
+use super::counts::Counts;
+use super::engine::{knee_ranks, median, range};
+use super::row::{Published, Row, Rule, Unit, Use, exact};
+use crate::create::Spread;
+use crate::profile::{Profile, shipped};
+
+const SOURCE: &str = "Zhao et al., Shared library performance on Hopper";
+/// Cores of a node of Hopper.
+const CORES: u32 = 24;
+/// Seconds of a start with DLFM at 40K cores, as published. Not predicted.
+const DLFM: f64 = 420.0;
+/// What the source calls 36K and 40K cores: whole nodes.
+const CORES_36K: u64 = 1536 * 24;
+const CORES_40K: u64 = 1707 * 24;
+
+/// A profile by name.
+pub(super) fn profile(name: &str) -> Profile {
+    shipped(name).expect("it comes with quell")
+}
+
+fn home(ranks: u64) -> Spread {
+    range(&profile("hopper-home"), &Counts::WARP, CORES, ranks)
+}
+
+fn scratch(ranks: u64) -> Spread {
+    range(&profile("hopper-scratch"), &Counts::WARP, CORES, ranks)
+}
+
+/// Every row of these sources.
+pub(super) fn rows() -> Vec<Row> {
+    [home_rows(), ratios(), without_fit()].concat()
+}
+
+fn row(name: &'static str, what: &'static str, published: Published, predicted: Spread) -> Row {
+    Row {
+        name,
+        source: SOURCE,
+        what,
+        unit: Unit::Seconds,
+        published,
+        predicted,
+        used: Use::Validation,
+        parameters: 1,
+        rule: Rule::Factor(1.5),
+        note: "",
+    }
+}
+
+fn home_rows() -> Vec<Row> {
+    let knee = knee_ranks(&profile("hopper-home"), &Counts::WARP);
+    vec![
+        Row {
+            used: Use::Calibration,
+            rule: Rule::Fitted,
+            note: "gives the rate of the metadata service",
+            ..row(
+                "warp-home-1024",
+                "Warp from /home, 1024 cores",
+                Published::one(400.0, "close to 400 seconds for 1,024 cores"),
+                home(1024),
+            )
+        },
+        Row {
+            unit: Unit::Count,
+            rule: Rule::AtMost,
+            note: "the knee: above it time grows with the cores; requires a mean round trip below 5 ms",
+            ..row(
+                "warp-home-knee",
+                "cores from which the start-up from /home grows linearly",
+                Published::one(64.0, "For 64 cores and up ... linearly"),
+                knee,
+            )
+        },
+        Row {
+            used: Use::Derived,
+            note: "the user's own line through the same measurements",
+            ..row(
+                "warp-home-8000",
+                "Warp from /home, 8000 cores",
+                Published::one(3600.0, "will approach 1 hour"),
+                home(8000),
+            )
+        },
+        Row {
+            used: Use::Derived,
+            note: "the user's own line through the same measurements",
+            ..row(
+                "warp-home-64000",
+                "Warp from /home, 64 000 cores",
+                Published::one(28_800.0, "as much as 8 hours"),
+                home(64_000),
+            )
+        },
+        Row {
+            note: "the rate taken from the user's line instead, 8 h on 64 000 cores: what it says of the measured point",
+            ..row(
+                "warp-home-slope",
+                "Warp from /home, 1024 cores, from the slope of the user's line",
+                Published::one(400.0, "close to 400 seconds for 1,024 cores"),
+                from_slope(),
+            )
+        },
+    ]
+}
+
+/// 1024 cores by a rate that is fitted to the user's line instead of the measured point.
+fn from_slope() -> Spread {
+    let home = profile("hopper-home");
+    let mut other = home.clone();
+    let line = 28_800.0;
+    let by = median(&home, &Counts::WARP, CORES, 64_000) / line;
+    other.scale_rates(by);
+    range(&other, &Counts::WARP, CORES, 1024)
+}
+
+fn over(spread: Spread, by: f64) -> Spread {
+    Spread { p10: spread.p10 / by, p50: spread.p50 / by, p90: spread.p90 / by }
+}
+
+fn ratios() -> Vec<Row> {
+    let fit = median(&profile("hopper-home"), &Counts::WARP, CORES, CORES_36K)
+        / median(&profile("hopper-scratch"), &Counts::WARP, CORES, CORES_36K);
+    let times = |name, what, published, predicted| Row {
+        unit: Unit::Times,
+        rule: Rule::Share(0.2),
+        ..row(name, what, published, predicted)
+    };
+    vec![
+        Row {
+            used: Use::Calibration,
+            rule: Rule::Fitted,
+            parameters: 2,
+            note: "gives the rate of /scratch",
+            ..times(
+                "warp-scratch-4",
+                "Warp from /home to Warp from /scratch, 36K cores",
+                Published::one(4.0, "around four times faster at 36K cores"),
+                exact(fit),
+            )
+        },
+        Row {
+            parameters: 2,
+            note: "the time with DLFM is the published one",
+            ..times(
+                "warp-dlfm-10",
+                "Warp from /scratch, 36K cores, to Warp with DLFM, 40K cores",
+                Published::one(10.0, "about a ten-fold speedup"),
+                over(scratch(CORES_36K), DLFM),
+            )
+        },
+        Row {
+            used: Use::Derived,
+            note: "the time with DLFM is the published one; the authors took the user's line for /home",
+            ..times(
+                "warp-dlfm-42",
+                "Warp from /home to Warp with DLFM, 40K cores",
+                Published::one(42.0, "the speedup is about 42 times"),
+                over(home(CORES_40K), DLFM),
+            )
+        },
+    ]
+}
+
+fn without_fit() -> Vec<Row> {
+    let lustre = profile("lustre");
+    let stats = |counts: &Counts| median(&lustre, counts, 1, 1000);
+    vec![
+        Row {
+            unit: Unit::Percent,
+            published: Published::between(-10.0, 10.0, "does not show an observable improvement"),
+            predicted: exact(search_path()),
+            rule: Rule::InRange,
+            parameters: 2,
+            note: "48 libraries beside 260 modules: all misses of the libraries gone is the most that a shorter path can give; less than a \
+                   tenth is not seen in a plot with other users on the system",
+            ..row(
+                "warp-search-path",
+                "change of Warp's start-up, 36K cores, by a shorter search path for its libraries",
+                Published::one(0.0, ""),
+                exact(0.0),
+            )
+        },
+        Row {
+            parameters: 0,
+            rule: Rule::InRange,
+            note: "no figure of Hopper went in; the slow end of the range is hardware of 2012",
+            ..row(
+                "warp-lustre-prior",
+                "Warp from a Lustre of which nothing is known, 36K cores, against /scratch",
+                Published::between(3600.0, 4200.0, "ten times 7 minutes; a quarter of the user's line"),
+                range(&lustre, &Counts::WARP, CORES, CORES_36K),
+            )
+        },
+        Row {
+            source: "Tovar, Scaling Up Julia",
+            unit: Unit::Times,
+            parameters: 0,
+            rule: Rule::Share(0.2),
+            note: "a server that is saturated serves 60 times fewer operations in 60 times less time; what opens cost is the difference",
+            ..row(
+                "julia-60",
+                "start of Julia on 1000 nodes without the system image to that with it, time at the file system",
+                Published::one(60.0, "from the original 12,000 to about 200"),
+                exact(stats(&Counts::JULIA) / stats(&Counts::JULIA_IMAGE)),
+            )
+        },
+    ]
+}
+
+/// What all misses of Warp's libraries make of its time, if misses are spread evenly over libraries and modules. Unit: percent.
+fn search_path() -> f64 {
+    let (libraries, modules) = (48.0, 260.0);
+    let fewer = Counts::WARP.opens_failed * libraries / (libraries + modules);
+    let shorter = Counts { opens_failed: Counts::WARP.opens_failed - fewer, ..Counts::WARP };
+    let time = |counts: &Counts| median(&profile("hopper-scratch"), counts, CORES, CORES_36K);
+    (time(&shorter) / time(&Counts::WARP) - 1.0) * 100.0
+}

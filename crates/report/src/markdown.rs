@@ -1,0 +1,116 @@
+//! Pages of the documentation that are computed: Markdown, written by `cargo xtask` and checked in CI.
+
+use crate::number::{grouped, seconds};
+use crate::published::{ORDER, error, number, outcome, published, range};
+use crate::text::finished;
+use quell_predict::published::{Row, Validation};
+use std::fmt::Write as _;
+
+/// `docs/validation.md`.
+pub fn validation(validation: &Validation) -> String {
+    let mut page = String::from(HEAD);
+    page += "| | use | outcome |\n|---|---|---|\n";
+    for used in ORDER {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            used.letter(),
+            used.meaning(),
+            outcome(&validation.rows, used)
+        );
+    }
+    page += "\n";
+    for used in ORDER {
+        let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
+        let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter(), used.meaning());
+        rows.iter().for_each(|row| page += &line(row));
+        page += "\n";
+    }
+    page += &doubts(validation);
+    page += &missing(validation);
+    finished(&page)
+}
+
+fn line(row: &Row) -> String {
+    let words =
+        if row.published.words.is_empty() { String::new() } else { format!("\"{}\"", row.published.words) };
+    let log = row.log_error().map_or(String::new(), |error| format!("{error:+.2}"));
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+        row.name,
+        row.what,
+        published(&row.published, row.unit),
+        number(row.predicted.p50, row.unit),
+        range(&row.predicted, row.unit),
+        error(row),
+        log,
+        row.parameters,
+        row.rule.words(),
+        match row.verdict() {
+            quell_predict::published::Verdict::Misses => "**misses**",
+            verdict => verdict.word(),
+        },
+        [row.source, &words, row.note]
+            .iter()
+            .filter(|part| !part.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join("; "),
+    )
+}
+
+fn doubts(validation: &Validation) -> String {
+    let mut text = String::from(IDENTIFIABILITY);
+    for other in &validation.alternatives {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {}/s | {}/s | {} | {:.1} |",
+            other.assumption,
+            grouped(other.operations.round() as u64),
+            grouped(other.home.round() as u64),
+            grouped(other.scratch.round() as u64),
+            seconds(other.at_8000),
+            other.knee
+        );
+    }
+    text += ELASTICITIES;
+    for elasticity in &validation.elasticities {
+        let _ = writeln!(text, "| `{}` | `{}` | {:+.2} |", elasticity.row, elasticity.key, elasticity.value);
+    }
+    text + "\n"
+}
+
+fn missing(validation: &Validation) -> String {
+    let mut text = String::from(MISSING);
+    for missing in validation.missing {
+        let _ = writeln!(text, "| {} | {} | {} |", missing.what, missing.source, missing.lacks);
+    }
+    text
+}
+
+const HEAD: &str = "# Validation\n\n\
+    What `quell predict` says of figures that others published. Made by `cargo xtask` from the code that predicts, and checked in CI; \
+    `quell validate` prints it.\n\n\
+    The parameters are those of the shipped profiles `hopper-home`, `hopper-scratch` and `coral`, whose files say which figures they \
+    were fitted to. They were fixed, and committed, before any figure for validation was computed. A rule of each row says \
+    when it holds; rows that miss stay. The error is that of the predicted median against the middle of what was published, and its \
+    natural logarithm; `fitted` is the number of parameters behind a prediction that were fitted to published figures.\n\n";
+
+const TABLE: &str = "| figure | what it is | published | predicted | p10 to p90 | error | ln | fitted | rule | | source, words, note |\n\
+    |---|---|---:|---:|---:|---:|---:|---:|---|---|---|\n";
+
+const IDENTIFIABILITY: &str = "## What the figures cannot tell apart\n\n\
+    All start-up rows of Hopper hang on one measured time, a user's line and two ratios: two degrees of freedom. Whether clients kept \
+    anything, and so which operations reached the server, is not published. Each assumption below gives the published times, with its \
+    own rates, and the same time on 8000 cores: the cache mode and the service rate cannot be told apart. A count at the server \
+    during one start would decide it. `coral` has the same limit: every published time is of 4096 nodes, so the growth with \
+    the number of nodes is assumed, not tested.\n\n\
+    | reaches the server | operations a rank | rate of /home | rate of /scratch | 8000 cores of /home | knee, cores |\n\
+    |---|---:|---:|---:|---:|---:|\n";
+
+const ELASTICITIES: &str = "\n## How much a time leans on a figure\n\n\
+    d ln T / d ln figure at the medians; 1 is proportional, -1 inverse. Below 0.005 it is left out.\n\n\
+    | row | figure of the profile | elasticity |\n|---|---|---:|\n";
+
+const MISSING: &str = "## What cannot be reproduced\n\n\
+    | published | source | what is not known |\n|---|---|---|\n";
