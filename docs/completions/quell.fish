@@ -37,6 +37,7 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "report" -d 'Show what a
 complete -c quell -n "__fish_quell_needs_command" -f -a "fix" -d 'Say what to change, cheapest first, and what each change saves'
 complete -c quell -n "__fish_quell_needs_command" -f -a "diff" -d 'Compare two recordings: who served what, before and after'
 complete -c quell -n "__fish_quell_needs_command" -f -a "predict" -d 'Predict how long programs wait for a shared file system on many nodes'
+complete -c quell -n "__fish_quell_needs_command" -f -a "validate" -d 'Show what predictions say of figures that others published'
 complete -c quell -n "__fish_quell_needs_command" -f -a "pack" -d 'Make an image of a recording: the working set and the absences, one file'
 complete -c quell -n "__fish_quell_needs_command" -f -a "run" -d 'Run a command with an image in place of the files that it holds'
 complete -c quell -n "__fish_quell_needs_command" -f -a "check" -d 'Compare an image with its originals, and let ranks trust that for a while'
@@ -177,6 +178,8 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l directories -d 'Directories that the nodes are spread over' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs [default: gpfs]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l pre-split -d 'The directory gets 2^LEVEL blocks as soon as it leaves its inode, by DirPreSplitLevels [default: as the profile]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead, with the curve, its band and what spreads it; `-` prints it' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l measured -d 'Draw measured times into the page: a CSV file of nodes,ppn,seconds' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -187,6 +190,13 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand validate" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand validate" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand validate" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand validate" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F

@@ -57,6 +57,11 @@ fn generate(root: &Path) -> Generated {
     generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
     generated.push(("docs/schema/predict.json".into(), schema(&quell_report::json::predict_schema())));
     generated.push(("docs/schema/predict-create.json".into(), schema(&quell_report::json::create_schema())));
+    generated.push(("docs/schema/validate.json".into(), schema(&quell_report::json::validation_schema())));
+    let validation = quell_report::markdown::validation(&quell_predict::published::validate());
+    generated.push(("docs/validation.md".into(), validation.into_bytes()));
+    let page = schema(&quell_report::html::prediction::schema());
+    generated.push(("crates/report/web/prediction.schema.json".into(), page));
     generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
     generated.push(("docs/schema/replay.json".into(), schema(&quell_report::json::replay_schema())));
     generated.push(("docs/schema/check.json".into(), schema(&quell_cli::commands::check::schema())));

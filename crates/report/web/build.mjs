@@ -1,4 +1,5 @@
-// Builds src/ into dist/: one script, one style sheet, and the policy that allows a browser these two and nothing else.
+// Builds src/ into dist/: a script for each kind of page, one style sheet, and for each script the policy that allows a
+// browser these two and nothing else.
 // With --check: fails when dist/ is not what src/ builds.
 import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
@@ -40,9 +41,8 @@ async function bundle(entry) {
 
 const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-const script = await bundle("src/main.ts");
 const style = await bundle("src/style/page.css");
-const policy = [
+const policy = (script) => [
     "default-src 'none'",
     `script-src ${digest(script)}`,
     `style-src ${digest(style)}`,
@@ -50,7 +50,14 @@ const policy = [
     "form-action 'none'",
 ].join("; ");
 
-const files = { "page.js": script, "page.css": style, "policy.txt": `${policy}\n` };
+const [page, prediction] = [await bundle("src/main.ts"), await bundle("src/prediction/main.ts")];
+const files = {
+    "page.js": page,
+    "page.css": style,
+    "policy.txt": `${policy(page)}\n`,
+    "prediction.js": prediction,
+    "prediction.policy.txt": `${policy(prediction)}\n`,
+};
 const check = process.argv.includes("--check");
 for (const [name, text] of Object.entries(files)) {
     const file = new URL(`dist/${name}`, here);

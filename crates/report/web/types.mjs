@@ -1,12 +1,14 @@
-// Makes the types of the report from its schema, so that the page is checked against what quell writes today.
+// Makes the types of the pages' objects from their schemas, so that the pages are checked against what quell writes today.
 import { mkdir, writeFile } from "node:fs/promises";
 import { compileFromFile } from "json-schema-to-typescript";
 
 const here = new URL(".", import.meta.url).pathname;
-const types = await compileFromFile(`${here}../../../docs/schema/report.json`, {
-    additionalProperties: false,
-    bannerComment: "// Made from docs/schema/report.json by types.mjs.",
-    format: false,
-});
 await mkdir(`${here}generated`, { recursive: true });
-await writeFile(`${here}generated/report.d.ts`, types);
+for (const [name, schema] of [["report", "../../../docs/schema/report.json"], ["prediction", "prediction.schema.json"]]) {
+    const types = await compileFromFile(`${here}${schema}`, {
+        additionalProperties: false,
+        bannerComment: `// Made from ${schema.replace(/^[./]*/, "")} by types.mjs.`,
+        format: false,
+    });
+    await writeFile(`${here}generated/${name}.d.ts`, types);
+}

@@ -1,4 +1,4 @@
-//! The page of `quell report --html`: whole or not there, whatever happens while it is written.
+//! The pages of `quell report --html` and `quell predict --html`: whole or not there, whatever happens while it is written.
 
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -9,15 +9,10 @@ use std::path::{Path, PathBuf};
 /// Stands for standard output.
 const STDOUT: &str = "-";
 
-/// Writes the page to a file, or prints it.
-pub(crate) fn write(
-    report: &quell_report::json::Report,
-    file: &Path,
-    printer: &Printer,
-) -> Result<(), Failure> {
-    let page = quell_report::html::report(report)?;
+/// Writes a page to a file, or prints it.
+pub(crate) fn write(page: &str, file: &Path, printer: &Printer) -> Result<(), Failure> {
     if is_stdout(file) {
-        return printer.data(&page);
+        return printer.data(page);
     }
     put(file, page.as_bytes()).map_err(|error| explain(error, file))?;
     printer.talk(&format!("wrote `{}`, a page for a browser", file.display()));

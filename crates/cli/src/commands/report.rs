@@ -36,7 +36,7 @@ fn show(
     let mut object = quell_report::json::report(summary, findings);
     object.headline.next = quell_report::terminal::first_command(summary, diagnosis);
     if let Some(file) = &flags.html {
-        html::write(&object, file, printer)?;
+        html::write(&quell_report::html::report(&object)?, file, printer)?;
     }
     let text = match (flags.csv, &flags.html) {
         (Some(table), _) => csv::report(table, summary, findings),

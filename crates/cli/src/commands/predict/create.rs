@@ -1,22 +1,22 @@
 //! `quell predict create`.
 
-use super::profiles;
-use crate::commands::report;
+use super::{measured, profiles};
+use crate::commands::{html, report};
 use crate::failure::Failure;
 use crate::flags::PredictCreate;
 use crate::printer::Printer;
-use quell_predict::create::{self, Connections, Directory, InodeToken, Request, State, split};
+use quell_predict::create::{self, Connections, Directory, InodeToken, Prediction, Request, State, split};
 use quell_predict::{Kind, Profile};
 
 pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
+    report::only_one_on_stdout(&[
+        ("--json", flags.json),
+        ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
+    ])?;
     let profile = profiles::load(flags.fs.as_deref().unwrap_or(DEFAULT))?;
     let prediction = create::predict(&profile, &request(flags, &profile))
         .map_err(|error| Failure::message(&error).hint(error.hint()))?;
-    let text = match flags.json {
-        true => report::json(&quell_report::json::create(&prediction))?,
-        false => quell_report::terminal::create(&prediction, printer.style()),
-    };
-    printer.data(&text)?;
+    show(flags, &prediction, printer)?;
     if flags.fs.is_none() {
         printer
             .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
@@ -25,6 +25,20 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
         printer.hint("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
     }
     Ok(0)
+}
+
+fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Result<(), Failure> {
+    let measured = flags.measured.as_deref().map(measured::load).transpose()?.unwrap_or_default();
+    let object = quell_report::json::create(prediction);
+    if let Some(file) = &flags.html {
+        let page = quell_report::html::prediction::of_creates(&object, &measured);
+        html::write(&quell_report::html::prediction::prediction(&page, &object)?, file, printer)?;
+    }
+    match flags.json {
+        true => printer.data(&report::json(&object)?),
+        false if flags.html.is_some() => Ok(()),
+        false => printer.data(&quell_report::terminal::create(prediction, printer.style())),
+    }
 }
 
 fn request(flags: &PredictCreate, profile: &Profile) -> Request {

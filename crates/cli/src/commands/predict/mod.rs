@@ -1,6 +1,7 @@
 //! `quell predict`: which prediction is asked for.
 
 mod create;
+mod measured;
 mod profiles;
 mod start;
 

@@ -1,0 +1,159 @@
+// The page of a prediction as a reader meets it.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { CHROMIUM, open, withBrowser } from "../browser.mjs";
+
+const QUELL = process.env.QUELL;
+const HOSTILE = "</script><script>window.harmed=1</script>";
+const MEASURED = "nodes,ppn,seconds\n64,24,3.1\n512,24,19\n4096,24,180\n";
+
+/** Why nothing can be tested here; a failure where everything must. */
+function obstacle() {
+    if (existsSync(CHROMIUM)) return false;
+    assert.notEqual(process.env.QUELL_TESTS_MUST_RUN, "1", `there is no ${CHROMIUM}`);
+    console.error(`skipped, because there is no ${CHROMIUM}`);
+    return `there is no ${CHROMIUM}`;
+}
+
+const shared = { pages: {} };
+
+function quell(words) {
+    return execFileSync(QUELL, ["--quiet", "predict", ...words], { cwd: shared.directory, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Real predictions, made once. Shape: name to path. */
+function makePages() {
+    writeFileSync(join(shared.directory, "measured.csv"), MEASURED);
+    const own = quell(["--print-fs", "gpfs"]).replace('name = "gpfs"', `name = "${HOSTILE}"`);
+    writeFileSync(join(shared.directory, "hostile.toml"), own);
+    const creates = {
+        many: ["--fs", "gpfs", "--nodes", "1..4096", "--ppn", "24", "--files", "3", "--measured", "measured.csv"],
+        one: ["--fs", "coral", "--nodes", "4096"],
+        tokenless: ["--fs", "lustre", "--nodes", "3,17,90000"],
+        hostile: ["--fs", "hostile.toml", "--nodes", "1..64"],
+    };
+    for (const [name, words] of Object.entries(creates)) {
+        shared.pages[name] = join(shared.directory, `${name}.html`);
+        quell(["create", ...words, "--html", shared.pages[name]]);
+        const json = words.includes("--measured") ? words.slice(0, -2) : words;
+        writeFileSync(join(shared.directory, `${name}.json`), quell(["create", ...json, "--json"]));
+    }
+}
+
+async function visit(name, use, options) {
+    const { page, complaints } = await open(shared.context, shared.pages[name], options);
+    await use(page);
+    assert.deepEqual(complaints, []);
+    await page.close();
+}
+
+describe("a prediction in a browser", { skip: obstacle() }, () => {
+    let finish;
+    let closed;
+    before(async () => {
+        shared.directory = await mkdtemp(join(tmpdir(), "quell-predictions-"));
+        makePages();
+        const done = new Promise((resolve) => (finish = resolve));
+        await new Promise((ready, failed) => {
+            closed = withBrowser((context) => {
+                shared.context = context;
+                ready();
+                return done;
+            });
+            closed.catch(failed);
+        });
+    });
+    after(async () => {
+        finish?.();
+        await closed;
+        await rm(shared.directory, { recursive: true, force: true });
+    });
+
+    it("opens in any size and colour, silently, and never scrolls sideways", async () => {
+        for (const name of Object.keys(shared.pages)) {
+            await visit(name, async (page) => {
+                for (const width of [1280, 400]) {
+                    for (const colorScheme of ["light", "dark"]) {
+                        await page.emulateMedia({ colorScheme });
+                        await page.setViewportSize({ width, height: 900 });
+                        const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
+                        assert.ok(wide <= 0, `${name} at ${width} is ${wide} pixels too wide`);
+                        const nan = await page.evaluate(() => document.querySelector("#charts").innerHTML.includes("NaN"));
+                        assert.equal(nan, false, `${name} draws what is no number`);
+                    }
+                }
+            });
+        }
+    });
+
+    it("holds the numbers of --json", async () => {
+        for (const name of Object.keys(shared.pages)) {
+            await visit(name, async (page) => {
+                const inside = await page.evaluate(() => document.getElementById("report").textContent);
+                assert.deepEqual(JSON.parse(inside), JSON.parse(readFileSync(join(shared.directory, `${name}.json`), "utf8")));
+            });
+        }
+    });
+
+    it("draws a line, a band, bounds, a dot for each point and what was measured", async () => {
+        await visit("many", async (page) => {
+            for (const [what, number] of [["path.median", 1], ["path.band", 1], ["path.bound", 2], ["circle", 13], ["path.measured", 3]]) {
+                assert.equal(await page.locator(`.curves ${what}`).count(), number, what);
+            }
+            assert.match(await page.locator(".curves .name").first().innerHTML(), /block splits/);
+        });
+    });
+
+    it("reads a number of nodes under the pointer and under the arrow keys", async () => {
+        await visit("many", async (page) => {
+            const plot = page.locator(".curves");
+            await plot.scrollIntoViewIfNeeded();
+            const box = await plot.boundingBox();
+            await page.mouse.move(box.x + box.width - 12, box.y + 150);
+            assert.match(await page.locator(".tooltip").innerText(), /4\s096 nodes[\s\S]*gpfs[\s\S]*measured, 24 a node/);
+            await plot.focus();
+            await page.keyboard.press("Home");
+            await page.keyboard.press("ArrowLeft");
+            assert.match(await page.locator("figure [aria-live]").first().innerText(), /nodes?: gpfs \d/);
+        });
+    });
+
+    it("hides and shows a file system", async () => {
+        await visit("many", async (page) => {
+            const key = page.locator(".legend").getByRole("button", { name: /^gpfs/ });
+            await key.click();
+            assert.deepEqual([await page.locator(".curves path.median").count(), await key.getAttribute("aria-pressed")], [0, "false"]);
+            await key.click();
+            assert.equal(await page.locator(".curves path.median").count(), 1);
+        });
+    });
+
+    it("shows the figure that spreads the range most first", async () => {
+        await visit("many", async (page) => {
+            assert.equal(await page.locator(".tornado tbody th").first().innerText(), "shared_directory.inode_token_us");
+        });
+    });
+
+    it("shows hostile names as the text that they are", async () => {
+        await visit("hostile", async (page) => {
+            assert.equal(await page.evaluate(() => window.harmed), undefined);
+            assert.ok((await page.locator("body").innerText()).includes(HOSTILE));
+            assert.equal(await page.evaluate(() => document.scripts.length), 3);
+        });
+    });
+
+    it("says what matters without a script", async () => {
+        await withBrowser(async (context) => {
+            const { page } = await open(context, shared.pages.many);
+            const text = await page.locator("body").innerText();
+            for (const seen of ["take", "four in five", "Points", "block splits", "What if", "Advice", "Made from", "JavaScript"]) {
+                assert.ok(text.includes(seen), `${seen}: ${text}`);
+            }
+        }, { javaScriptEnabled: false });
+    });
+});
