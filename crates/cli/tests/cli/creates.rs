@@ -1,4 +1,4 @@
-//! `quell predict create` and the profiles that come with quell: what is printed, what is refused.
+//! `quell predict create`, the profiles that come with quell, `quell validate`: what is printed, what is refused.
 
 use serde_json::Value;
 
@@ -95,4 +95,51 @@ fn wrong_requests_are_one_line() {
         assert!(outcome.stdout.is_empty(), "{outcome}");
     }
     assert_eq!(test.files(), before);
+}
+
+#[test]
+fn the_page_is_whole_and_holds_what_was_measured() {
+    let test = Test::new();
+    test.write("times.csv", "nodes,ppn,seconds\n64,1,3.5\n");
+    let words = ["predict", "create", "--fs", "coral", "--nodes", "1..64", "--html", "page.html"];
+    test.quell(&[&words[..], &["--measured", "times.csv"]].concat()).succeeds();
+    let page = test.read_text("page.html");
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for part in ["id=\"points\"", "id=\"what-if\"", "id=\"advice\"", "id=\"inputs\"", "\"seconds\":3.5"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(test.quell(&["predict", "create", "--fs", "coral", "--nodes", "1..64", "--html", "-"]).succeeds(), {
+        test.quell(&words).succeeds();
+        test.read_text("page.html")
+    });
+    test.write("bad.csv", "nodes,ppn,seconds\n64,1,3.5\n64;1;3.5\u{1b}[2J\n");
+    let before = test.files();
+    for (words, said) in [
+        (&["--html", "new.html", "--measured", "bad.csv"][..], "`bad.csv`, line 3: `64;1;3.5\\x1b[2J` is not a number"),
+        (&["--html", "new.html", "--measured", "absent.csv"], "cannot read `absent.csv`: ENOENT"),
+        (&["--html", "absent/new.html"], "cannot write `absent/new.html`: ENOENT"),
+        (&["--html", "-", "--json"], "would both go to standard output"),
+        (&["--measured", "times.csv"], "--html <FILE>"),
+    ] {
+        let outcome = test.quell(&[&["predict", "create", "--fs", "coral", "--nodes", "4"], words].concat());
+        assert_eq!(outcome.code(), 2, "{outcome}");
+        assert!(outcome.stderr.contains(said) && outcome.stdout.is_empty(), "{said}: {outcome}");
+    }
+    assert_eq!(test.files(), before);
+}
+
+#[test]
+fn published_figures_stand_beside_predictions_and_misses_stay() {
+    let test = Test::new();
+    let whole: Value = serde_json::from_str(&test.quell(&["validate", "--json"]).succeeds()).unwrap();
+    let rows = whole["rows"].as_array().unwrap();
+    let count = |used: &str, verdict: &str| {
+        rows.iter().filter(|row| row["use"] == used && row["verdict"] == verdict).count()
+    };
+    assert_eq!(count("V", "holds") + count("V", "misses"), 12);
+    assert_eq!((count("V", "misses"), count("P", "fitted"), count("C", "holds")), (3, 4, 0));
+    assert!(!whole["not_reproducible"].as_array().unwrap().is_empty());
+    let text = test.quell(&["validate"]).succeeds();
+    assert!(text.contains("misses: scale-1m,") && text.contains("Cannot be reproduced"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }

@@ -38,7 +38,9 @@ pub struct Prediction {
     pub points: Vec<Point>,
     /// The largest node count as asked, and with one change after the other. Shape: the first is as asked.
     pub what_ifs: Vec<WhatIf>,
-    /// How far each figure alone moves the median of the largest node count. Shape: the widest first, without those that
+    /// The largest node count with every figure at its median. Unit: seconds.
+    pub typical: f64,
+    /// How far each figure alone moves that of the largest node count. Shape: the widest first, without those that
     /// move nothing.
     pub sensitivities: Vec<Sensitivity>,
     /// What to set, with numbers, for the largest node count.
@@ -108,6 +110,7 @@ pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, Creat
         state: parameters.has_tokens().then(|| request.state.to_string()),
         points: points.collect(),
         what_ifs: super::what_if::what_ifs(&parameters, &largest, &request.state),
+        typical: typical(&parameters, &largest, &request.state),
         sensitivities: sensitivities(profile, &largest, &request.state),
         advice: advise(&parameters, &largest, &request.state),
         inputs: inputs(profile),
@@ -189,13 +192,19 @@ pub struct Sensitivity {
     pub at_p90: f64,
 }
 
+/// With every figure at its median; where there are two laws of splits, their mean.
+fn typical(parameters: &Parameters, creates: &Creates, state: &State) -> f64 {
+    let laws = parameters.laws();
+    let total = |law: &Law| Seconds::of(creates, state, &parameters.at(0.5, *law)).total();
+    laws.iter().map(total).sum::<f64>() / laws.len() as f64
+}
+
 fn sensitivities(profile: &Profile, creates: &Creates, state: &State) -> Vec<Sensitivity> {
     let total = |key: &str, choice: fn(&Figure) -> f64| {
         let mut changed = profile.clone();
         let figure = changed.figure(key)?;
         *figure = Figure::exact(choice(figure));
-        let parameters = Parameters::of(&changed).ok()?;
-        Some(Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total())
+        Some(typical(&Parameters::of(&changed).ok()?, creates, state))
     };
     let sensitivity = |input: &Input| {
         let (at_p10, at_p90) =
@@ -217,14 +226,12 @@ pub fn elasticities(
     state: &State,
 ) -> Result<Vec<(String, f64)>, CreateError> {
     let parameters = Parameters::of(profile)?;
-    let total =
-        |parameters: &Parameters| Seconds::of(creates, state, &parameters.at(0.5, Law::HandOver)).total();
-    let base = total(&parameters);
+    let base = typical(&parameters, creates, state);
     let change = |input: &Input| {
         let mut nudged = profile.clone();
         nudged.nudge(&input.key, NUDGE)?;
         let nudged = Parameters::of(&nudged).ok()?;
-        Some((input.key.clone(), (total(&nudged) / base).ln() / NUDGE.ln()))
+        Some((input.key.clone(), (typical(&nudged, creates, state) / base).ln() / NUDGE.ln()))
     };
     Ok(inputs(profile).iter().filter_map(change).collect())
 }

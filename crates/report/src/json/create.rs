@@ -16,6 +16,8 @@ pub struct Create {
     pub points: Vec<CreatePoint>,
     /// The largest node count as asked, and with changes; the first is as asked.
     pub what_ifs: Vec<CreateWhatIf>,
+    /// Seconds at the largest node count with every figure at its median.
+    pub seconds_at_medians: f64,
     /// What spreads the range at the largest node count, each figure alone; the widest first.
     pub sensitivities: Vec<Sensitivity>,
     /// What to set.
@@ -104,6 +106,7 @@ pub fn create(prediction: &Prediction) -> Create {
         },
         points: prediction.points.iter().map(point).collect(),
         what_ifs: prediction.what_ifs.iter().map(what_if).collect(),
+        seconds_at_medians: prediction.typical,
         sensitivities: prediction.sensitivities.iter().map(Sensitivity::from).collect(),
         advice: prediction.advice.iter().map(advice).collect(),
         inputs: prediction.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),

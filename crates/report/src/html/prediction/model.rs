@@ -167,7 +167,7 @@ pub fn of_creates(create: &Create, measured: &[MeasuredPoint]) -> Page {
         tornadoes: vec![Tornado {
             name: name.clone(),
             nodes,
-            seconds: create.what_ifs.first().map_or(0.0, |asked| asked.seconds.p50),
+            seconds: create.seconds_at_medians,
             figures: create.sensitivities.iter().map(swing).collect(),
         }],
         what_ifs: vec![WhatIfs {
