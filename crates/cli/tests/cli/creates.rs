@@ -108,14 +108,20 @@ fn the_page_is_whole_and_holds_what_was_measured() {
     for part in ["id=\"points\"", "id=\"what-if\"", "id=\"advice\"", "id=\"inputs\"", "\"seconds\":3.5"] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(test.quell(&["predict", "create", "--fs", "coral", "--nodes", "1..64", "--html", "-"]).succeeds(), {
-        test.quell(&words).succeeds();
-        test.read_text("page.html")
-    });
+    assert_eq!(
+        test.quell(&["predict", "create", "--fs", "coral", "--nodes", "1..64", "--html", "-"]).succeeds(),
+        {
+            test.quell(&words).succeeds();
+            test.read_text("page.html")
+        }
+    );
     test.write("bad.csv", "nodes,ppn,seconds\n64,1,3.5\n64;1;3.5\u{1b}[2J\n");
     let before = test.files();
     for (words, said) in [
-        (&["--html", "new.html", "--measured", "bad.csv"][..], "`bad.csv`, line 3: `64;1;3.5\\x1b[2J` is not a number"),
+        (
+            &["--html", "new.html", "--measured", "bad.csv"][..],
+            "`bad.csv`, line 3: `64;1;3.5\\x1b[2J` is not a number",
+        ),
         (&["--html", "new.html", "--measured", "absent.csv"], "cannot read `absent.csv`: ENOENT"),
         (&["--html", "absent/new.html"], "cannot write `absent/new.html`: ENOENT"),
         (&["--html", "-", "--json"], "would both go to standard output"),

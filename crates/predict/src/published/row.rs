@@ -123,6 +123,8 @@ pub enum Rule {
     AtLeast,
     /// The published figure lies between p10 and p90.
     InRange,
+    /// The prediction lies between the two published numbers.
+    Between,
     /// It is not judged: a parameter was fitted to it.
     Fitted,
 }
@@ -132,11 +134,13 @@ impl Rule {
     pub fn words(self) -> String {
         match self {
             Self::Factor(factor) => format!("within a factor of {factor}"),
+            Self::Share(0.0) => "equal to the digit".to_owned(),
             Self::Share(share) => format!("within {:.0} %", share * 100.0),
             Self::Equal => "equal".to_owned(),
             Self::AtMost => "at most".to_owned(),
             Self::AtLeast => "at least".to_owned(),
             Self::InRange => "inside p10 to p90".to_owned(),
+            Self::Between => "between the published numbers".to_owned(),
             Self::Fitted => "fitted, not judged".to_owned(),
         }
     }
@@ -211,6 +215,7 @@ impl Row {
             Rule::Equal => (ours - theirs.middle()).abs() <= DIGITS * theirs.middle().abs(),
             Rule::AtMost => ours <= theirs.high,
             Rule::AtLeast => ours >= theirs.low,
+            Rule::Between => (theirs.low..=theirs.high).contains(&ours),
             Rule::InRange => self.predicted.p10 <= theirs.high && self.predicted.p90 >= theirs.low,
         };
         if holds { Verdict::Holds } else { Verdict::Misses }
@@ -252,6 +257,7 @@ mod tests {
             (Rule::Equal, [100.4, 99.6], [100.6, 99.4]),
             (Rule::AtMost, [0.0, 110.0], [110.1, 1e9]),
             (Rule::AtLeast, [90.0, 1e9], [89.9, 0.0]),
+            (Rule::Between, [110.0, 90.0], [110.1, 89.9]),
             (Rule::InRange, [219.0, 46.0], [221.0, 44.0]),
         ] {
             for (values, verdict) in [(holds, Verdict::Holds), (misses, Verdict::Misses)] {

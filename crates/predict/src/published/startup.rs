@@ -175,7 +175,7 @@ fn without_fit() -> Vec<Row> {
             unit: Unit::Percent,
             published: Published::between(-10.0, 10.0, "does not show an observable improvement"),
             predicted: exact(search_path()),
-            rule: Rule::InRange,
+            rule: Rule::Between,
             parameters: 2,
             note: "48 libraries beside 260 modules: all misses of the libraries gone is the most that a shorter path can give; less than a \
                    tenth is not seen in a plot with other users on the system",
@@ -191,7 +191,7 @@ fn without_fit() -> Vec<Row> {
             rule: Rule::InRange,
             note: "no figure of Hopper went in; the slow end of the range is hardware of 2012",
             ..row(
-                "warp-lustre-prior",
+                "lustre-prior",
                 "Warp from a Lustre of which nothing is known, 36K cores, against /scratch",
                 Published::between(3600.0, 4200.0, "ten times 7 minutes; a quarter of the user's line"),
                 range(&lustre, &Counts::WARP, CORES, CORES_36K),

@@ -19,6 +19,8 @@ pub fn validation(validation: &Validation, style: Style) -> String {
         let key = used.letter().to_string();
         page.entry(&key, &format!("{}: {}", used.meaning(), outcome(&validation.rows, used)), Role::Plain);
     }
+    let fit = "parameters behind the prediction that were fitted to published figures";
+    page.entry("fit", fit, Role::Plain);
     for used in ORDER {
         let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
         page.section(&title(used), &table(&rows, page.style));
@@ -37,7 +39,7 @@ fn title(used: Use) -> String {
 
 fn table(rows: &[&Row], style: Style) -> Table {
     let table = Table::default().text("figure").number("published").number("predicted").number("p10 to p90");
-    let mut table = table.number("error").number("fitted").text("");
+    let mut table = table.number("error").number("fit").text("");
     if style.width >= WIDE {
         table = table.phrase("what it is");
     }
