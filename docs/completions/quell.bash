@@ -67,6 +67,9 @@ _quell() {
             quell,synth)
                 cmd="quell__subcmd__synth"
                 ;;
+            quell,validate)
+                cmd="quell__subcmd__validate"
+                ;;
             quell__subcmd__image,cat)
                 cmd="quell__subcmd__image__subcmd__cat"
                 ;;
@@ -119,7 +122,7 @@ _quell() {
 
     case "${cmd}" in
         quell)
-            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict pack run check image modules doctor calibrate demo synth replay config"
+            opts="-q -h -V --color --colour --quiet --config --help --version record import report fix diff predict validate pack run check image modules doctor calibrate demo synth replay config"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -849,7 +852,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__predict)
-            opts="-q -h --fs --nodes --ppn --root --depth --think --skew --background --warm --cores --shared-host --stripes --launch --image --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --json --list-fs --print-fs --color --colour --quiet --config --help create"
+            opts="-q -h --fs --nodes --ppn --root --depth --think --skew --background --warm --cores --shared-host --stripes --launch --image --keep-absences --fewer-misses --fewer-files --atomic-open --samples --seed --json --html --measured --list-fs --print-fs --color --colour --quiet --config --help create"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -919,6 +922,14 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --measured)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --print-fs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -943,7 +954,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__predict__subcmd__create)
-            opts="-q -h --nodes --ppn --files --directories --fs --pre-split --all-to-all --serial-token --grown --json --color --colour --quiet --config --help"
+            opts="-q -h --nodes --ppn --files --directories --fs --pre-split --all-to-all --serial-token --grown --json --html --measured --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -970,6 +981,14 @@ _quell() {
                     return 0
                     ;;
                 --pre-split)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --measured)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1501,6 +1520,32 @@ _quell() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__validate)
+            opts="-q -h --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0

@@ -111,7 +111,7 @@ pub enum Command {
     #[command(about = "Compare two recordings: who served what, before and after")]
     Diff(Diff),
     #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
-    Predict(Predict),
+    Predict(Box<Predict>),
     #[command(about = "Show what predictions say of figures that others published")]
     Validate(Validate),
     #[command(about = "Make an image of a recording: the working set and the absences, one file")]

@@ -92,6 +92,13 @@ pub struct Predict {
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-`
+    /// prints it.
+    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    pub html: Option<PathBuf>,
+    /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
+    #[arg(long, value_name = "FILE", env = "QUELL_MEASURED", requires = "html")]
+    pub measured: Option<PathBuf>,
     /// List the profiles that come with quell.
     #[arg(long, env = "QUELL_LIST_FS", value_parser = FalseyValueParser::new())]
     pub list_fs: bool,

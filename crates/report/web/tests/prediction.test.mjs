@@ -23,7 +23,11 @@ function obstacle() {
 const shared = { pages: {} };
 
 function quell(words) {
-    return execFileSync(QUELL, ["--quiet", "predict", ...words], { cwd: shared.directory, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    return run(["predict", ...words]);
+}
+
+function run(words) {
+    return execFileSync(QUELL, ["--quiet", ...words], { cwd: shared.directory, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }
 
 /** Real predictions, made once. Shape: name to path. */
@@ -37,6 +41,11 @@ function makePages() {
         tokenless: ["--fs", "lustre", "--nodes", "3,17,90000"],
         hostile: ["--fs", "hostile.toml", "--nodes", "1..64"],
     };
+    run(["record", "-o", "app.qtrace", "--", "python3", "-c", "import json"]);
+    const start = ["app.qtrace", "--root", "/", "--fs", "lustre,nfs,hopper-home", "--nodes", "1..256", "--samples", "10"];
+    shared.pages.start = join(shared.directory, "start.html");
+    quell([...start, "--html", shared.pages.start, "--measured", "measured.csv"]);
+    writeFileSync(join(shared.directory, "start.json"), quell([...start, "--json"]));
     for (const [name, words] of Object.entries(creates)) {
         shared.pages[name] = join(shared.directory, `${name}.html`);
         quell(["create", ...words, "--html", shared.pages[name]]);
@@ -106,6 +115,17 @@ describe("a prediction in a browser", { skip: obstacle() }, () => {
                 assert.equal(await page.locator(`.curves ${what}`).count(), number, what);
             }
             assert.match(await page.locator(".curves .name").first().innerHTML(), /block splits/);
+        });
+    });
+
+    it("draws every file system with its knee, side by side", async () => {
+        await visit("start", async (page) => {
+            assert.equal(await page.locator(".curves path.median").count(), 3);
+            const knees = await page.locator(".curves .name").allTextContents();
+            assert.ok(knees.length > 0 && knees.every((name) => name.startsWith("knee, ")), knees.join());
+            assert.equal(await page.locator(".tornado").count(), 3);
+            assert.equal(await page.locator("#what-if table").count(), 3);
+            assert.match(await page.locator("#what-if").innerText(), /from an image that each node reads/);
         });
     });
 

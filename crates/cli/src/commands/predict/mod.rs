@@ -2,6 +2,7 @@
 
 mod create;
 mod measured;
+mod page;
 mod profiles;
 mod start;
 

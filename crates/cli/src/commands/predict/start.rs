@@ -1,7 +1,7 @@
 //! `quell predict T...`: how long a program takes to start.
 
-use super::profiles;
-use crate::commands::{report, traces};
+use super::{page, profiles};
+use crate::commands::{html, report, traces};
 use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
@@ -18,6 +18,10 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         return Err(Failure::message("no recording is given")
             .hint("`quell record -- CMD` makes one; then `quell predict T`"));
     }
+    report::only_one_on_stdout(&[
+        ("--json", flags.json),
+        ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
+    ])?;
     let profiles = match flags.fs.as_slice() {
         [] => vec![wide()],
         words => words.iter().map(|word| profiles::load(word)).collect::<Result<_, _>>()?,
@@ -33,11 +37,15 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
     let object = quell_report::json::predict(&command, &scripts, &question, &predictions);
-    let text = match flags.json {
-        true => report::json(&object)?,
-        false => quell_report::terminal::predict(&object, printer.style()),
-    };
-    printer.data(&text)?;
+    if let Some(file) = &flags.html {
+        let asked = page::Asked { scripts: &scripts, question: &question, predictions: &predictions };
+        page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
+    }
+    match (flags.json, &flags.html) {
+        (true, _) => printer.data(&report::json(&object)?)?,
+        (false, Some(_)) => {}
+        (false, None) => printer.data(&quell_report::terminal::predict(&object, printer.style()))?,
+    }
     say_where_from(flags, &predictions, printer);
     Ok(0)
 }

@@ -1,11 +1,14 @@
 //! The page of a prediction: what is read without a script in words and tables, and the object that the script draws from.
 
 mod model;
+mod start;
 mod tables;
 
 pub use model::{
     Advice, Change, Curve, CurvePoint, Inputs, MeasuredPoint, Page, Swing, Tornado, WhatIfs, of_creates,
 };
+
+pub use start::of_start;
 
 use super::document::{Document, document};
 use super::escape::{prose, text};

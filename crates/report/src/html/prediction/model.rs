@@ -11,6 +11,8 @@ pub struct Page {
     pub title: String,
     /// What was predicted: a command, or the files that are created.
     pub subject: String,
+    /// What the bounds of every point hold for.
+    pub bounds: String,
     /// One curve a file system.
     pub curves: Vec<Curve>,
     /// What somebody measured.
@@ -162,6 +164,7 @@ pub fn of_creates(create: &Create, measured: &[MeasuredPoint]) -> Page {
     Page {
         title: title(create),
         subject: subject(create),
+        bounds: "bounds hold for every value within the spreads".to_owned(),
         curves: vec![curve],
         measured: measured.to_vec(),
         tornadoes: vec![Tornado {

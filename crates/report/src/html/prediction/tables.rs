@@ -32,7 +32,7 @@ pub(super) fn points(page: &Page) -> String {
     section(
         "points",
         "Points",
-        "Seconds until the last rank is done; bounds hold for every value within the spreads.",
+        &format!("Seconds until the last rank is done; {}.", page.bounds),
         &table(&head, &rows),
     )
 }

@@ -14,16 +14,18 @@ const GUTTER = 60;
 const EDGE = 24;
 /** Room for the numbers of nodes. Unit: pixels. */
 const FOOT = 40;
-/** Room above, for the names of knees. Unit: pixels. */
-const HEAD = 26;
+/** Room above, for the names of knees: two rows; more stand over the chart. Unit: pixels. */
+const HEAD = 34;
 /** Colours that there are; a further curve begins again. */
 export const COLOURS = 6;
 /** Names of bottlenecks are written where there are no more curves than these. */
 const NAMED = 2;
 /** A name needs so much room beside the next one. Unit: pixels. */
 const APART = 96;
-/** Names of knees stand above each other where they are closer than this. Unit: pixels. */
-const KNEE_ROOM = 110;
+/** About the width of a character of a name. Unit: pixels. */
+const CHARACTER = 7;
+/** The height of a row of names. Unit: pixels. */
+const ROW = 15;
 
 type Scale = (value: number) => number;
 
@@ -91,15 +93,17 @@ class Curves {
 
     private draw(): void {
         if (this.width <= 0) return;
-        const height = Math.round(Math.min(440, Math.max(240, this.width * 0.5)));
-        const { x, y } = this.scales(height);
-        const clip = svg("clipPath", { id: "inside" }, svg("rect", { y: HEAD, width: this.width, height }));
+        const tall = Math.round(Math.min(440, Math.max(240, this.width * 0.5)));
+        const { x, y } = this.scales(tall);
+        const clip = svg("clipPath", { id: "inside" }, svg("rect", { y: HEAD, width: this.width, height: tall }));
         const shown = this.shown();
-        const picture = svg("svg", { width: this.width, height: HEAD + height + FOOT, "aria-hidden": "true" },
+        const picture = svg("svg", { width: this.width, height: HEAD + tall + FOOT, "aria-hidden": "true" },
             clip,
-            ...this.grid(x, y, height),
-            svg("g", { "clip-path": "url(#inside)" }, ...shown.flatMap(({ curve, colour }) => body(curve, colour, x, y))),
-            ...this.knees(shown, x, height),
+            ...this.grid(x, y, tall),
+            svg("g", { "clip-path": "url(#inside)", class: shown.length > NAMED ? "crowded" : undefined },
+                ...shown.map(({ curve, colour }) => band(curve, colour, x, y)),
+                ...shown.flatMap(({ curve, colour }) => lines(curve, colour, x, y))),
+            ...this.knees(shown, x, tall),
             ...(shown.length <= NAMED ? shown.flatMap(({ curve, colour }) => this.bottlenecks(curve, colour, x, y)) : []),
             ...this.measured.map((point) => diamond(x(point.nodes), y(point.seconds))));
         this.plot.replaceChildren(picture, this.cursor);
@@ -123,22 +127,26 @@ class Curves {
         ];
     }
 
-    /** A line at each knee, and its name above, one below the other where they are close. */
+    /** A line at each knee, and its name above, in the first row where there is room. */
     private knees(shown: { curve: Curve; colour: number }[], x: Scale, height: number): Element[] {
         const [first, last] = [this.nodes[0] ?? 1, this.nodes[this.nodes.length - 1] ?? 1];
         const there = shown.filter(({ curve }) => curve.knee != null && curve.knee >= first && curve.knee <= last);
         there.sort((a, b) => (a.curve.knee ?? 0) - (b.curve.knee ?? 0));
-        let before = -Infinity;
-        let row = 0;
+        const taken: [number, number][][] = [];
         return there.flatMap(({ curve, colour }) => {
             const at = x(curve.knee ?? 1);
-            row = at - before < KNEE_ROOM ? row + 1 : 0;
-            before = at;
-            const end = at > this.width - KNEE_ROOM;
-            const place = { x: at + (end ? -5 : 5), y: 14 + row * 15, "text-anchor": end ? "end" : "start" };
+            const name = `knee, ${counted(Math.round(curve.knee ?? 0), "node")}`;
+            const room = name.length * CHARACTER;
+            const end = at + room > this.width;
+            const [from, to] = end ? [at - 5 - room, at] : [at, at + 5 + room];
+            const free = (row: [number, number][] | undefined) => !row?.some(([a, b]) => from < b && a < to);
+            let row = 0;
+            while (!free(taken[row])) row += 1;
+            (taken[row] ??= []).push([from, to]);
+            const place = { x: at + (end ? -5 : 5), y: 12 + row * ROW, "text-anchor": end ? "end" : "start" };
             return [
-                svg("line", { x1: at, x2: at, y1: 4 + row * 15, y2: HEAD + height, class: `knee edge-${colour}` }),
-                svg("text", { ...place, class: `name ink-${colour}` }, `knee, ${counted(Math.round(curve.knee ?? 0), "node")}`),
+                svg("line", { x1: at, x2: at, y1: 2 + row * ROW, y2: HEAD + height, class: `knee edge-${colour}` }),
+                svg("text", { ...place, class: `name ink-${colour}` }, name),
             ];
         });
     }
@@ -227,25 +235,33 @@ function said(point: CurvePoint): string {
     return `${seconds(p50)}, ${seconds(p10)} to ${seconds(p90)}; ${point.bottleneck}${over}`;
 }
 
-/** Bounds, band, line and points of one curve. */
-function body(curve: Curve, colour: number, x: Scale, y: Scale): Element[] {
-    // What takes no time at all lies below every picture.
-    const drawn = (value: number) => y(Math.max(value, 1e-9));
-    const band = area<CurvePoint>().x((point) => x(point.nodes)).y0((point) => drawn(point.seconds.p10)).y1((point) => drawn(point.seconds.p90));
-    const middle = line<CurvePoint>().x((point) => x(point.nodes)).y((point) => drawn(point.seconds.p50));
-    const bound = (of: "lower" | "upper") =>
-        line<CurvePoint>().x((point) => x(point.nodes)).y((point) => drawn(point.bounds[of]))(curve.points);
-    const alone = curve.points.length === 1 && curve.points[0];
+/** Where a time is drawn. What takes no time at all lies below every picture. */
+const height = (y: Scale) => (time: number) => y(Math.max(time, 1e-9));
+
+/** The likely range of one curve. */
+function band(curve: Curve, colour: number, x: Scale, y: Scale): Element {
+    const [at, only] = [height(y), curve.points[0]];
+    if (curve.points.length === 1 && only) {
+        return svg("line", {
+            class: `range-line edge-${colour}`, x1: x(only.nodes), x2: x(only.nodes), y1: at(only.seconds.p10), y2: at(only.seconds.p90),
+        });
+    }
+    const shape = area<CurvePoint>().x((point) => x(point.nodes)).y0((point) => at(point.seconds.p10)).y1((point) => at(point.seconds.p90));
+    return svg("path", { class: `band curve-${colour}`, d: shape(curve.points) });
+}
+
+/** Bounds, median and points of one curve. */
+function lines(curve: Curve, colour: number, x: Scale, y: Scale): Element[] {
+    const at = height(y);
+    const through = (time: (point: CurvePoint) => number) =>
+        line<CurvePoint>().x((point) => x(point.nodes)).y((point) => at(time(point)))(curve.points);
     return [
-        alone
-            ? svg("line", { class: `range-line edge-${colour}`, x1: x(alone.nodes), x2: x(alone.nodes), y1: drawn(alone.seconds.p10), y2: drawn(alone.seconds.p90) })
-            : svg("path", { class: `band curve-${colour}`, d: band(curve.points) }),
-        svg("path", { class: `bound edge-${colour}`, d: bound("lower") }),
-        svg("path", { class: `bound edge-${colour}`, d: bound("upper") }),
-        svg("path", { class: `median edge-${colour}`, d: middle(curve.points) }),
+        svg("path", { class: `bound edge-${colour}`, d: through((point) => point.bounds.lower) }),
+        svg("path", { class: `bound edge-${colour}`, d: through((point) => point.bounds.upper) }),
+        svg("path", { class: `median edge-${colour}`, d: through((point) => point.seconds.p50) }),
         ...curve.points.map((point) => svg("circle", {
             class: point.saturated ? `over edge-${colour}` : `curve-${colour}`,
-            cx: x(point.nodes), cy: drawn(point.seconds.p50), r: 3.5,
+            cx: x(point.nodes), cy: at(point.seconds.p50), r: 3.5,
         })),
     ];
 }

@@ -28,7 +28,7 @@ const chart = curves(page.curves, page.measured);
 const swings = tornadoes(page.tornadoes);
 document.getElementById("charts")?.append(
     section("curve", "Seconds by nodes",
-        "Line: the median. Band: four chances in five. Dots: bounds, which hold for every value within the spreads.", chart),
+        `Line: the median. Band: four chances in five. Dots: ${page.bounds}.`, chart),
     ...(swings.length > 0
         ? [section("tornado", "What spreads the range",
             "The median with one figure at its p10, then at its p90, and all others at their medians.", ...swings)]
