@@ -81,6 +81,22 @@ fn generate(root: &Path) -> Generated {
         schema(&quell_cli::commands::modules::convert::schema()),
     ));
     generated.push((
+        "docs/schema/modules-caches.json".into(),
+        schema(&quell_cli::commands::modules::caches::schema()),
+    ));
+    generated.push((
+        "docs/schema/modules-check.json".into(),
+        schema(&quell_cli::commands::modules::check::schema()),
+    ));
+    generated.push((
+        "docs/schema/modules-measure.json".into(),
+        schema(&quell_cli::commands::modules::measure::schema()),
+    ));
+    generated.push((
+        "docs/schema/modules-verify.json".into(),
+        schema(&quell_cli::commands::modules::verify::schema()),
+    ));
+    generated.push((
         "docs/schema/modules-example.json".into(),
         schema(&quell_cli::commands::modules::example::schema()),
     ));

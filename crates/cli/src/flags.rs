@@ -4,6 +4,7 @@
 mod calibrate;
 mod image;
 mod modules;
+mod modules_tools;
 mod predict;
 mod replay;
 mod synth;
@@ -11,6 +12,7 @@ mod synth;
 pub use calibrate::*;
 pub use image::*;
 pub use modules::*;
+pub use modules_tools::*;
 pub use predict::*;
 pub use replay::*;
 pub use synth::*;

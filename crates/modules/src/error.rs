@@ -83,6 +83,14 @@ pub enum ModulesError {
         /// Why not.
         why: String,
     },
+    /// A run of a tool could not be recorded.
+    #[error("cannot record `{command}`: {why}")]
+    Recorder {
+        /// The arguments of `module`.
+        command: String,
+        /// What the recorder says.
+        why: String,
+    },
     /// A module tool could not be started.
     #[error("cannot run {tool} as {user}")]
     Run {

@@ -17,6 +17,7 @@ pub mod convert;
 pub mod cookie;
 mod error;
 pub mod example;
+pub mod measure;
 pub mod rc;
 pub mod scan;
 pub mod tools;

@@ -1,5 +1,6 @@
 //! The flags of `quell modules`, a command of commands.
 
+use super::{ModulesCheck, ModulesMeasure, ModulesVerify};
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -22,6 +23,12 @@ pub enum ModulesCommand {
     Audit(ModulesAudit),
     #[command(about = "Make module trees cheaper to ask, and prove that they say the same")]
     Convert(ModulesConvert),
+    #[command(about = "Say whether caches are what their trees are, and what changed")]
+    Check(ModulesCheck),
+    #[command(about = "Measure what the site's own tools ask with each strategy, and say which pays")]
+    Measure(ModulesMeasure),
+    #[command(about = "Ask the site's own tools whether two sets of modulepaths say the same")]
+    Verify(ModulesVerify),
     #[command(about = "Make an example of a module tree, to try things on")]
     Example(ModulesExample),
 }
@@ -88,6 +95,9 @@ pub enum ModulesTool {
 /// `mcookie_check=eval` would list by mistake is hidden. virtual: a modulepath with nothing but an rc file that names every
 /// modulefile of the old one. What cannot be moved safely stays as it is; where that does not do, nothing is written.
 ///
+/// cache, lmod-cache: the installed tool builds its cache aside, and it is renamed in; what did not change since the last is kept.
+/// What not everybody can read is not in it. `quell modules check` says when it is stale.
+///
 /// Exit status: 0, 1 when a modulepath cannot be converted or something would differ, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell modules convert [OPTIONS] --to STRATEGY --out DIR [PATH]...\n       \
@@ -147,6 +157,10 @@ pub enum ConvertTo {
     Eval,
     /// A modulepath of virtual modules.
     Virtual,
+    /// The cache of Environment Modules, in each modulepath or below --out.
+    Cache,
+    /// The system cache of Lmod, in --out.
+    LmodCache,
 }
 
 /// Make an example of a module tree: the set-up of the cookbook of Environment Modules, "Reduce I/O load", or a larger one

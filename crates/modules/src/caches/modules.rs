@@ -98,6 +98,13 @@ pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
 }
 
+/// Puts an earlier cache back.
+///
+/// **Errors**: those of writing.
+pub fn put_back(cache: &Path, content: &[u8]) -> Result<(), ModulesError> {
+    place::write(cache, content)
+}
+
 /// In what a modulepath's cache differs from the modulepath.
 ///
 /// Shape: sorted by path; empty when the cache is what it would be if it were built now.

@@ -9,7 +9,7 @@ mod session;
 mod user;
 
 pub use find::find;
-pub use session::{Answer, Answers, Progress, Question, ask, ask_apart};
+pub use session::{Answer, Answers, Progress, Question, ask, ask_apart, run};
 pub use user::{Credentials, User};
 
 use std::ffi::OsString;

@@ -86,7 +86,14 @@ pub fn ask_apart(
 ) -> Result<Answer, ModulesError> {
     let mut command = tool.command(environment);
     command.args(question);
-    let said = user.act(move || converse(command, &[], &mut |_| {})).map_err(not_run(tool, user))?;
+    run(command, user).map_err(not_run(tool, user))
+}
+
+/// Runs a command to its end, as `user`, without input.
+///
+/// **Errors**: when it cannot be started.
+pub fn run(command: Command, user: &User) -> io::Result<Answer> {
+    let said = user.act(move || converse(command, &[], &mut |_| {}))?;
     Ok(Answer { stdout: said.stdout, stderr: said.stderr, status: said.status })
 }
 

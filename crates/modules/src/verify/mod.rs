@@ -10,6 +10,7 @@ mod tree;
 mod users;
 
 pub use judge::{Comparison, Progress, Tools};
+pub(crate) use questions::shown;
 
 use crate::ModulesError;
 use std::path::PathBuf;

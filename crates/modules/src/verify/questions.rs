@@ -155,7 +155,7 @@ fn strip_lua(name: &[u8]) -> &[u8] {
 }
 
 /// A question as a person types it after `module`.
-pub(super) fn shown(question: &[OsString]) -> String {
+pub(crate) fn shown(question: &[OsString]) -> String {
     let words = question.iter().map(|word| match word.is_empty() {
         true => "\"\"".to_owned(),
         false => quell_trace::path::escape(OsStr::as_bytes(word)),

@@ -1,6 +1,6 @@
 //! `quell modules convert`: the plan, what was written, what differs, and undoing it.
 
-use super::{explain, judges, paths};
+use super::{caches, explain, judges, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -99,6 +99,9 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     if let Some(record) = &flags.undo {
         return undo(record, printer);
     }
+    if matches!(flags.to, Some(ConvertTo::Cache | ConvertTo::LmodCache)) {
+        return caches::run(flags, printer);
+    }
     let strategy = strategy(flags)?;
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
@@ -156,7 +159,10 @@ fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
                 .hint("set `mcookie_check eval` in the site's configuration and lock it, then add `--eval-enforced`"));
         }
         Some(ConvertTo::Virtual) => Strategy::Virtual,
-        None => return Err(Failure::message("nothing is to be done").hint("`--to rc` is the first step")),
+        // Caches are no plan of ours: the tool makes them.
+        Some(ConvertTo::Cache | ConvertTo::LmodCache) | None => {
+            return Err(Failure::message("nothing is to be done").hint("`--to rc` is the first step"));
+        }
     })
 }
 

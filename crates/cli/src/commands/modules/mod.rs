@@ -1,10 +1,15 @@
 //! `quell modules`: what its commands share.
 
 pub mod audit;
+pub mod caches;
+pub mod check;
 pub mod convert;
 pub mod example;
 mod judges;
+pub mod measure;
 mod paths;
+mod site;
+pub mod verify;
 
 use crate::failure::Failure;
 use crate::flags::ModulesCommand;
@@ -15,6 +20,9 @@ pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8,
     match command {
         ModulesCommand::Audit(flags) => audit::run(flags, printer),
         ModulesCommand::Convert(flags) => convert::run(flags, printer),
+        ModulesCommand::Check(flags) => check::run(flags, printer),
+        ModulesCommand::Measure(flags) => measure::run(flags, printer),
+        ModulesCommand::Verify(flags) => verify::run(flags, printer),
         ModulesCommand::Example(flags) => example::run(flags, printer),
     }
 }
@@ -30,6 +38,12 @@ fn explain(error: ModulesError) -> Failure {
         ModulesError::Record { .. } => Some("give the `quell-plan.json` that `quell modules convert` wrote"),
         ModulesError::Tool { .. } => {
             Some("`--tools PREFIX` names an installed tool, `--no-verify` asks none")
+        }
+        ModulesError::Run { .. } => {
+            Some("`--tools PREFIX` names another installation, `--user` another user")
+        }
+        ModulesError::NoCache { .. } => {
+            Some("`--tools PREFIX` names another installation; what is closed can be opened, or moved")
         }
         _ => None,
     };

@@ -1,0 +1,249 @@
+//! `quell modules convert --to cache` and `--to lmod-cache`: caches that the site's own tools build.
+
+use super::{explain, paths, site, verify};
+use crate::commands::image::shown;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::{ConvertTo, ModulesConvert};
+use crate::printer::Printer;
+use quell_modules::ModulesError;
+use quell_modules::caches::modules::{self, Extent};
+use quell_modules::caches::{Change, lmod};
+use quell_modules::tools::{Kind, Tool};
+use quell_modules::verify::{Side, Tools};
+use quell_trace::path::escape;
+use serde::Serialize;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct CachesBuilt {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// The tool that built them.
+    pub tool: String,
+    /// Shape: one entry a cache.
+    pub caches: Vec<CacheBuilt>,
+    /// Modulepaths that have no cache, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Answers that would differ; such a cache was taken back.
+    pub differences: usize,
+}
+
+/// A cache.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct CacheBuilt {
+    /// Where it is.
+    pub path: String,
+    /// Whether something of it was built now.
+    pub rebuilt: bool,
+    /// Its length.
+    pub bytes: u64,
+    /// Paths below the modulepath that not everybody can read: users are sent to the tree for them.
+    pub closed: Vec<String>,
+}
+
+/// A modulepath without a cache.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct LeftOut {
+    /// The modulepath.
+    pub modulepath: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Version of [`CachesBuilt`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON schema of [`CachesBuilt`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(CachesBuilt).to_value()
+}
+
+pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    if flags.dry_run {
+        return plan(flags, &modulepaths, printer);
+    }
+    let tools = site::tools(&flags.judges.tools)?;
+    let built = match flags.to {
+        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &tools)?,
+        _ => of_modules(flags, &modulepaths, &tools, printer)?,
+    };
+    match flags.json {
+        true => printer.data(&report::json(&built)?)?,
+        false => tell(&built, printer),
+    }
+    Ok(u8::from(built.differences > 0))
+}
+
+/// What a build would do.
+fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
+    let changes: Vec<(PathBuf, Vec<Change>)> = match (flags.to, &flags.out) {
+        (Some(ConvertTo::LmodCache), Some(out)) if out.join(lmod::LIST).is_file() => {
+            lmod::check(out).map_err(explain)?
+        }
+        (Some(ConvertTo::LmodCache), _) => {
+            modulepaths.iter().map(|path| (path.clone(), Vec::new())).collect()
+        }
+        _ => {
+            let check = |path: &PathBuf| Ok((path.clone(), modules::check(path).map_err(explain)?));
+            let changes: Vec<_> = modulepaths.iter().map(check).collect::<Result<_, Failure>>()?;
+            changes.into_iter().filter(|(_, changes)| !changes.is_empty()).collect()
+        }
+    };
+    for (path, changes) in &changes {
+        printer.data(&format!("{}: would be built\n", shown(path)))?;
+        for change in changes {
+            let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
+            printer.data(&format!("  {name}{}\n", change.what.words()))?;
+        }
+    }
+    if changes.is_empty() {
+        printer.data("nothing would be built: the caches are what their trees are\n")?;
+    }
+    Ok(0)
+}
+
+fn of_lmod(flags: &ModulesConvert, modulepaths: &[PathBuf], tools: &[Tool]) -> Result<CachesBuilt, Failure> {
+    let tool = tools.iter().find(|tool| tool.kind == Kind::Lmod);
+    let tool = tool
+        .ok_or_else(|| Failure::message("no Lmod is installed here").hint("`--tools PREFIX` says where"))?;
+    let out = flags.out.as_ref().ok_or_else(|| {
+        Failure::message("a cache of Lmod needs a directory").hint("`--out DIR`, which every node sees")
+    })?;
+    let built = lmod::build(tool, modulepaths, out).map_err(explain)?;
+    let left_out = built.left_out.iter().map(|(path, closed)| LeftOut {
+        modulepath: shown(path),
+        why: match closed.is_empty() {
+            true => "not every user can enter it, and the cache is one for all".to_owned(),
+            false => format!("not every user can read `{}`, and the cache is one for all", escape(closed)),
+        },
+    });
+    let cache = CacheBuilt {
+        path: shown(&std::path::absolute(out)?),
+        rebuilt: built.rebuilt,
+        bytes: built.bytes,
+        closed: Vec::new(),
+    };
+    Ok(CachesBuilt {
+        schema_version: SCHEMA_VERSION,
+        tool: tool.to_string(),
+        caches: vec![cache],
+        left_out: left_out.collect(),
+        differences: 0,
+    })
+}
+
+fn of_modules(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    tools: &[Tool],
+    printer: &Printer,
+) -> Result<CachesBuilt, Failure> {
+    // The oldest that has caches: what it writes the newer ones read.
+    let tool = tools.iter().find(|tool| modules::supports(tool)).ok_or_else(|| {
+        Failure::message("no installed Environment Modules has caches: these came with 5.3")
+            .hint("`--tools PREFIX` names another installation")
+    })?;
+    let aside = tempfile::Builder::new().prefix("quell-caches-").tempdir()?;
+    let mut all = CachesBuilt {
+        schema_version: SCHEMA_VERSION,
+        tool: tool.to_string(),
+        caches: Vec::new(),
+        left_out: Vec::new(),
+        differences: 0,
+    };
+    for modulepath in modulepaths {
+        let target = target(flags.out.as_deref(), modulepath)?;
+        let last = std::fs::read(modulepath.join(modules::NAME)).ok();
+        let built = match modules::build(tool, modulepath, target.as_deref(), Extent::Changed, aside.path()) {
+            Err(ModulesError::NoCache { path, why }) => {
+                all.left_out.push(LeftOut { modulepath: shown(&path), why });
+                continue;
+            }
+            built => built.map_err(explain)?,
+        };
+        let asks = target.is_none() && built.rebuilt > 0 && !flags.judges.no_verify;
+        let differences = if asks { differences(modulepath, tools, printer)? } else { 0 };
+        if differences > 0 {
+            all.differences += differences;
+            take_back(&built.cache, last)?;
+            let why = format!("{differences} answers would differ; the last cache is back");
+            all.left_out.push(LeftOut { modulepath: shown(modulepath), why });
+            continue;
+        }
+        all.caches.push(CacheBuilt {
+            path: shown(&built.cache),
+            rebuilt: built.rebuilt > 0,
+            bytes: built.bytes,
+            closed: built.closed.iter().map(|path| escape(path)).collect(),
+        });
+    }
+    Ok(all)
+}
+
+/// Where a cache goes that is not to be in its modulepath.
+fn target(out: Option<&Path>, modulepath: &Path) -> Result<Option<PathBuf>, Failure> {
+    let Some(out) = out else { return Ok(None) };
+    let directory = out.join(modulepath.file_name().unwrap_or_default());
+    std::fs::create_dir_all(&directory)
+        .map_err(|error| Failure::new(error).context(format!("cannot make `{}`", shown(&directory))))?;
+    Ok(Some(directory.join(modules::NAME)))
+}
+
+/// How many answers the cache changes.
+fn differences(modulepath: &Path, tools: &[Tool], printer: &Printer) -> Result<usize, Failure> {
+    let side = |variables| Side { modulepaths: vec![modulepath.to_owned()], variables };
+    let ignored = side(vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())]);
+    let judge = Tools {
+        tools: tools.iter().filter(|tool| modules::supports(tool)).cloned().collect(),
+        users: Vec::new(),
+        variables: site::variables(),
+        jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+    };
+    let compared = verify::watched(&judge, &ignored, &side(Vec::new()), printer)?;
+    for difference in compared.differences.iter().take(10) {
+        printer
+            .detail(&format!("{}, {}: `module {}`", difference.tool, difference.user, difference.question));
+    }
+    Ok(compared.differences.len())
+}
+
+fn take_back(cache: &Path, last: Option<Vec<u8>>) -> Result<(), Failure> {
+    let back = match last {
+        Some(content) => modules::put_back(cache, &content).map_err(explain),
+        None => std::fs::remove_file(cache).map_err(Failure::new),
+    };
+    back.map_err(|failure| failure.context(format!("cannot take `{}` back", shown(cache))))
+}
+
+fn tell(built: &CachesBuilt, printer: &Printer) {
+    for CacheBuilt { path, rebuilt, bytes, closed } in &built.caches {
+        match rebuilt {
+            true => printer.talk(&format!("`{path}`: built by {}, {bytes} bytes", built.tool)),
+            false => printer.talk(&format!("`{path}`: is what its tree is")),
+        }
+        if !closed.is_empty() {
+            let few: Vec<&str> = closed.iter().take(3).map(String::as_str).collect();
+            let more = if closed.len() > few.len() { ", ..." } else { "" };
+            printer.talk(&format!(
+                "not everybody can read {} paths; users are sent to the tree for them: {}{more}",
+                closed.len(),
+                few.join(", ")
+            ));
+        }
+        let settings = Path::new(path).join(lmod::SETTINGS);
+        if settings.is_file() {
+            printer.talk(&format!(
+                "users need `LMOD_RC={}`; with `LMOD_CACHED_LOADS=yes` load and Tab use it, too",
+                shown(&settings)
+            ));
+        }
+    }
+    for LeftOut { modulepath, why } in &built.left_out {
+        printer.warn(&format!("`{modulepath}` has no cache: {why}"));
+    }
+    printer.hint("`quell modules check` says when a cache is stale: nothing else does");
+}

@@ -1,0 +1,111 @@
+//! `quell modules check`: whether caches are what their trees are.
+
+use super::{explain, paths};
+use crate::commands::image::shown;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::ModulesCheck;
+use crate::printer::Printer;
+use quell_modules::caches::{Change, What, lmod, modules};
+use quell_trace::path::escape;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Checked {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// Whether every cache is what it would be if it were built now.
+    pub fresh: bool,
+    /// What is not, by modulepath.
+    pub changes: Vec<Changed>,
+}
+
+/// A difference.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Changed {
+    /// The modulepath.
+    pub modulepath: String,
+    /// Below it; empty for the modulepath as a whole.
+    pub path: String,
+    /// `no-cache`, `unreadable`, `added`, `removed`, `changed`, `touched`, `closed`, `opened` or `other`.
+    pub what: &'static str,
+}
+
+/// Version of [`Checked`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// Changes of a modulepath that are shown.
+const SHOWN: usize = 10;
+
+/// The JSON schema of [`Checked`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Checked).to_value()
+}
+
+pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {
+    let mut found: Vec<(PathBuf, Vec<Change>)> = Vec::new();
+    for path in paths::modulepaths(&flags.paths, printer)? {
+        if path.join(lmod::LIST).is_file() {
+            found.extend(lmod::check(&path).map_err(explain)?);
+        } else {
+            let changes = modules::check(&path).map_err(explain)?;
+            found.extend((!changes.is_empty()).then_some((path, changes)));
+        }
+    }
+    let text = match flags.json {
+        true => report::json(&json(&found))?,
+        false => describe(&found),
+    };
+    printer.data(&text)?;
+    if !found.is_empty() {
+        printer.hint("`quell modules convert --to cache` or `--to lmod-cache` builds what changed");
+    }
+    Ok(u8::from(!found.is_empty()))
+}
+
+fn json(found: &[(PathBuf, Vec<Change>)]) -> Checked {
+    let changed = |modulepath: &PathBuf, change: &Change| Changed {
+        modulepath: shown(modulepath),
+        path: escape(&change.path),
+        what: word(change.what),
+    };
+    let changes =
+        found.iter().flat_map(|(path, changes)| changes.iter().map(move |change| changed(path, change)));
+    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: changes.collect() }
+}
+
+fn word(what: What) -> &'static str {
+    match what {
+        What::NoCache => "no-cache",
+        What::Unreadable => "unreadable",
+        What::Added => "added",
+        What::Removed => "removed",
+        What::Changed => "changed",
+        What::Touched => "touched",
+        What::Closed => "closed",
+        What::Opened => "opened",
+        What::Other => "other",
+    }
+}
+
+fn describe(found: &[(PathBuf, Vec<Change>)]) -> String {
+    let mut text = String::new();
+    for (path, changes) in found {
+        _ = writeln!(text, "{}: the cache is stale", shown(path));
+        for change in changes.iter().take(SHOWN) {
+            let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
+            _ = writeln!(text, "  {name}{}", change.what.words());
+        }
+        let more = changes.len().saturating_sub(SHOWN);
+        if more > 0 {
+            _ = writeln!(text, "  and {more} more");
+        }
+    }
+    if found.is_empty() {
+        text.push_str("the caches are what their trees are\n");
+    }
+    text
+}

@@ -1,0 +1,290 @@
+//! `quell modules measure`: what each strategy costs, and which pays where.
+
+use super::{explain, paths, site};
+use crate::commands::image::shown;
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::ModulesMeasure;
+use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressStyle};
+use quell_modules::measure::{self, Action, Advice, Convert, Measurement, Request, Row, Strategy};
+use quell_modules::verify::Side;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Measured {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// The modulepaths, in the order in which they were given.
+    pub modulepaths: Vec<String>,
+    /// Who ran the tools.
+    pub user: String,
+    /// What a call on a tree is taken to last. Unit: microseconds.
+    pub latency_us: u64,
+    /// One entry a tool, strategy and command.
+    pub strategies: Vec<Counted>,
+    /// Strategies that were not measured.
+    pub not_measured: Vec<NotMeasured>,
+    /// What to do, for each tool, modulepath and command.
+    pub advice: Vec<Advised>,
+}
+
+/// A command with a strategy.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Counted {
+    /// The strategy.
+    pub name: String,
+    /// `avail`, `avail -t` or `load`.
+    pub command: &'static str,
+    /// Calls of the recorder's set.
+    pub calls: u64,
+    /// Calls on the module trees that reached their file system.
+    pub on_tree: u64,
+    /// Modulefiles that a terse listing has.
+    pub modulefiles: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Calls on each modulepath, in their order.
+    pub on_each_tree: Vec<u64>,
+    /// CPU time of the tool, median. Unit: microseconds.
+    pub cpu_us: u64,
+    /// CPU time, and the latency for each call on a tree.
+    pub seconds: f64,
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+}
+
+/// A strategy that was not measured.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct NotMeasured {
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+    /// The strategy.
+    pub name: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// A recommendation.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Advised {
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+    /// The modulepath.
+    pub modulepath: String,
+    /// The command.
+    pub command: &'static str,
+    /// The strategy that takes least time.
+    pub strategy: String,
+    /// What to do, and what it costs.
+    pub text: String,
+}
+
+/// Version of [`Measured`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// The JSON schema of [`Measured`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Measured).to_value()
+}
+
+pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failure> {
+    let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
+    let user = site::measurer(&flags.site)?;
+    let quell = std::env::current_exe()?;
+    let mut measurements = Vec::new();
+    for tool in site::tools(&flags.site.tools)? {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("quell-modules-").permissions(Permissions::from_mode(0o755));
+        let work = match &flags.work {
+            Some(directory) => builder.tempdir_in(directory),
+            None => builder.tempdir(),
+        };
+        let work = work.map_err(|error| Failure::new(error).context("cannot make a directory for copies"))?;
+        let request = Request {
+            tool,
+            modulepaths: modulepaths.clone(),
+            user: user.clone(),
+            variables: site::variables(),
+            module: flags.load.clone(),
+            quell: quell.clone(),
+            work: work.path().canonicalize()?,
+            runs: flags.runs,
+        };
+        measurements.push(watched(&request, printer)?);
+    }
+    let latency = Duration::from_micros(flags.latency);
+    let text = match flags.json {
+        true => report::json(&json(&measurements, &modulepaths, &user.name, latency))?,
+        false => describe(&measurements, &modulepaths, latency),
+    };
+    printer.data(&text)?;
+    Ok(0)
+}
+
+/// Measures, and shows which strategy it is at.
+fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure> {
+    let bar = if printer.draws_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("quell: {spinner} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let mut converter = Converter { quell: &request.quell };
+    let tool = request.tool.to_string();
+    let measured = measure::measure(request, &mut converter, &mut |strategy| {
+        bar.set_message(format!("measuring {tool}: {strategy}"));
+    });
+    bar.finish_and_clear();
+    measured.map_err(explain)
+}
+
+/// `quell modules convert`, without a judge: what is measured is measured, not installed.
+struct Converter<'a> {
+    quell: &'a Path,
+}
+
+impl Convert for Converter<'_> {
+    fn convert(&mut self, to: &str, modulepaths: &[PathBuf], out: &Path) -> Result<Side, String> {
+        let mut command = Command::new(self.quell);
+        command.args(["modules", "convert", "--to", to, "--no-verify", "--eval-enforced", "--out"]).arg(out);
+        let output = command.arg("--").args(modulepaths).output().map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            let line = said.lines().find(|line| line.contains("error:") || line.contains("cannot"));
+            let line = line.unwrap_or("it cannot be converted").trim_start_matches("quell: error: ");
+            return Err(line.to_owned());
+        }
+        let names = modulepaths.iter().map(|path| path.file_name().unwrap_or_default());
+        let modulepaths = names.map(|name| out.join(name)).collect();
+        let eval = ("MODULES_MCOOKIE_CHECK".to_owned(), "eval".to_owned());
+        let variables = if to == "rc" { Vec::new() } else { vec![eval] };
+        Ok(Side { modulepaths, variables })
+    }
+}
+
+/// What a command takes where each call on a tree takes that long.
+fn seconds(row: &Row, latency: Duration) -> f64 {
+    row.cpu.as_secs_f64() + row.on_tree as f64 * latency.as_secs_f64()
+}
+
+fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, latency: Duration) -> Measured {
+    let mut measured = Measured {
+        schema_version: SCHEMA_VERSION,
+        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        user: user.to_owned(),
+        latency_us: latency.as_micros() as u64,
+        strategies: Vec::new(),
+        not_measured: Vec::new(),
+        advice: Vec::new(),
+    };
+    for measurement in measurements {
+        let (tool, version) = (site::kind(&measurement.tool), measurement.tool.version.to_string());
+        for Strategy { name, rows, note } in &measurement.strategies {
+            let counted = |row: &Row| Counted {
+                name: name.clone(),
+                command: row.action.name(),
+                calls: row.calls,
+                on_tree: row.on_tree,
+                modulefiles: row.modulefiles,
+                errors: row.errors,
+                on_each_tree: row.on_each_tree.clone(),
+                cpu_us: row.cpu.as_micros() as u64,
+                seconds: seconds(row, latency),
+                tool,
+                version: version.clone(),
+            };
+            measured.strategies.extend(rows.iter().map(counted));
+            if let (true, Some(why)) = (rows.is_empty(), note) {
+                let (version, name, why) = (version.clone(), name.clone(), why.clone());
+                measured.not_measured.push(NotMeasured { tool, version, name, why });
+            }
+        }
+        let advised = |advice: Advice| Advised {
+            tool,
+            version: version.clone(),
+            modulepath: shown(&modulepaths[advice.modulepath]),
+            command: advice.action.name(),
+            strategy: advice.strategy,
+            text: advice.text,
+        };
+        measured
+            .advice
+            .extend(measure::advise(measurement, modulepaths.len(), latency).into_iter().map(advised));
+    }
+    measured
+}
+
+fn describe(measurements: &[Measurement], modulepaths: &[PathBuf], latency: Duration) -> String {
+    let mut text = String::new();
+    for measurement in measurements {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        table(&mut text, measurement, latency);
+        let not = measurement.strategies.iter().filter(|strategy| strategy.rows.is_empty());
+        let not: Vec<String> = not
+            .map(|strategy| format!("  {}: {}", strategy.name, strategy.note.as_deref().unwrap_or_default()))
+            .collect();
+        if !not.is_empty() {
+            _ = writeln!(text, "\nnot measured:\n{}", not.join("\n"));
+        }
+        let advice = measure::advise(measurement, modulepaths.len(), latency);
+        for (number, modulepath) in modulepaths.iter().enumerate() {
+            _ = writeln!(text, "\nat {} us a call, {}", latency.as_micros(), shown(modulepath));
+            for advice in advice.iter().filter(|advice| advice.modulepath == number) {
+                _ = writeln!(text, "  {:<9} {}", advice.action.name(), advice.text);
+            }
+        }
+    }
+    text
+}
+
+fn table(text: &mut String, measurement: &Measurement, latency: Duration) {
+    let Measurement { tool, module, strategies } = measurement;
+    let plain = strategies.iter().find(|strategy| strategy.name == "plain");
+    let modulefiles = plain.and_then(|plain| plain.rows.first()).map_or(0, |row| row.modulefiles);
+    _ = writeln!(text, "{tool}, {modulefiles} modulefiles, load {module}\n");
+    let width = strategies.iter().map(|strategy| strategy.name.len()).max().unwrap_or(0);
+    for action in Action::ALL {
+        _ = writeln!(
+            text,
+            "{:<width$} {:>8} {:>7} {:>8} {:>7} {:>7} {:>9}",
+            action.name(),
+            "calls",
+            "errors",
+            "on tree",
+            "found",
+            "CPU ms",
+            "seconds"
+        );
+        for strategy in strategies {
+            let Some(row) = strategy.rows.iter().find(|row| row.action == action) else { continue };
+            _ = writeln!(
+                text,
+                "{:<width$} {:>8} {:>7} {:>8} {:>7} {:>7.0} {:>9.3}",
+                strategy.name,
+                row.calls,
+                row.errors,
+                row.on_tree,
+                row.modulefiles,
+                row.cpu.as_secs_f64() * 1000.0,
+                seconds(row, latency)
+            );
+        }
+        if action != Action::Load {
+            text.push('\n');
+        }
+    }
+}

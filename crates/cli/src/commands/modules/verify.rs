@@ -1,0 +1,162 @@
+//! `quell modules verify`: every answer of the site's tools that is not what it was.
+
+use super::{explain, site};
+use crate::commands::report;
+use crate::failure::Failure;
+use crate::flags::ModulesVerify;
+use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressStyle};
+use quell_modules::verify::{Comparison, Difference, Progress, Side, Tools};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Verified {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// The tools that were asked.
+    pub tools: Vec<String>,
+    /// Who asked.
+    pub users: Vec<String>,
+    /// Questions that were asked about both sides.
+    pub questions: usize,
+    /// Whether all answers are the same.
+    pub same: bool,
+    /// Answers that differ, by tool, user and question.
+    pub differences: Vec<Differing>,
+}
+
+/// An answer that differs.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Differing {
+    /// The tool.
+    pub tool: String,
+    /// Who asked.
+    pub user: String,
+    /// Arguments of `module`.
+    pub question: String,
+    /// Lines of the old answer that are not in the new one.
+    pub old: String,
+    /// Lines of the new answer that are not in the old one.
+    pub new: String,
+}
+
+/// Version of [`Verified`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// Differences that are shown whole.
+const SHOWN: usize = 20;
+
+/// Lines of a difference that are shown.
+const LINES: usize = 6;
+
+/// The JSON schema of [`Verified`].
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Verified).to_value()
+}
+
+pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failure> {
+    if flags.old.len() != flags.new.len() {
+        let message = format!("{} old modulepaths, and {} new ones", flags.old.len(), flags.new.len());
+        return Err(
+            Failure::message(message).hint("name as many, in the same order, with a colon between two")
+        );
+    }
+    let side = |paths: &[PathBuf], variables| -> Result<Side, Failure> {
+        if let Some(path) = paths.iter().find(|path| !path.is_dir()) {
+            return Err(Failure::message(format!("`{}` is not a directory", path.display())));
+        }
+        let modulepaths = paths.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+        Ok(Side { modulepaths, variables })
+    };
+    let variables = flags.with.iter().map(|setting| {
+        let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        found.ok_or_else(|| Failure::message(format!("`--with {setting}` is not NAME=VALUE")))
+    });
+    let (old, new) = (side(&flags.old, Vec::new())?, side(&flags.new, variables.collect::<Result<_, _>>()?)?);
+    let judge = Tools {
+        tools: site::tools(&flags.site.tools)?,
+        users: site::users(&flags.site)?,
+        variables: site::variables(),
+        jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+    };
+    let comparison = watched(&judge, &old, &new, printer)?;
+    let text = match flags.json {
+        true => report::json(&json(&judge, &comparison))?,
+        false => describe(&judge, &comparison),
+    };
+    printer.data(&text)?;
+    Ok(u8::from(!comparison.differences.is_empty()))
+}
+
+/// Compares, and draws how far it is.
+pub(super) fn watched(
+    judge: &Tools,
+    old: &Side,
+    new: &Side,
+    printer: &Printer,
+) -> Result<Comparison, Failure> {
+    let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let compared = judge.compare(old, new, &|Progress { answered, asked }| {
+        bar.set_length(asked as u64);
+        bar.set_position(answered as u64);
+    });
+    bar.finish_and_clear();
+    compared.map_err(explain)
+}
+
+fn json(judge: &Tools, comparison: &Comparison) -> Verified {
+    let differing = |difference: &Difference| Differing {
+        tool: difference.tool.clone(),
+        user: difference.user.clone(),
+        question: difference.question.clone(),
+        old: difference.old.clone(),
+        new: difference.new.clone(),
+    };
+    Verified {
+        schema_version: SCHEMA_VERSION,
+        tools: judge.tools.iter().map(ToString::to_string).collect(),
+        users: comparison.users.clone(),
+        questions: comparison.questions,
+        same: comparison.differences.is_empty(),
+        differences: comparison.differences.iter().map(differing).collect(),
+    }
+}
+
+fn describe(judge: &Tools, comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let users = comparison.users.join(", ");
+    for difference in comparison.differences.iter().take(SHOWN) {
+        let Difference { tool, user, question, old, new } = difference;
+        _ = writeln!(text, "module {question}    {tool}, as {user}");
+        side(&mut text, '-', old);
+        side(&mut text, '+', new);
+    }
+    let more = comparison.differences.len().saturating_sub(SHOWN);
+    if more > 0 {
+        _ = writeln!(text, "and {more} more; `--json` has them all");
+    }
+    let found = match comparison.differences.len() {
+        0 => "no answer differs".to_owned(),
+        1 => "1 answer differs".to_owned(),
+        many => format!("{many} answers differ"),
+    };
+    let questions = comparison.questions;
+    _ = writeln!(text, "{found}: {questions} questions to {}, as {users}", site::names(&judge.tools));
+    text
+}
+
+fn side(text: &mut String, sign: char, answer: &str) {
+    answer.lines().take(LINES).for_each(|line| _ = writeln!(text, "  {sign} {line}"));
+    let more = answer.lines().count().saturating_sub(LINES);
+    if more > 0 {
+        _ = writeln!(text, "  {sign} and {more} more lines");
+    }
+}

@@ -1,0 +1,155 @@
+//! What the numbers mean for a modulepath and a command: which strategy takes least time, and what it costs elsewhere.
+
+use super::{Action, Measurement, Row, Strategy};
+use crate::tools::Kind;
+use std::time::Duration;
+
+/// A recommendation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// Which modulepath, counted from 0 in the order of the request.
+    pub modulepath: usize,
+    /// The command.
+    pub action: Action,
+    /// The strategy that takes least time for it.
+    pub strategy: String,
+    /// What to do, and what it costs, in one sentence.
+    pub text: String,
+}
+
+/// A gain that is smaller than this part of the time is none: CPU times vary more.
+const WORTH_IT: f64 = 0.9;
+
+/// For each modulepath and command the strategy that takes least time if each call on a tree takes `latency`.
+///
+/// A strategy whose listing has another number of modulefiles than the tree as it is has been left out of the choice.
+pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) -> Vec<Advice> {
+    let Some(plain) = measurement.strategies.iter().find(|strategy| strategy.name == "plain") else {
+        return Vec::new();
+    };
+    let mut advices = Vec::new();
+    for modulepath in 0..modulepaths {
+        for action in Action::ALL {
+            let Some(before) = row(plain, action) else { continue };
+            let time = |row: &Row| time_on(row, modulepath, latency);
+            let same = |strategy: &&Strategy| {
+                row(strategy, action).is_some_and(|row| row.modulefiles == before.modulefiles)
+            };
+            let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(same).collect();
+            let of = |strategy: &Strategy| row(strategy, action).map_or(f64::INFINITY, time);
+            let least = candidates.iter().map(|strategy| of(strategy)).fold(f64::INFINITY, f64::min);
+            // Of those that are nearly as good the first: the one that changes least.
+            let best = candidates.into_iter().find(|strategy| WORTH_IT * of(strategy) <= least);
+            let best =
+                best.filter(|best| row(best, action).is_some_and(|row| time(row) < WORTH_IT * time(before)));
+            advices.push(Advice {
+                modulepath,
+                action,
+                strategy: best.unwrap_or(plain).name.clone(),
+                text: text(measurement, best, plain, modulepath, action, latency),
+            });
+        }
+    }
+    advices
+}
+
+fn row(strategy: &Strategy, action: Action) -> Option<&Row> {
+    strategy.rows.iter().find(|row| row.action == action)
+}
+
+/// Seconds that a command spends on one tree and on the processor.
+fn time_on(row: &Row, modulepath: usize, latency: Duration) -> f64 {
+    let calls = row.on_each_tree.get(modulepath).copied().unwrap_or(0);
+    calls as f64 * latency.as_secs_f64() + row.cpu.as_secs_f64()
+}
+
+fn text(
+    measurement: &Measurement,
+    best: Option<&Strategy>,
+    plain: &Strategy,
+    modulepath: usize,
+    action: Action,
+    latency: Duration,
+) -> String {
+    let Some(best) = best else { return "leave it as it is: nothing that was measured is faster".to_owned() };
+    let calls = |strategy: &Strategy| {
+        row(strategy, action).and_then(|row| row.on_each_tree.get(modulepath).copied()).unwrap_or(0)
+    };
+    let mut text = format!("{}: {} calls instead of {}", best.name, calls(best), calls(plain));
+    // What is good for a listing must not be paid at each load.
+    let load = |strategy: &Strategy| row(strategy, Action::Load).map(|row| time_on(row, modulepath, latency));
+    let slows = action != Action::Load
+        && load(best).zip(load(plain)).is_some_and(|(best, plain)| WORTH_IT * best > plain);
+    let is_cache = best.name.starts_with("cache");
+    match (is_cache && slows, measurement.tool.version.is_at_least(5, 7)) {
+        (true, true) => text.push_str("; it slows load: set ignore_cache_subcmds to load"),
+        (true, false) => {
+            text.push_str("; it slows load, which Modules 5.7 can leave out by ignore_cache_subcmds")
+        }
+        (false, _) if slows => text.push_str("; it slows load"),
+        (false, _) => {}
+    }
+    if let Some(note) = &best.note {
+        text.push_str("; ");
+        text.push_str(note);
+    }
+    if measurement.tool.kind == Kind::Lmod && best.name.ends_with("cached loads") {
+        text.push_str("; needs LMOD_CACHED_LOADS=yes, and so does the listing that Tab asks for");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::tools::{Tool, Version};
+
+    fn strategy(name: &str, rows: [(u64, u64); 3], modulefiles: u64) -> Strategy {
+        let rows = Action::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| Row {
+            action,
+            calls: 500 + calls,
+            errors: 0,
+            on_tree: calls,
+            on_each_tree: vec![calls],
+            modulefiles,
+            cpu: Duration::from_millis(cpu),
+        });
+        Strategy { name: name.to_owned(), rows: rows.collect(), note: None }
+    }
+
+    fn measurement(version: &str) -> Measurement {
+        let version = Version::parse(version).unwrap();
+        Measurement {
+            tool: Tool { kind: Kind::Modules, version, interpreter: "tclsh".into(), script: "m".into() },
+            module: "a/1".to_owned(),
+            strategies: vec![
+                strategy("plain", [(13912, 174), (13912, 174), (29, 27)], 1934),
+                strategy("eval", [(59, 100), (59, 100), (20, 20)], 1999),
+                strategy("cache", [(88, 159), (88, 159), (10, 139)], 1934),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_cache_that_slows_load_is_not_for_load() {
+        let advice = advise(&measurement("5.7.0"), 1, Duration::from_millis(1));
+        assert_eq!(
+            advice[0].text,
+            "cache: 88 calls instead of 13912; it slows load: set ignore_cache_subcmds to load"
+        );
+        assert_eq!(advice[2].strategy, "plain");
+        assert_eq!(advice[2].text, "leave it as it is: nothing that was measured is faster");
+        let older = advise(&measurement("5.5.0"), 1, Duration::from_millis(1));
+        assert!(older[0].text.contains("which Modules 5.7 can leave out"), "{}", older[0].text);
+        // At 20 ms a call the calls decide, even for load.
+        let slow = advise(&measurement("5.7.0"), 1, Duration::from_millis(20));
+        assert_eq!((slow[2].strategy.as_str(), slow[0].text.contains("slows")), ("cache", false));
+    }
+
+    #[test]
+    fn a_listing_that_differs_is_no_choice() {
+        let advice = advise(&measurement("5.7.0"), 1, Duration::from_millis(1));
+        assert!(advice.iter().all(|advice| advice.strategy != "eval"));
+    }
+}

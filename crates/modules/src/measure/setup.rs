@@ -1,0 +1,227 @@
+//! The strategies: what each makes of the copied modulepaths, of the variables and of the tool, and which versions have it.
+
+use super::{Convert, Request, copy, environment, quell};
+use crate::caches;
+use crate::tools::{Environment, Kind, Tool, User};
+use crate::verify::Side;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How the tool is run with a strategy.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) name: &'static str,
+    pub(super) tool: Tool,
+    pub(super) environment: Environment,
+    /// Further arguments of every command.
+    pub(super) options: Vec<OsString>,
+    /// quell and the image from which it runs the tool.
+    pub(super) image: Option<(PathBuf, PathBuf)>,
+    /// Directories whose calls count, by modulepath.
+    pub(super) trees: Vec<Vec<PathBuf>>,
+    /// What the strategy needs from the site.
+    pub(super) note: Option<String>,
+}
+
+/// What a strategy is set up from.
+pub(super) struct Context<'a> {
+    pub(super) request: &'a Request,
+    /// Copies of the modulepaths, as they are.
+    pub(super) copies: &'a [PathBuf],
+    pub(super) convert: &'a mut dyn Convert,
+    /// Where a user's recordings go.
+    pub(super) recordings: &'a Path,
+}
+
+/// Sets a strategy up; else why that cannot be.
+type Prepare = fn(&mut Context<'_>) -> Result<Setup, String>;
+
+/// The strategies for a tool, those that its version lacks with the reason.
+pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
+    match tool.kind {
+        Kind::Modules => vec![
+            ("no extension library", without_library),
+            ("plain", plain),
+            ("modulepath rc", rc),
+            ("eval", eval),
+            ("virtual", virtual_modules),
+            ("cache", cache),
+            ("cache, 4096 bytes", small_cache),
+            ("cache, 1000000 bytes", large_cache),
+            ("cache ignored", ignored_cache),
+            ("image", image),
+        ],
+        Kind::Lmod => vec![
+            ("plain", plain),
+            ("system cache", system_cache),
+            ("system cache, cached loads", cached_loads),
+            ("image", image),
+        ],
+    }
+}
+
+impl Setup {
+    /// The tool as it is, and the tree as it is.
+    pub(super) fn plain(request: &Request, copies: &[PathBuf]) -> Self {
+        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new() };
+        Self {
+            name: "plain",
+            tool: request.tool.clone(),
+            environment: environment(request, &side),
+            options: Vec::new(),
+            image: None,
+            trees: copies.iter().map(|copy| vec![copy.clone()]).collect(),
+            note: None,
+        }
+    }
+
+    fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.variables.push((name.into(), value.into()));
+        self
+    }
+}
+
+impl Context<'_> {
+    fn plain(&self, name: &'static str) -> Setup {
+        Setup { name, ..Setup::plain(self.request, self.copies) }
+    }
+
+    fn needs(&self, major: u32, minor: u32) -> Result<(), String> {
+        match self.request.tool.version.is_at_least(major, minor) {
+            true => Ok(()),
+            false => Err(format!("Modules has it from {major}.{minor}")),
+        }
+    }
+
+    /// What a conversion makes of the copies. Calls on the copies count as well: a new tree may lead there.
+    fn converted(&mut self, name: &'static str, to: &str, note: Option<&str>) -> Result<Setup, String> {
+        let out = self.request.work.join(to);
+        let side = self.convert.convert(to, self.copies, &out)?;
+        let mut setup = self.plain(name);
+        setup.environment = environment(self.request, &side);
+        for (tree, new) in setup.trees.iter_mut().zip(side.modulepaths) {
+            tree.push(new);
+        }
+        setup.note = note.map(str::to_owned);
+        Ok(setup)
+    }
+}
+
+fn plain(context: &mut Context<'_>) -> Result<Setup, String> {
+    Ok(context.plain("plain"))
+}
+
+/// Without a rebuild: a copy of the tool that looks for the library where it is not.
+fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
+    context.needs(4, 3)?;
+    let mut setup = context.plain("no extension library");
+    let text = fs::read_to_string(&setup.tool.script).map_err(|error| error.to_string())?;
+    let begin = text.find("set libdir {").ok_or("the tool does not say where its library is")?;
+    let end = begin + text[begin..].find('}').ok_or("the tool does not say where its library is")?;
+    let script = context.request.work.join("without-library.tcl");
+    let text = format!("{}set libdir {{/nonexistent{}", &text[..begin], &text[end..]);
+    fs::write(&script, text).map_err(|error| error.to_string())?;
+    setup.tool.script = script;
+    Ok(setup)
+}
+
+fn rc(context: &mut Context<'_>) -> Result<Setup, String> {
+    context.needs(4, 3)?;
+    context.converted("modulepath rc", "rc", None)
+}
+
+const EVAL: &str = "every user needs mcookie_check=eval, and the tree nothing that is no modulefile";
+
+fn eval(context: &mut Context<'_>) -> Result<Setup, String> {
+    context.needs(5, 1)?;
+    context.converted("eval", "eval", Some(EVAL))
+}
+
+fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
+    context.needs(5, 1)?;
+    context.converted(
+        "virtual",
+        "virtual",
+        Some("every user needs mcookie_check=eval, or loads open every file"),
+    )
+}
+
+/// Copies with caches, made once.
+fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, String> {
+    context.needs(5, 3)?;
+    let directory = context.request.work.join("cache");
+    if !directory.exists() {
+        let copies = copy::modulepaths(context.copies, &directory).map_err(|error| error.to_string())?;
+        for copy in &copies {
+            caches::modules::build(
+                &context.request.tool,
+                copy,
+                None,
+                caches::modules::Extent::All,
+                &context.request.work,
+            )
+            .map_err(|error| error.to_string())?;
+        }
+    }
+    let names = context.copies.iter().map(|copy| copy.file_name().unwrap_or_default());
+    let copies: Vec<PathBuf> = names.map(|name| directory.join(name)).collect();
+    let copies = copies.into_iter().map(|copy| copy.canonicalize()).collect::<Result<Vec<_>, _>>();
+    let copies = copies.map_err(|error| error.to_string())?;
+    Ok(Setup { name, ..Setup::plain(context.request, &copies) })
+}
+
+fn cache(context: &mut Context<'_>) -> Result<Setup, String> {
+    with_caches(context, "cache")
+}
+
+fn small_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+    Ok(with_caches(context, "cache, 4096 bytes")?.with("MODULES_CACHE_BUFFER_BYTES", "4096"))
+}
+
+fn large_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+    Ok(with_caches(context, "cache, 1000000 bytes")?.with("MODULES_CACHE_BUFFER_BYTES", "1000000"))
+}
+
+fn ignored_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+    let mut setup = with_caches(context, "cache ignored")?;
+    setup.options.push("--ignore-cache".into());
+    Ok(setup)
+}
+
+fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
+    let directory = context.request.work.join("lmod-cache");
+    let built = caches::lmod::build(&context.request.tool, context.copies, &directory);
+    let built = built.map_err(|error| error.to_string())?;
+    let mut setup = context.plain("system cache").with("LMOD_RC", directory.join(caches::lmod::SETTINGS));
+    let left_out = built.left_out.len();
+    setup.note = (left_out > 0)
+        .then(|| format!("{left_out} modulepaths are not in it: not every user can read all their files"));
+    Ok(setup)
+}
+
+fn cached_loads(context: &mut Context<'_>) -> Result<Setup, String> {
+    let setup = system_cache(context)?.with("LMOD_CACHED_LOADS", "yes");
+    Ok(Setup { name: "system cache, cached loads", ..setup })
+}
+
+/// quell's own image, of what the plain commands asked for.
+fn image(context: &mut Context<'_>) -> Result<Setup, String> {
+    let image = context.recordings.join("image.qimg");
+    let mut arguments: Vec<OsString> =
+        vec!["pack".into(), "--quiet".into(), "-o".into(), image.clone().into()];
+    for copy in context.copies {
+        arguments.push("--root".into());
+        arguments.push(copy.into());
+    }
+    let traces =
+        super::Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
+    arguments.extend(traces.map(OsString::from));
+    let user: &User = &context.request.user;
+    quell(context.request, &arguments, user)?;
+    let probe = [OsString::from("run"), "--require".into(), image.clone().into(), "--".into(), "true".into()];
+    quell(context.request, &probe, user)?;
+    let mut setup = context.plain("image");
+    setup.image = Some((context.request.quell.clone(), image));
+    Ok(setup)
+}
