@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check web aarch64 privileged fuzz rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check web aarch64 privileged fuzz modules rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -31,7 +31,7 @@ check-dist: dist ## that source builds without a network
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check web aarch64 privileged fuzz rig-tests ## everything that must hold; sets itself up
+test: deps check web aarch64 privileged fuzz modules rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -63,12 +63,16 @@ rig-tests: build ## what a real metadata server counts
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
 	QUELL_WIRE=$(WIRE) python3 -B -m unittest discover -s rig
 
+modules: build deps ## the cookbook's recipe with real versions of Environment Modules: what each step saves
+	QUELL=$(QUELL) tests/modules/recipe
+
 soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/stacks
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
+	QUELL=$(QUELL) tests/modules/recipe --names 250
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
@@ -78,8 +82,10 @@ bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/complete.sh
 	QUELL=$(QUELL) bench/launch.sh
 	QUELL=$(QUELL) bench/warm.sh
+	QUELL=$(QUELL) bench/modules.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/check.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/modules.sh rig
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
 

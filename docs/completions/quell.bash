@@ -91,11 +91,20 @@ _quell() {
             quell__subcmd__modules,audit)
                 cmd="quell__subcmd__modules__subcmd__audit"
                 ;;
+            quell__subcmd__modules,check)
+                cmd="quell__subcmd__modules__subcmd__check"
+                ;;
             quell__subcmd__modules,convert)
                 cmd="quell__subcmd__modules__subcmd__convert"
                 ;;
             quell__subcmd__modules,example)
                 cmd="quell__subcmd__modules__subcmd__example"
+                ;;
+            quell__subcmd__modules,measure)
+                cmd="quell__subcmd__modules__subcmd__measure"
+                ;;
+            quell__subcmd__modules,verify)
+                cmd="quell__subcmd__modules__subcmd__verify"
                 ;;
             quell__subcmd__predict,create)
                 cmd="quell__subcmd__predict__subcmd__create"
@@ -638,7 +647,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules)
-            opts="-q -h --color --colour --quiet --config --help audit convert example"
+            opts="-q -h --color --colour --quiet --config --help audit convert check measure verify example"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -709,6 +718,32 @@ _quell() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        quell__subcmd__modules__subcmd__check)
+            opts="-q -h --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         quell__subcmd__modules__subcmd__convert)
             opts="-q -h --to --out --in-place --dry-run --delete-strays --eval-enforced --undo --tools --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -717,7 +752,7 @@ _quell() {
             fi
             case "${prev}" in
                 --to)
-                    COMPREPLY=($(compgen -W "rc eval virtual" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "rc eval virtual cache lmod-cache" -- "${cur}"))
                     return 0
                     ;;
                 --out)
@@ -771,6 +806,103 @@ _quell() {
                     return 0
                     ;;
                 --lines)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules__subcmd__measure)
+            opts="-q -h --latency --load --work --runs --tools --user --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --latency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --load)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --work)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --runs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tools)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --colour)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        quell__subcmd__modules__subcmd__verify)
+            opts="-q -h --with --tools --user --json --color --colour --quiet --config --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --with)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tools)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --user)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -306,15 +306,18 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -s q -l quiet -d 'Say nothing but warnings and errors'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "convert" -d 'Make module trees cheaper to ask, and prove that they say the same'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert example" -f -a "example" -d 'Make an example of a module tree, to try things on'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "convert" -d 'Make module trees cheaper to ask, and prove that they say the same'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "check" -d 'Say whether caches are what their trees are, and what changed'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "measure" -d 'Measure what the site\'s own tools ask with each strategy, and say which pays'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "verify" -d 'Ask the site\'s own tools whether two sets of modulepaths say the same'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "example" -d 'Make an example of a module tree, to try things on'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'Which tool users have; findings that concern only the other are left out' -r -f -a "both\t'Environment Modules and Lmod'
 modules\t'Environment Modules'
 lmod\t'Lmod'"
@@ -355,7 +358,9 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l to -d 'What they become' -r -f -a "rc\t'One rc file a modulepath'
 eval\t'One rc file, and ready for mcookie_check=eval'
-virtual\t'A modulepath of virtual modules'"
+virtual\t'A modulepath of virtual modules'
+cache\t'The cache of Environment Modules, in each modulepath or below --out'
+lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: that of MODULES_CMD and LMOD_CMD, and what lies below /usr]. May be given several times' -r -F
@@ -371,6 +376,36 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l latency -d 'What a call on the module tree takes, in microseconds; on a local disk 1 to 5, on a busy shared file system 1000 and more' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l load -d 'Load this module [default: one in the middle of the listing]' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l work -d 'Copy and record in a directory below this one [default: that of temporary files]' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l runs -d 'Run each command so often without the recorder, for its CPU time' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, else those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, else those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+always\t'Everywhere'
+never\t'Nowhere'"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l json -d 'Print one JSON object instead'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l modulepaths -d 'Modulepaths: applications, libraries, applications1, and so on' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l versions -d 'Versions of each name' -r

@@ -38,8 +38,9 @@ pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) 
             let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(same).collect();
             let of = |strategy: &Strategy| row(strategy, action).map_or(f64::INFINITY, time);
             let least = candidates.iter().map(|strategy| of(strategy)).fold(f64::INFINITY, f64::min);
-            // Of those that are nearly as good the first: the one that changes least.
-            let best = candidates.into_iter().find(|strategy| WORTH_IT * of(strategy) <= least);
+            // Of those that are nearly as good the first that asks nothing of the site, else the first.
+            let good = || candidates.iter().filter(|strategy| WORTH_IT * of(strategy) <= least);
+            let best = good().find(|strategy| strategy.note.is_none()).or_else(|| good().next()).copied();
             let best =
                 best.filter(|best| row(best, action).is_some_and(|row| time(row) < WORTH_IT * time(before)));
             advices.push(Advice {
