@@ -87,3 +87,6 @@ impl Demand {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ struct Known {
     was_answered: bool,
     /// Until when the name holds.
     until: f64,
-    /// Until when its attributes hold.
+    /// Until when its attributes hold. Range: below 0 before the first answer.
     attributes: f64,
     /// Attributes are asked again: it was read.
     is_spoiled: bool,
@@ -84,7 +84,12 @@ impl<'a> Caches<'a> {
                 children[parent.0 as usize].push(NameId(number as u32));
             }
         }
-        Self { script, rules, known: vec![Known::default(); script.names.len()], children }
+        Self {
+            script,
+            rules,
+            known: vec![Known { attributes: -1.0, ..Known::default() }; script.names.len()],
+            children,
+        }
     }
 
     fn facts(&self, name: NameId) -> Facts {
@@ -141,10 +146,11 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission.
+    /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission. What a lookup brought
+    /// this moment answers even where nothing is kept.
     fn attributes(&self, name: NameId, now: f64, all: bool) -> Need {
         let known = &self.known[name.0 as usize];
-        match now < known.attributes && !(all && known.is_spoiled) {
+        match now <= known.attributes && !(all && known.is_spoiled) {
             true => Need::Nothing,
             false => Need::Request(Operation::Getattr, Effect::Attributes(name)),
         }

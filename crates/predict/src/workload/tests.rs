@@ -1,0 +1,156 @@
+//! A client's caches: what is asked by the first process of a node, by further ones, and the second time.
+
+use super::*;
+use crate::parameters::ClientRules;
+use crate::{Operation, PerOperation};
+use proptest::prelude::*;
+
+/// Names: 0 the mount point, 1 a directory, 2 a file in it, 3 an absent name in it, 4 another file in it.
+fn script(deeds: &[(&[u32], bool, Deed)]) -> Script {
+    let name = |parent: Option<u32>, is_directory: bool, exists: bool| Facts {
+        parent: parent.map(NameId),
+        is_link: false,
+        exists,
+        is_top: parent.is_none(),
+        is_directory,
+    };
+    let names = vec![
+        name(None, true, true),
+        name(Some(0), true, true),
+        name(Some(1), false, true),
+        name(Some(1), false, false),
+        name(Some(1), false, true),
+    ];
+    let mut script = Script { names, ..Script::default() };
+    for (path, absent, deed) in deeds {
+        let begin = script.walks.len() as u32;
+        script.walks.extend(path.iter().map(|name| NameId(*name)));
+        let walk = begin..script.walks.len() as u32;
+        script.acts.push(Act { think: 0.001, walk, absent: *absent, bytes: 4096.0, deed: *deed });
+    }
+    script
+}
+
+const STAT: (&[u32], bool, Deed) = (&[0, 1, 2], false, Deed::Stat(NameId(2)));
+const OPEN: (&[u32], bool, Deed) = (&[0, 1, 2], false, Deed::Open(NameId(2)));
+const READ: (&[u32], bool, Deed) = (&[], false, Deed::Read(NameId(2), 0, 1));
+const MISS: (&[u32], bool, Deed) = (&[0, 1, 3], true, Deed::Find);
+const LIST: (&[u32], bool, Deed) = (&[], false, Deed::List(NameId(1)));
+const OTHER: (&[u32], bool, Deed) = (&[0, 1, 4], false, Deed::Stat(NameId(4)));
+const FSTAT: (&[u32], bool, Deed) = (&[], false, Deed::Stat(NameId(2)));
+
+/// A client that keeps everything and asks for opens.
+const KEEPS: ClientRules = ClientRules {
+    positive: 3600.0,
+    negative: 3600.0,
+    directory: 3600.0,
+    attributes: 3600.0,
+    open_asks: true,
+    open_directory_asks: false,
+    atomic_open: false,
+    close_asks: false,
+    readdir_fills: false,
+    layout_asks: false,
+    read_spoils_attributes: false,
+};
+
+fn machine(processes: u32, is_warm: bool) -> Machine {
+    Machine { processes, cores: None, cpu: 0.0, is_warm, latency: PerOperation::of(|_| 0.0005) }
+}
+
+/// Operations and their numbers, as `lookup 2 open 1`.
+fn asked(deeds: &[(&[u32], bool, Deed)], rules: ClientRules, machine: Machine) -> String {
+    let asks = demand(&script(deeds), rules, &machine).asks();
+    let said = Operation::ALL.iter().filter(|operation| asks.get(**operation) > 0.0);
+    said.map(|operation| format!("{} {}", operation.name(), asks.get(*operation)))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn a_client_asks_what_its_rules_say() {
+    let forgets = ClientRules { positive: 0.0, negative: 0.0, ..KEEPS };
+    let nothing = ClientRules { directory: 0.0, attributes: 0.0, ..forgets };
+    for (deeds, rules, expected) in [
+        (&[STAT, STAT][..], KEEPS, "lookup 2 getattr 1"),
+        (&[STAT, STAT], forgets, "lookup 3 getattr 1"),
+        (&[STAT, STAT], nothing, "lookup 4 getattr 2"),
+        (&[MISS, MISS], KEEPS, "lookup 1 lookup_absent 1 getattr 1"),
+        (&[MISS, MISS], forgets, "lookup 1 lookup_absent 2 getattr 1"),
+        (&[OPEN, OPEN], KEEPS, "lookup 2 getattr 1 open 2"),
+        (&[OPEN, OPEN], ClientRules { open_asks: false, ..KEEPS }, "lookup 2 getattr 1"),
+        (&[OPEN, OPEN], ClientRules { atomic_open: true, ..KEEPS }, "lookup 1 getattr 1 open 2"),
+        (
+            &[OPEN, OPEN],
+            ClientRules { atomic_open: true, open_asks: false, ..KEEPS },
+            "lookup 1 getattr 1 open 1",
+        ),
+        (&[LIST, OTHER], KEEPS, "lookup 2 getattr 1 readdir 1"),
+        (&[LIST, OTHER], ClientRules { readdir_fills: true, ..KEEPS }, "lookup 1 getattr 1 readdir 1"),
+        (&[OPEN, READ, READ, FSTAT], KEEPS, "lookup 2 getattr 1 open 1 read 1"),
+        (
+            &[OPEN, READ, FSTAT],
+            ClientRules { read_spoils_attributes: true, ..KEEPS },
+            "lookup 2 getattr 2 open 1 read 1",
+        ),
+        (
+            &[LIST, READ],
+            ClientRules { readdir_fills: true, layout_asks: true, ..KEEPS },
+            "readdir 1 layout 1 read 1",
+        ),
+    ] {
+        assert_eq!(asked(deeds, rules, machine(1, false)), expected, "{deeds:?}");
+    }
+}
+
+#[test]
+fn further_processes_ask_what_the_first_left_open() {
+    let deeds = &[STAT, OPEN, READ, MISS];
+    assert_eq!(asked(deeds, KEEPS, machine(1, true)), "open 1");
+    for processes in [2, 8, 64, 1000] {
+        let asks = demand(&script(deeds), KEEPS, &machine(processes, false)).asks();
+        let number = |operation| asks.get(operation);
+        assert_eq!(number(Operation::Open), f64::from(processes));
+        assert_eq!(
+            [Operation::Lookup, Operation::LookupAbsent, Operation::Read].map(number),
+            [2.0, 1.0, 1.0]
+        );
+    }
+}
+
+#[test]
+fn what_others_wait_for_is_waited_for_and_not_asked() {
+    let demand = demand(&script(&[STAT]), KEEPS, &machine(4, false));
+    assert_eq!(demand.asks().get(Operation::Lookup), 2.0);
+    assert!(demand.waits().get(Operation::Lookup) >= 2.0 * 0.9, "{:?}", demand.waits());
+    assert!((demand.think() - 0.001).abs() < 1e-9);
+}
+
+fn any_deeds() -> impl Strategy<Value = Vec<usize>> {
+    proptest::collection::vec(0usize..7, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_is_done_the_replay_ends_and_more_processes_never_ask_less(
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
+        cores in proptest::option::of(1u32..4),
+    ) {
+        let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
+        let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
+        let [positive, negative, directory, attributes] = lives;
+        let rules = ClientRules {
+            positive, negative, directory, attributes,
+            open_asks: switches[0], open_directory_asks: switches[1], atomic_open: switches[2], close_asks: switches[3],
+            readdir_fills: switches[4], layout_asks: switches[5], read_spoils_attributes: switches[6],
+        };
+        let script = script(&deeds);
+        let asks = |processes| demand(&script, rules, &Machine { cores, ..machine(processes, false) });
+        let (one, many) = (asks(1), asks(8));
+        prop_assert!(many.asks().metadata() >= one.asks().metadata());
+        prop_assert!(many.waits().metadata() >= one.waits().metadata() * 0.999);
+        prop_assert!(asks(64).asks().metadata() >= many.asks().metadata());
+    }
+}
