@@ -71,6 +71,7 @@ mod learn;
 #[cfg(target_arch = "x86_64")] // Its generator writes machine code.
 mod libraries;
 mod modules_tools;
+mod modules;
 mod mpi;
 mod pack_and_run;
 mod packaging;

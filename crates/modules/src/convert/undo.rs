@@ -77,6 +77,13 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
         false => record.to_owned(),
     };
     let record = Record::read(&path)?;
+    // A record speaks of what lies beside it, and of nothing else that somebody may have written into it.
+    let beside = |tree: &&PathBuf| tree.parent() == path.parent() && tree.file_name().is_some();
+    let mut named = record.trees.iter().flat_map(|tree| std::iter::once(&tree.target).chain(&tree.backup));
+    if !named.all(|tree| beside(&tree)) {
+        let why = "it names a tree in another directory".into();
+        return Err(ModulesError::Record { path, why });
+    }
     for tree in &record.trees {
         if fingerprint(&tree.target)? != tree.fingerprint {
             return Err(ModulesError::ChangedSince { path: tree.target.clone() });
