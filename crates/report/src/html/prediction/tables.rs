@@ -40,9 +40,12 @@ pub(super) fn points(page: &Page) -> String {
 /// What changes give, with a bar of their medians.
 pub(super) fn what_ifs(page: &Page) -> String {
     let block = |what_ifs: &WhatIfs| {
-        let longest = what_ifs.changes.iter().map(|change| change.seconds.p90).fold(1e-9, f64::max);
+        let ends =
+            |of: fn(&Range) -> f64| what_ifs.changes.iter().map(move |change| of(&change.seconds).max(1e-9));
+        let least = ends(|range| range.p10).fold(f64::INFINITY, f64::min) / MARGIN;
+        let most = ends(|range| range.p90).fold(0.0, f64::max) * MARGIN;
         let row = |change: &Change| {
-            let x = |seconds: f64| seconds / longest * 1000.0;
+            let x = |seconds: f64| (seconds.max(1e-9) / least).ln() / (most / least).ln() * 1000.0;
             let Range { p10, p50, p90 } = change.seconds;
             format!(
                 "<tr><th scope=\"row\">{}</th><td class=\"bar\"><svg viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
@@ -71,7 +74,7 @@ pub(super) fn what_ifs(page: &Page) -> String {
     section(
         "what-if",
         "What if",
-        "The same with one thing changed; those that begin with `and` add up.",
+        "The same with one thing changed; those that begin with `and` add up. Bars are in logarithms: median and range.",
         &blocks.concat(),
     )
 }
@@ -167,3 +170,6 @@ fn number(value: f64) -> String {
     };
     text(&shown)
 }
+
+/// What a bar leaves free at both ends: one that has no range is seen too.
+const MARGIN: f64 = 1.05;
