@@ -70,8 +70,8 @@ mod launchers;
 mod learn;
 #[cfg(target_arch = "x86_64")] // Its generator writes machine code.
 mod libraries;
-mod modules_tools;
 mod modules;
+mod modules_tools;
 mod mpi;
 mod pack_and_run;
 mod packaging;
