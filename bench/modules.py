@@ -16,7 +16,7 @@ TOOLS = pathlib.Path(os.environ.get("QUELL_TEST_MODULE_TOOLS", TARGET / "module-
 LATENCY = os.environ.get("LATENCY", "1000")
 # Names in each of two modulepaths, and lines of a modulefile.
 SIZES = [("116 modulefiles of the cookbook", ["--names", "15"]), ("2000 modulefiles, 30 lines each", ["--names", "250", "--lines", "30"])]
-MODULES = ["modules-5.2.0", "modules-5.7.0", "lmod-8.6.19", "lmod-8.7.60"]
+MODULES = os.environ.get("MODULES", "modules-5.2.0 modules-5.7.0 lmod-8.6.19 lmod-8.7.60").split()
 
 
 def call(*words):
@@ -26,7 +26,7 @@ def call(*words):
 def head(title):
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
     return (f"# {title}\n\n{datetime.date.today()}, {os.cpu_count()} x {cpu}, Linux {platform.release()}. "
-            f"Command: `bench/modules.sh`.\n\n")
+            f"Command: `MODULES='{' '.join(MODULES)}' bench/modules.sh`.\n\n")
 
 
 def measure(size, tool, work):
