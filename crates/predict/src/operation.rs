@@ -29,6 +29,8 @@ operations! {
     Open "open",
     /// Closing one.
     Close "close",
+    /// Opening a directory to list it.
+    OpenDirectory "open_directory",
     /// Listing a directory.
     Readdir "readdir",
     /// The target of a symbolic link.

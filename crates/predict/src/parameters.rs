@@ -51,6 +51,8 @@ pub struct ClientRules {
     pub open_directory_asks: bool,
     /// Lookup and open are one request.
     pub atomic_open: bool,
+    /// For so long after its lookup a file's first open costs a request that nobody waits for. Unit: seconds.
+    pub open_rides: f64,
     /// Closing costs a request.
     pub close_asks: bool,
     /// Listing brings names and attributes along.
@@ -85,6 +87,7 @@ impl Parameters {
             open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
             open_directory_asks: own.open_directory_asks.unwrap_or(false),
             atomic_open: own.atomic_open.unwrap_or(false),
+            open_rides: own.open_rides_seconds.as_ref().map_or(0.0, |figure| figure.p50),
             close_asks: own.close_asks.unwrap_or(false),
             readdir_fills: own.readdir_fills.unwrap_or(false),
             layout_asks: own.layout_asks.unwrap_or(false),
@@ -179,7 +182,7 @@ impl Chooser<'_> {
                 Operation::LookupAbsent => name(&rates.lookup_absent),
                 Operation::Getattr => name(&rates.getattr),
                 Operation::Readlink => name(&rates.readlink),
-                Operation::Open => open(&rates.open),
+                Operation::Open | Operation::OpenDirectory => open(&rates.open),
                 Operation::Close => name(&rates.close),
                 Operation::Readdir => open(&rates.readdir),
                 Operation::Layout => name(&rates.layout),

@@ -323,7 +323,7 @@ fn forgets(rules: &ClientRules, seconds: f64) -> bool {
 }
 
 fn key(rules: &ClientRules, slowed: f64) -> Vec<u64> {
-    let lives = [rules.positive, rules.negative, rules.directory, rules.attributes, slowed];
+    let lives = [rules.positive, rules.negative, rules.directory, rules.attributes, rules.open_rides, slowed];
     lives.iter().map(|life| life.to_bits()).chain([u64::from(rules.atomic_open)]).collect()
 }
 

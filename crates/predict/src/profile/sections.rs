@@ -107,6 +107,9 @@ sections! {
         open_directory_asks switch,
         /// Whether lookup and open of a file are one request.
         atomic_open switch,
+        /// For how long after a file's lookup its first open is told to the server and not waited for; 0 or absent is never.
+        /// Unit: seconds.
+        open_rides_seconds SECONDS,
         /// Whether closing a file costs a request.
         close_asks switch,
         /// Whether listing a directory brings names and attributes of its entries along.

@@ -1,8 +1,8 @@
 //! The processes of one node, replayed against its caches: an exact simulation of what they ask, in their own time.
 //!
 //! Each process goes through the script: it computes on one of the node's cores, asks its client, and waits for
-//! answers. Where many processes run, those beyond [`REPLAYED`] ask what the last replayed ones ask on top of those
-//! before them: further processes of a node are alike.
+//! answers. Runs of 1, 2, 4 and 8 processes are replayed, other numbers lie on the line through two of them, and those beyond
+//! [`REPLAYED`] on the last line: further processes of a node are alike.
 
 use super::state::{Caches, Effect, Need, Progress};
 use super::{Deed, Demand, Script, Segment};
@@ -12,7 +12,7 @@ use crate::parameters::ClientRules;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Processes of a node that are replayed one by one. More would cost time and change little.
+/// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
 
 /// Segments that a run is cut into. More would follow a changing mix more closely.
@@ -35,28 +35,43 @@ pub struct Machine {
 
 /// What one node asks.
 pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
-    let replayed = machine.processes.clamp(1, REPLAYED);
-    let mut whole = replay(script, rules, machine, replayed);
-    if machine.processes > replayed {
-        let half = replay(script, rules, machine, replayed / 2);
-        let factor = f64::from(machine.processes - replayed) / f64::from(replayed - replayed / 2);
-        for (more, less) in whole.segments.iter_mut().zip(half.segments) {
-            let mut extra = more.asks;
-            extra.add_all(&less.asks, -1.0);
-            extra.0.iter_mut().for_each(|number| *number = number.max(0.0));
-            more.asks.add_all(&extra, factor);
-            more.bytes += (more.bytes - less.bytes).max(0.0) * factor;
+    let wanted = machine.processes.max(1);
+    let (mut fewer, mut before) = (1, replay(script, rules, machine, 1));
+    let mut whole = before.clone();
+    let mut replayed = 1;
+    while replayed < wanted.min(REPLAYED) {
+        (fewer, before, replayed) = (replayed, whole, replayed * 2);
+        whole = replay(script, rules, machine, replayed);
+        // What more processes wait for and ask together is never less.
+        for (more, less) in whole.segments.iter_mut().zip(&before.segments) {
+            at_least(&mut more.waits, &less.waits);
+            at_least(&mut more.asks, &less.asks);
+            more.bytes = more.bytes.max(less.bytes);
         }
     }
-    if replayed > 1 {
-        // What several processes wait for and ask together is never less than what one does.
-        for (more, one) in whole.segments.iter_mut().zip(replay(script, rules, machine, 1).segments) {
-            at_least(&mut more.waits, &one.waits);
-            at_least(&mut more.asks, &one.asks);
+    if wanted != replayed {
+        let share = f64::from(wanted - fewer) / f64::from(replayed - fewer);
+        for (more, less) in whole.segments.iter_mut().zip(&before.segments) {
+            *more = between(less, more, share);
         }
     }
-    whole.processes = f64::from(machine.processes.max(1));
+    whole.processes = f64::from(wanted);
     whole
+}
+
+/// A segment on the line through two. `share`: 0 gives the first, 1 the second; beyond it only what the node asks grows.
+fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
+    let line = |less: &PerOperation, more: &PerOperation, share: f64| {
+        PerOperation::of(|operation| {
+            less.get(operation) + (more.get(operation) - less.get(operation)) * share
+        })
+    };
+    Segment {
+        think: more.think,
+        waits: line(&less.waits, &more.waits, share.min(1.0)),
+        asks: line(&less.asks, &more.asks, share),
+        bytes: less.bytes + (more.bytes - less.bytes) * share,
+    }
 }
 
 fn at_least(numbers: &mut PerOperation, least: &PerOperation) {
@@ -227,6 +242,12 @@ impl<'a> Node<'a> {
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
                 answer
+            }
+            Need::Told(operation) => {
+                segment.asks.add(operation, 1.0);
+                process.progress.step += 1;
+                process.then = Then::Go;
+                self.handled(now)
             }
             Need::Answer { at, of } => {
                 segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));

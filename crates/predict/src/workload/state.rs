@@ -19,6 +19,8 @@ struct Known {
     until: f64,
     /// Until when its attributes hold. Range: below 0 before the first answer.
     attributes: f64,
+    /// Until when an open is told and not waited for. Range: below 0 where there was no lookup since the last open.
+    rides: f64,
     /// Attributes are asked again: it was read.
     is_spoiled: bool,
     /// Where its data lies is known.
@@ -48,6 +50,8 @@ pub(super) struct Caches<'a> {
 pub(super) enum Need {
     /// A request of its own.
     Request(Operation, Effect),
+    /// A request that it does not wait for: its client answers.
+    Told(Operation),
     /// An answer that another process of the node waits for already.
     Answer { at: f64, of: Operation },
     /// Nothing: the act is done.
@@ -87,7 +91,7 @@ impl<'a> Caches<'a> {
         Self {
             script,
             rules,
-            known: vec![Known { attributes: -1.0, ..Known::default() }; script.names.len()],
+            known: vec![Known { attributes: -1.0, rides: -1.0, ..Known::default() }; script.names.len()],
             children,
         }
     }
@@ -168,13 +172,20 @@ impl<'a> Caches<'a> {
             Deed::Stat(name) if first => self.attributes(name, now, true),
             Deed::Stat(_) => Need::Nothing,
             Deed::Open(name) => {
-                let known = &self.known[name.0 as usize];
+                let known = &mut self.known[name.0 as usize];
+                if first
+                    && rules.open_asks
+                    && !rules.atomic_open
+                    && now <= std::mem::replace(&mut known.rides, -1.0)
+                {
+                    return Need::Told(Operation::Open);
+                }
                 let is_known = known.was_answered && now < known.until;
                 let asks = rules.open_asks || (rules.atomic_open && !is_known);
                 let effect = if rules.atomic_open { Effect::Name(name, false) } else { Effect::Opened(name) };
                 once(asks, Operation::Open, effect)
             }
-            Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::Open, Effect::None),
+            Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::OpenDirectory, Effect::None),
             Deed::ReadLink(name) => {
                 let is_known = now < self.known[name.0 as usize].link;
                 once(!is_known, Operation::Readlink, Effect::Link(name))
@@ -251,7 +262,7 @@ impl<'a> Caches<'a> {
         }
     }
 
-    fn learn(&mut self, name: NameId, is_absent: bool, now: f64, brings_place: bool) {
+    fn learn(&mut self, name: NameId, is_absent: bool, now: f64, is_lookup: bool) {
         let (rules, facts) = (self.rules, self.facts(name));
         let known = &mut self.known[name.0 as usize];
         known.was_answered = true;
@@ -264,7 +275,10 @@ impl<'a> Caches<'a> {
             };
         known.attributes = now + rules.attributes;
         known.is_spoiled = false;
-        known.has_place |= brings_place;
+        known.has_place |= is_lookup;
+        if is_lookup && rules.open_rides > 0.0 {
+            known.rides = now + rules.open_rides;
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::parameters::ClientRules;
-use crate::{Operation, PerOperation};
+use crate::profile::{Client, Figure, Kind, Profile};
+use crate::question::Question;
+use crate::{Operation, PerOperation, predict};
 use proptest::prelude::*;
 
 /// Names: 0 the mount point, 1 a directory, 2 a file in it, 3 an absent name in it, 4 another file in it.
@@ -48,6 +50,7 @@ const KEEPS: ClientRules = ClientRules {
     open_asks: true,
     open_directory_asks: false,
     atomic_open: false,
+    open_rides: 0.0,
     close_asks: false,
     readdir_fills: false,
     layout_asks: false,
@@ -85,6 +88,7 @@ fn a_client_asks_what_its_rules_say() {
             ClientRules { atomic_open: true, open_asks: false, ..KEEPS },
             "lookup 1 getattr 1 open 1",
         ),
+        (&[OPEN, OPEN], ClientRules { open_rides: 1.0, ..KEEPS }, "lookup 2 getattr 1 open 2"),
         (&[LIST, OTHER], KEEPS, "lookup 2 getattr 1 readdir 1"),
         (&[LIST, OTHER], ClientRules { readdir_fills: true, ..KEEPS }, "lookup 1 getattr 1 readdir 1"),
         (&[OPEN, READ, READ, FSTAT], KEEPS, "lookup 2 getattr 1 open 1 read 1"),
@@ -101,6 +105,20 @@ fn a_client_asks_what_its_rules_say() {
     ] {
         assert_eq!(asked(deeds, rules, machine(1, false)), expected, "{deeds:?}");
     }
+}
+
+#[test]
+fn an_open_that_rides_with_its_lookup_is_asked_and_not_waited_for_once() {
+    let opens = |deeds: &[(&[u32], bool, Deed)], open_rides, positive| {
+        let rules = ClientRules { open_rides, positive, ..KEEPS };
+        let demand = demand(&script(deeds), rules, &machine(1, false));
+        (demand.asks().get(Operation::Open), demand.waits().get(Operation::Open))
+    };
+    assert_eq!(opens(&[OPEN, OPEN], 0.0, 3600.0), (2.0, 2.0));
+    assert_eq!(opens(&[OPEN, OPEN], 1.0, 3600.0), (2.0, 1.0), "the second open has no lookup before it");
+    assert_eq!(opens(&[OPEN, OPEN], 1.0, 0.0), (2.0, 0.0), "each open has its own lookup");
+    assert_eq!(opens(&[STAT, OPEN], 1.0, 3600.0), (1.0, 0.0), "the lookup of the stat a moment ago");
+    assert_eq!(opens(&[STAT, MISS, MISS, MISS, OPEN], 0.002, 3600.0), (1.0, 1.0), "too long ago");
 }
 
 #[test]
@@ -135,7 +153,7 @@ proptest! {
 
     #[test]
     fn whatever_is_done_the_replay_ends_and_more_processes_never_ask_less(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64, lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
         cores in proptest::option::of(1u32..4),
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
@@ -143,7 +161,7 @@ proptest! {
         let [positive, negative, directory, attributes] = lives;
         let rules = ClientRules {
             positive, negative, directory, attributes,
-            open_asks: switches[0], open_directory_asks: switches[1], atomic_open: switches[2], close_asks: switches[3],
+            open_asks: switches[0], open_directory_asks: switches[1], atomic_open: switches[2], open_rides: rides, close_asks: switches[3],
             readdir_fills: switches[4], layout_asks: switches[5], read_spoils_attributes: switches[6],
         };
         let script = script(&deeds);
@@ -152,5 +170,56 @@ proptest! {
         prop_assert!(many.asks().metadata() >= one.asks().metadata());
         prop_assert!(many.waits().metadata() >= one.waits().metadata() * 0.999);
         prop_assert!(asks(64).asks().metadata() >= many.asks().metadata());
+    }
+}
+
+/// A profile whose client follows some rules; 1 ms from a server that does 5000 requests a second.
+fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
+    let exact = |value| Some(Figure::exact(value));
+    let mut profile = Profile::new("any", Kind::Measured);
+    profile.network.round_trip_us = exact(1000.0);
+    profile.metadata.servers = exact(1.0);
+    profile.rates.lookup = exact(5000.0);
+    let [positive_seconds, negative_seconds, directory_seconds, attribute_seconds] = lives.map(exact);
+    let [open_asks, open_directory_asks, atomic_open, close_asks, readdir_fills, layout_asks, spoils] =
+        switches.map(Some);
+    profile.client = Client {
+        positive_seconds,
+        negative_seconds,
+        directory_seconds,
+        attribute_seconds,
+        open_asks,
+        open_directory_asks,
+        atomic_open,
+        open_rides_seconds: exact(rides),
+        close_asks,
+        readdir_fills,
+        layout_asks,
+        read_spoils_attributes: spoils,
+        requests_in_flight: exact(8.0),
+        cpu_us: exact(100.0),
+    };
+    profile
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn more_processes_on_a_node_never_take_less_time(
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64,
+        lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
+        cores in proptest::option::of(1u32..4), is_shared_host in any::<bool>(), is_warm in any::<bool>(),
+        nodes in 1u64..2000, processes in 1u32..20, more in 1u32..20,
+    ) {
+        let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
+        let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
+        let (script, profile) = ([script(&deeds)], profile_of(lives, rides, switches));
+        let seconds = |processes| {
+            let question = Question { nodes: vec![nodes], processes, cores, is_shared_host, is_warm, samples: 1, ..Question::default() };
+            predict(&script, &profile, &question).points[0].slowest.p50
+        };
+        let (few, many) = (seconds(processes), seconds(processes + more));
+        prop_assert!(many >= few * 0.999, "{processes}: {few}, {more} more: {many}");
     }
 }
