@@ -28,6 +28,12 @@ enum Recorded {
 impl Recorded {
     const ALL: [Self; 3] = [Self::Itself, Self::Reader, Self::Glance];
 
+    /// What a case is run from. What falls through is the same for root, who goes there in `make soak` only.
+    fn kinds(is_root: bool) -> &'static [Self] {
+        let thorough = std::env::var_os("QUELL_ALL_IMAGES").is_some_and(|value| value == "1");
+        if is_root && !thorough { &Self::ALL[..2] } else { &Self::ALL }
+    }
+
     fn command(self) -> [&'static str; 3] {
         match self {
             Self::Itself => CASE,
@@ -61,7 +67,10 @@ impl std::fmt::Display for Ending {
 /// Runs the case `name` plain and from images of each kind, for root and for an ordinary user.
 fn compare(name: &str, needs: &[Need]) {
     let needs = [needs, &[Need::Fuse, Need::Ptrace]].concat();
-    for test in [Test::privileged(&needs), Test::of_nobody(&needs)].into_iter().flatten() {
+    let own = Test::privileged(&needs);
+    let is_root = own.is_some() && rustix::process::geteuid().is_root();
+    let tests = [(own, is_root), (Test::of_nobody(&needs), false)];
+    for (test, is_root) in tests.into_iter().filter_map(|(test, is_root)| Some((test?, is_root))) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/cases/{name}.sh"));
         test.write("case.sh", std::fs::read(script).unwrap());
         test.script("mkdir env beside && sh case.sh plant && mkdir planted && cp -a env beside planted")
@@ -69,7 +78,7 @@ fn compare(name: &str, needs: &[Need]) {
         let plain = ending(&test, &[]);
         let again = ending(&test, &[]);
         assert!(plain == again, "does not repeat\n=== plain\n{plain}\n=== under quell run\n{again}");
-        for recorded in Recorded::ALL {
+        for &recorded in Recorded::kinds(is_root) {
             test.script("rm -rf env beside t.qimg && cp -a planted/* .").succeeds();
             test.quell(
                 &[&["-q", "record", "--force", "-o", "t.qtrace", "--"], &recorded.command()[..]].concat(),
