@@ -2,9 +2,9 @@
 
 use crate::parameters::ClientRules;
 use crate::question::{Changes, Image};
-use crate::workload::{Act, Deed, Demand, NameId, Script, Segment, WINDOW};
+use crate::workload::{Act, Deed, Demand, NameId, Script, Segment, WINDOW, Windows};
 use crate::{Operation, Parameters, PerOperation};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Starting from an image: entering the mount, a process. Measured by `bench/run.sh`: a start from a warm image takes 0.1 s
 /// more than one from a local disk. Unit: seconds.
@@ -123,12 +123,12 @@ pub(crate) fn from_image(
 
 /// How large an image of a script is, as far as it tells: what was read of each file, and a little for each name.
 pub(crate) fn image_bytes(script: &Script) -> f64 {
-    let mut windows: HashSet<(NameId, u32)> = HashSet::new();
+    let mut windows: HashMap<NameId, Windows> = HashMap::new();
     let mut bytes = 0.0;
     for act in &script.acts {
         let Deed::Read(name, begin, end) = act.deed else { continue };
-        let new = (begin..end).filter(|window| windows.insert((name, *window))).count();
-        bytes += (act.bytes * new as f64 / f64::from((end - begin).max(1))).min(new as f64 * WINDOW as f64);
+        let new = f64::from(windows.entry(name).or_default().add(begin..end));
+        bytes += (act.bytes * new / f64::from((end - begin).max(1))).min(new * WINDOW as f64);
     }
     bytes + A_NAME * script.names.len() as f64
 }

@@ -187,8 +187,7 @@ impl Reader<'_> {
             // A zero has one sign.
             Some(number) => Some(number + 0.0),
             None => {
-                let value =
-                    number.map_or_else(|| "too large a number".to_owned(), |number| number.to_string());
+                let value = number.map_or_else(|| "too large a number".to_owned(), shown);
                 let Range { least, most, what } = range;
                 self.flaws.push(ProfileError::OutOfRange {
                     line,
@@ -241,6 +240,12 @@ impl Reader<'_> {
     fn line<T>(&self, value: &Spanned<T>) -> usize {
         line(self.text, value.span().start)
     }
+}
+
+/// A number in few digits, however large or small it is.
+fn shown(number: f64) -> String {
+    let is_long = number.is_finite() && number != 0.0 && !(1e-6..1e12).contains(&number.abs());
+    if is_long { format!("{number:e}") } else { number.to_string() }
 }
 
 /// The parts of a figure that is a table.

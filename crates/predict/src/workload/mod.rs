@@ -12,10 +12,12 @@ mod overhead;
 mod script;
 mod state;
 mod tree;
+mod windows;
 
 pub use node::{Machine, demand};
 pub use script::{Act, Deed, Facts, Script, WINDOW};
 pub use tree::{NameId, Roots};
+pub(crate) use windows::Windows;
 
 use crate::PerOperation;
 

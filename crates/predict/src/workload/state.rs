@@ -5,6 +5,7 @@
 
 use super::script::{Act, Deed, Facts, Script};
 use super::tree::NameId;
+use super::windows::Windows;
 use crate::Operation;
 use crate::parameters::ClientRules;
 
@@ -27,8 +28,8 @@ struct Known {
     has_place: bool,
     /// What the link holds is known until then.
     link: f64,
-    /// Windows of its data. Shape: a bit each.
-    windows: Vec<u64>,
+    /// Windows of its data.
+    windows: Windows,
     /// The first answer about the name is on its way, and comes then.
     answer: f64,
     /// So is data of it.
@@ -120,7 +121,7 @@ impl<'a> Caches<'a> {
         let is_absent = is_last && act.absent;
         let facts = self.facts(name);
         if facts.is_top {
-            return self.attributes(name, now, false);
+            return self.top(name, now);
         }
         let opens = matches!(act.deed, Deed::Open(_)) && is_last && !is_absent;
         if opens && self.rules.atomic_open {
@@ -147,6 +148,16 @@ impl<'a> Caches<'a> {
         match !known.was_answered && known.answer > now {
             true => Need::Answer { at: known.answer, of },
             false => Need::Request(of, Effect::Name(name, is_absent)),
+        }
+    }
+
+    /// The top of a tree, on every walk: no lookup leads to it, so its attributes are what a check of permission asks
+    /// for. They hold as long as other directories on the way do, or as long as attributes, whichever is longer.
+    fn top(&self, name: NameId, now: f64) -> Need {
+        let known = &self.known[name.0 as usize];
+        match now < known.until {
+            true => Need::Nothing,
+            false => self.attributes(name, now, false),
         }
     }
 
@@ -203,7 +214,7 @@ impl<'a> Caches<'a> {
     /// The place of the data, then each run of windows that are not there: what follows a window is read ahead.
     fn read(&self, name: NameId, begin: u32, end: u32, now: f64) -> Need {
         let known = &self.known[name.0 as usize];
-        let Some(window) = (begin..end).find(|window| !known.has_window(*window)) else {
+        let Some(missing) = known.windows.first_missing(begin..end) else {
             // Data on its way is in the page cache, locked: who needs it waits, and asks nobody.
             return match known.data > now {
                 true => Need::Answer { at: known.data, of: Operation::Read },
@@ -212,10 +223,7 @@ impl<'a> Caches<'a> {
         };
         match self.rules.layout_asks && !known.has_place {
             true => Need::Request(Operation::Layout, Effect::Place(name)),
-            false => {
-                let run = (window..end).find(|window| known.has_window(*window)).unwrap_or(end);
-                Need::Request(Operation::Read, Effect::Windows(name, window, run))
-            }
+            false => Need::Request(Operation::Read, Effect::Windows(name, missing.start, missing.end)),
         }
     }
 
@@ -225,7 +233,7 @@ impl<'a> Caches<'a> {
             Effect::Name(name, _) => self.known[name.0 as usize].answer = answer,
             Effect::Windows(name, begin, end) => {
                 let known = &mut self.known[name.0 as usize];
-                (begin..end).for_each(|window| known.add_window(window));
+                known.windows.add(begin..end);
                 known.data = answer;
             }
             _ => {}
@@ -238,9 +246,13 @@ impl<'a> Caches<'a> {
         match effect {
             Effect::Name(name, is_absent) => self.learn(name, is_absent, now, true),
             Effect::Attributes(name) => {
+                let is_top = self.facts(name).is_top;
                 let known = &mut self.known[name.0 as usize];
                 known.attributes = now + rules.attributes;
                 known.is_spoiled = false;
+                if is_top {
+                    known.until = now + rules.directory;
+                }
             }
             Effect::Link(name) => {
                 self.known[name.0 as usize].link = now + rules.attributes.max(rules.positive)
@@ -279,20 +291,5 @@ impl<'a> Caches<'a> {
         if is_lookup && rules.open_rides > 0.0 {
             known.rides = now + rules.open_rides;
         }
-    }
-}
-
-impl Known {
-    fn has_window(&self, window: u32) -> bool {
-        let word = self.windows.get(window as usize / 64).copied().unwrap_or(0);
-        word >> (window % 64) & 1 == 1
-    }
-
-    fn add_window(&mut self, window: u32) {
-        let at = window as usize / 64;
-        if self.windows.len() <= at {
-            self.windows.resize(at + 1, 0);
-        }
-        self.windows[at] |= 1 << (window % 64);
     }
 }

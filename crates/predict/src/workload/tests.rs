@@ -78,6 +78,7 @@ fn a_client_asks_what_its_rules_say() {
         (&[STAT, STAT][..], KEEPS, "lookup 2 getattr 1"),
         (&[STAT, STAT], forgets, "lookup 3 getattr 1"),
         (&[STAT, STAT], nothing, "lookup 4 getattr 2"),
+        (&[STAT, STAT], ClientRules { directory: 3600.0, ..nothing }, "lookup 3 getattr 1"),
         (&[MISS, MISS], KEEPS, "lookup 1 lookup_absent 1 getattr 1"),
         (&[MISS, MISS], forgets, "lookup 1 lookup_absent 2 getattr 1"),
         (&[OPEN, OPEN], KEEPS, "lookup 2 getattr 1 open 2"),
@@ -142,6 +143,12 @@ fn what_others_wait_for_is_waited_for_and_not_asked() {
     assert_eq!(demand.asks().get(Operation::Lookup), 2.0);
     assert!(demand.waits().get(Operation::Lookup) >= 2.0 * 0.9, "{:?}", demand.waits());
     assert!((demand.think() - 0.001).abs() < 1e-9);
+}
+
+#[test]
+fn a_file_that_claims_any_size_is_one_request() {
+    let all = (&[][..], false, Deed::Read(NameId(2), 0, u32::MAX));
+    assert_eq!(asked(&[READ, all, all], KEEPS, machine(8, false)), "read 2");
 }
 
 fn any_deeds() -> impl Strategy<Value = Vec<usize>> {
