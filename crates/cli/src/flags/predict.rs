@@ -29,7 +29,7 @@ pub struct Predict {
     #[arg(long, value_name = "FS", env = "QUELL_PREDICT_FS", value_delimiter = ',')]
     pub fs: Vec<String>,
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
-    #[arg(long, value_name = "LIST", env = "QUELL_NODES", default_value = "1..1024")]
+    #[arg(long, value_name = "LIST", env = "QUELL_PREDICT_NODES", default_value = "1..1024")]
     pub nodes: NodeList,
     /// Processes on each node.
     #[arg(long, value_name = "P", env = "QUELL_PPN", default_value_t = 1)]
@@ -126,7 +126,7 @@ pub enum PredictCommand {
 #[command(override_usage = "quell predict create [OPTIONS] --nodes LIST")]
 pub struct PredictCreate {
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
-    #[arg(long, value_name = "LIST", env = "QUELL_NODES")]
+    #[arg(long, value_name = "LIST", env = "QUELL_PREDICT_NODES")]
     pub nodes: NodeList,
     /// Ranks of each node that create files.
     #[arg(long, value_name = "P", env = "QUELL_PPN", default_value_t = 1)]

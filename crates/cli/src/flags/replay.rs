@@ -18,7 +18,7 @@ pub struct Replay {
     #[arg(value_name = "T")]
     pub trace: PathBuf,
     /// The directory to replay against.
-    #[arg(long, value_name = "DIR", env = "QUELL_ROOT")]
+    #[arg(long, value_name = "DIR", env = "QUELL_REPLAY_ROOT")]
     pub root: PathBuf,
     /// The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most].
     #[arg(long, value_name = "DIR", env = "QUELL_FROM")]
@@ -28,7 +28,7 @@ pub struct Replay {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ranks: u32,
     /// Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5.
-    #[arg(long, value_name = "TIME", env = "QUELL_THINK", default_value = "none")]
+    #[arg(long, value_name = "TIME", env = "QUELL_REPLAY_THINK", default_value = "none")]
     pub think: Think,
     /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end.
     #[arg(long, env = "QUELL_WRITES", value_parser = FalseyValueParser::new())]

@@ -145,23 +145,30 @@ impl Axis {
         })
     }
 
-    /// Numbers below the axis: powers of two that leave room between each other, or of four, and so on.
+    /// Numbers below the axis: powers of two that leave room between each other. The last one is always there, since it
+    /// says where the curve ends.
     fn scale(&self, columns: usize) -> String {
+        let powers = (0..64).map(|power| 2f64.powi(power));
+        let labels: Vec<(usize, String)> = powers
+            .filter(|value| (self.low..=self.high).contains(value))
+            .map(|value| {
+                let label = crate::number::grouped(value as u64).replace(crate::number::GLUE, " ");
+                (self.place(value).min(columns.saturating_sub(label.len())), label)
+            })
+            .collect();
+        let Some((last, before)) = labels.split_last() else { return String::new() };
         let mut line = String::new();
-        let mut free = 0;
-        for power in 0..64 {
-            let value = 2f64.powi(power);
-            if !(self.low..=self.high).contains(&value) {
-                continue;
-            }
-            let label = crate::number::grouped(value as u64).replace(crate::number::GLUE, " ");
-            let at = self.place(value).min(columns.saturating_sub(label.len()));
-            if at >= free {
+        for (at, label) in before {
+            let is_free = line.is_empty() || *at >= line.len() + ROOM;
+            if is_free && at + label.len() + ROOM <= last.0 {
                 line += &" ".repeat(at - line.len());
-                line += &label;
-                free = line.len() + 3;
+                line += label;
             }
         }
-        line
+        line += &" ".repeat(last.0.saturating_sub(line.len()));
+        line + &last.1
     }
 }
+
+/// Columns between two numbers of the scale.
+const ROOM: usize = 3;

@@ -66,7 +66,10 @@ fn one(page: &mut Page, profile: &PredictProfile) {
         let text = format!("the profile does not say {}; the wide prior does", profile.assumed.join(", "));
         page.entry("doubt", &text, Role::Doubt);
     }
-    page.section("Start-up, slowest rank", &points(&profile.points));
+    page.section(
+        "Start-up, slowest rank; at least, at most: with every figure at its median",
+        &points(&profile.points),
+    );
     plot(page, std::slice::from_ref(profile));
     page.section("What the time depends on, at the largest number of nodes", &tornado(profile));
 }
@@ -117,10 +120,14 @@ fn regime(page: &mut Page, profile: &PredictProfile) {
     page.entry("regime", &text, Role::Doubt);
 }
 
+/// The curve. Ranks are a column of their own only where they are not the nodes: 80 columns hold no more.
 fn points(points: &[PredictPoint]) -> Table {
-    let mut table = Table::default()
-        .number("nodes")
-        .number("ranks")
+    let has_ranks = points.iter().any(|point| point.ranks != point.nodes);
+    let mut table = Table::default().number("nodes");
+    if has_ranks {
+        table = table.number("ranks");
+    }
+    let mut table = table
         .number("p10")
         .number("p50")
         .number("p90")
@@ -131,23 +138,36 @@ fn points(points: &[PredictPoint]) -> Table {
     for point in points {
         let time = |value: f64| if point.may_fail { rough(value) } else { seconds(value) };
         let load = match point.may_fail {
-            true => format!("{} times over capacity", grouped(point.load.round() as u64)),
-            false => point.bottleneck.clone(),
+            true => format!("x{}{GLUE}over{GLUE}capacity", grouped(point.load.round() as u64)),
+            false => short(&point.bottleneck),
         };
-        let cells = vec![
-            grouped(point.nodes),
-            rounded(point.ranks),
+        let mut cells = vec![grouped(point.nodes)];
+        if has_ranks {
+            cells.push(brief(point.ranks));
+        }
+        cells.extend([
             time(point.seconds.p10),
             time(point.seconds.p50),
             time(point.seconds.p90),
             time(point.bounds.lower),
             time(point.bounds.upper),
-            rounded(point.metadata_operations.round() as u64),
+            brief(point.metadata_operations.round() as u64),
             load,
-        ];
+        ]);
         table.painted_row(cells, if point.may_fail { Role::More } else { Role::Plain });
     }
     table
+}
+
+/// What decides the time, for a narrow column.
+fn short(bottleneck: &str) -> String {
+    bottleneck.replace("metadata server", "MDS")
+}
+
+/// A count in three digits: `4.81 M`.
+fn brief(number: u64) -> String {
+    let words = [("million", "M"), ("billion", "G"), ("trillion", "T")];
+    words.iter().fold(rounded(number), |text, (word, letter)| text.replace(word, letter))
 }
 
 /// A time of which only the size means anything.
@@ -212,7 +232,11 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
         .phrase("decided by");
     for profile in &ranked {
         let Some(last) = profile.points.last() else { continue };
-        let knee = profile.knee_nodes.map_or("none".to_owned(), |knee| grouped(knee.round() as u64));
+        let knee = match profile.knee_nodes {
+            Some(knee) if knee < 1.0 => "<1".to_owned(),
+            Some(knee) => grouped(knee.round() as u64),
+            None => "none".to_owned(),
+        };
         table.row(vec![
             profile.rank.to_string(),
             clean(&profile.name),
