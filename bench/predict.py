@@ -245,8 +245,10 @@ class Row:
 
     @property
     def predicted_operations(self) -> float:
-        """Without asking where data lies, which the rig's counters show as reads of data and leave out."""
-        return float(self.predicted["metadata_operations"] - self.predicted["operations"].get("layout", 0.0))
+        """Without what the rig's counters leave out: asking where data lies, which they show as reads of data, and opening a
+        directory, of which the master counts the listing only."""
+        uncounted = sum(self.predicted["operations"].get(name, 0.0) for name in ("layout", "open_directory"))
+        return float(self.predicted["metadata_operations"] - uncounted)
 
     @property
     def operations_off(self) -> float:

@@ -149,9 +149,13 @@ fn timed_close(began: Instant, file: OwnedFd) -> Result<Took> {
 
 fn list(directory: BorrowedFd<'_>) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let open = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    entries(rustix::fs::openat(directory, c".", flags, Mode::empty())?.as_fd())
+}
+
+/// Lists an open directory from where it stands.
+pub(crate) fn entries(directory: BorrowedFd<'_>) -> Result<()> {
     let mut buffer = [MaybeUninit::uninit(); LISTING];
-    let mut entries = RawDir::new(open, &mut buffer);
+    let mut entries = RawDir::new(directory, &mut buffer);
     while let Some(entry) = entries.next() {
         entry?;
     }

@@ -33,6 +33,7 @@
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
 //! creates        `quell predict create`, and the profiles that come with quell
+//! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
@@ -83,5 +84,6 @@ mod replay;
 mod searches;
 mod server_life;
 mod slurm;
+mod starts;
 mod synth;
 mod transparent;

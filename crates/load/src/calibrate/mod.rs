@@ -4,7 +4,8 @@
 //! phases   mdtest's phases, shared and unique directories, 1 to N processes  --.
 //! cold     operations that no cache of this client can answer                  +--> results (series) --> profile
 //! reads    data in order, scattered, mapped                                    |      statistics, fit
-//! caching  lifetimes, by a second client      cpu   processor time -----------'
+//! caching  lifetimes, by a second client      cpu   processor time            |
+//! probes   single calls: which of them ask --> habits ------------------------'
 //! ```
 //!
 //! Without the server's counters these are figures as the client sees them. What a cache could have answered is never taken
@@ -19,6 +20,7 @@ mod habits;
 mod leader;
 mod phases;
 mod place;
+mod probes;
 mod profile;
 mod reads;
 mod series;
@@ -27,7 +29,7 @@ mod statistics;
 pub use bounds::{Bounds, MOST_ITEMS};
 pub use caching::{Lifetime, Verdict};
 pub use fit::{ClosedLaw, Point, fit};
-pub use habits::Habits;
+pub use habits::{Habits, Rides};
 pub use place::PREFIX;
 pub use series::{Cache, Case, Kind, Layout, Results, Run};
 pub use statistics::Summary;
@@ -157,9 +159,11 @@ fn measure(
     phases::run(&mut leader)?;
     cold::run(&mut leader)?;
     let lifetimes = caching::run(&mut leader)?;
+    let probes = probes::run(&mut leader)?;
     let cpu_us = cpu::run(&mut leader)?;
     reads::run(&mut leader)?;
-    let habits = Habits::of(&leader.results, &leader.after_listing);
+    let habits = Habits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
+    leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
     Ok(Calibration {
         bounds: setting.bounds.clone(),
         has_second_client,
@@ -173,6 +177,14 @@ fn measure(
         leftovers: Vec::new(),
     })
 }
+
+/// Whether requests go through a daemon of this client.
+fn is_fuse(place: &Path) -> bool {
+    rustix::fs::statfs(place).is_ok_and(|found| found.f_type == FUSE)
+}
+
+/// `FUSE_SUPER_MAGIC` of `linux/magic.h`.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 fn needs(bounds: &Bounds) -> Needs {
     let files = bounds.files();

@@ -2,6 +2,7 @@
 
 use super::caching::{Lifetime, Verdict};
 use super::fit::ClosedLaw;
+use super::habits::Rides;
 use super::series::{Cache, Case, Kind, Layout};
 use super::statistics::Summary;
 use super::{Calibration, IDLE};
@@ -130,18 +131,22 @@ impl Calibration {
             directory_seconds: lifetime(Aspect::DirectoryName),
             attribute_seconds: lifetime(Aspect::Attributes),
             open_asks: self.habits.open_asks,
+            open_directory_asks: self.habits.open_directory_asks,
             atomic_open: self.habits.atomic_open,
+            open_rides_seconds: self.habits.open_rides.map(rides),
             close_asks: self.habits.close_asks,
             readdir_fills: self.habits.readdir_fills,
+            layout_asks: self.habits.layout_asks,
+            read_spoils_attributes: self.habits.read_spoils_attributes,
             requests_in_flight: self.requests_in_flight(),
             cpu_us: self
                 .cpu_us
-                .map(|cpu| spread(&cpu, "processor time of the machine over stats of absent names".into())),
-            ..Client::default()
+                .map(|cpu| spread(&cpu, "of all processes here that work for stats of absent names".into())),
         }
     }
 
-    /// What one client lets out at once, by Little's law, where two clients together get clearly more than one.
+    /// What one client lets out at once, by Little's law, where two clients together always get clearly more than one, and
+    /// one has clearly less under way than it was given.
     fn requests_in_flight(&self) -> Option<Figure> {
         let (case, of_both) = self.results.iter().find_map(|(case, _)| {
             let is_wanted = case.clients == 2 && case.kind == IDLE.kind;
@@ -149,10 +154,11 @@ impl Calibration {
         })?;
         let of_one = self.results.rates(&Case { clients: 1, ..case })?;
         let idle = self.results.latencies(&IDLE)?;
-        if of_both.p50 < MORE * of_one.p50 {
+        let at = |rate: f64| (rate * idle.p50 / 1e6).max(1.0);
+        let given = f64::from(case.population()) / f64::from(case.clients);
+        if of_both.least < MORE * of_one.most || at(of_one.p50) > BENT * given {
             return None;
         }
-        let at = |rate: f64| (rate * idle.p50 / 1e6).max(1.0);
         let how =
             format!("Little's law; two clients got {:.1} times the rate of one", of_both.p50 / of_one.p50);
         Some(
@@ -194,7 +200,23 @@ impl Calibration {
 }
 
 /// Two clients get so many times what one gets: then one is held back by itself.
-const MORE: f64 = 1.3;
+const MORE: f64 = 1.6;
+/// With more than this part of the requests under way that threads wait for, nothing holds them back.
+const BENT: f64 = 0.5;
+
+/// How long a start may take: what outlives it is kept for all of it. Unit: seconds.
+const START: f64 = 3600.0;
+
+fn rides(rides: Rides) -> Figure {
+    let how = "opens of files so long after their lookup did not wait for the server";
+    match rides {
+        Rides { most: Some(0.0), .. } => {
+            Figure::exact(0.0).source("an open right after its lookup waits for the server")
+        }
+        Rides { least, most: Some(most) } => Figure::spread(least, (least + most) / 2.0, most).source(how),
+        Rides { least, most: None } => Figure::exact(least).source(format!("{how}: at least")),
+    }
+}
 
 fn in_bytes(blocks: Summary) -> Summary {
     let bytes = |blocks: f64| blocks * Access::Sequential.bytes() as f64;
@@ -218,10 +240,15 @@ fn seconds(lifetime: &Lifetime) -> Option<Figure> {
             (figure, "until a change by the second client was seen".to_owned())
         }
         Verdict::LongerThan(waited) => {
-            (Figure::exact(waited), format!("longer than {waited:.0} s: no change was seen"))
+            let how =
+                format!("longer than {waited:.0} s: no change was seen; taken for the length of a start");
+            (outlasting(waited), how)
         }
         Verdict::TakenBack { least, most: None } => {
-            (Figure::exact(least), format!("taken back when it changes; still kept after {least:.0} s"))
+            let how = format!(
+                "taken back when it changes; still kept after {least:.0} s; taken for the length of a start"
+            );
+            (outlasting(least), how)
         }
         Verdict::TakenBack { least, most: Some(most) } => {
             let figure = Figure::spread(least, (least + most) / 2.0, most);
@@ -229,4 +256,9 @@ fn seconds(lifetime: &Lifetime) -> Option<Figure> {
         }
     };
     Some(figure.count(count).source(how))
+}
+
+/// p10 is what was seen; beyond it nothing was, and a prediction is about one start.
+fn outlasting(seen: f64) -> Figure {
+    Figure::spread(seen, seen.max(START), seen.max(START))
 }

@@ -8,11 +8,12 @@
 mod data;
 mod look;
 mod protocol;
+mod steps;
 mod worker;
 
 pub(crate) use data::SPOT;
 pub use protocol::{Access, Aspect};
-pub(crate) use protocol::{Change, Data, Done, Look, Names, Task};
+pub(crate) use protocol::{Change, Data, Done, Look, Names, Steps, Subject, Task};
 pub use worker::serve;
 
 use crate::LoadError;
@@ -219,6 +220,7 @@ impl Task {
             Self::Data(_) => "read",
             Self::Look(_) => "look",
             Self::Change(_) => "change",
+            Self::Steps(_) => "single calls",
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::operation::Operation;
 use serde::{Deserialize, Serialize};
 
 /// Version of this talk. Both ends are one binary, but the second client may find another.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Longest line that is read. A million latencies of ten digits fit.
 pub(crate) const LONGEST: u64 = 16 << 20;
@@ -43,6 +43,8 @@ pub(crate) enum Task {
     Look(Look),
     /// A change that the other client is to notice.
     Change(Change),
+    /// Single calls on files or directories.
+    Steps(Steps),
 }
 
 /// Operations on names such as `PREFIX000007SUFFIX`. The thread `t` has the numbers `first + t + k * stride`, for `k` below
@@ -137,6 +139,30 @@ pub enum Aspect {
 pub(crate) struct Change {
     pub(crate) entry: String,
     pub(crate) of: Aspect,
+}
+
+/// What single calls are made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Subject {
+    /// Nothing yet: both kinds are made. Preparation only.
+    New,
+    /// Files of a page.
+    Files,
+    /// Directories with one directory in each.
+    Directories,
+}
+
+/// Single calls, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Steps {
+    pub(crate) of: Subject,
+    /// Below the working directory.
+    pub(crate) directory: String,
+    /// How many of them.
+    pub(crate) count: u64,
+    /// Between the lookup of the last and the start. Unit: milliseconds.
+    pub(crate) rest_ms: u64,
 }
 
 /// What a worker says.

@@ -1,7 +1,7 @@
 //! A process of the load: prepares what it is told to, waits for the start, does it, tells how long it took.
 
 use super::protocol::{Done, Hello, LONGEST, Names, Order, Reply, Task, VERSION};
-use super::{data, look::Looker};
+use super::{data, look::Looker, steps};
 use crate::operation::{Operation, RENAMED, Target, Took, elapsed, reopen, resolve};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -111,6 +111,7 @@ fn prepare<'a>(
         Task::Names(names) => prepare_names(names, root),
         Task::Data(data) => data::prepare(data, root),
         Task::Look(look) => Ok(Box::new(|| looker.look(look))),
+        Task::Steps(task) => steps::prepare(task, root),
         Task::Change(change) => Ok(Box::new(|| looker.change(change))),
     }
 }

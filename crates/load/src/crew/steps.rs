@@ -1,0 +1,82 @@
+//! Files and directories whose names are resolved, left alone for a while, then opened, looked at and read step by step: whether a
+//! step asks a server shows in how long it takes.
+
+use super::protocol::{Done, Steps, Subject};
+use super::worker::{Failed, Prepared, open_directory};
+use crate::operation::{Took, elapsed, entries, reopen, resolve};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+/// What a file of a subject holds: a page, so that reading it asks for data.
+const PAGE: [u8; 4096] = [0x51; 4096];
+
+/// The directory within each directory that is listed.
+const WITHIN: &str = "within";
+
+pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prepared<'a>, Failed> {
+    let failed = |errno| (steps.directory.clone(), errno);
+    if steps.of == Subject::New {
+        return Ok(Box::new(move || make(steps, root).map_err(failed)));
+    }
+    let directory = open_directory(root, steps.directory.as_str()).map_err(failed)?;
+    let resolved = (0..steps.count).map(|number| {
+        let name = CString::new(name(steps.of, number)).map_err(|_| Errno::INVAL)?;
+        resolve(directory.as_fd(), &name)
+    });
+    let resolved = resolved.collect::<Result<Vec<OwnedFd>, Errno>>().map_err(failed)?;
+    std::thread::sleep(Duration::from_millis(steps.rest_ms));
+    let step = if steps.of == Subject::Files { of_file } else { of_directory };
+    Ok(Box::new(move || {
+        let mut done = Done::default();
+        for resolved in &resolved {
+            step(resolved.as_fd(), &mut done).map_err(failed)?;
+        }
+        Ok(done)
+    }))
+}
+
+fn name(of: Subject, number: u64) -> String {
+    let kind = if of == Subject::Files { 'f' } else { 'd' };
+    format!("{kind}{number:06}")
+}
+
+/// Makes both kinds, `count` of each.
+fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
+    let directory = open_directory(root, steps.directory.as_str())?;
+    let (flags, mode) = (OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o755));
+    for number in 0..steps.count {
+        let file = rustix::fs::openat(&directory, name(Subject::Files, number), flags, mode)?;
+        if rustix::io::write(&file, &PAGE)? != PAGE.len() {
+            return Err(Errno::IO);
+        }
+        let listed = name(Subject::Directories, number);
+        rustix::fs::mkdirat(&directory, &listed, mode)?;
+        rustix::fs::mkdirat(&directory, format!("{listed}/{WITHIN}"), mode)?;
+    }
+    Ok(Done { count: steps.count, ..Done::default() })
+}
+
+fn timed<T>(done: &mut Done, step: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    let began = Instant::now();
+    let result = step()?;
+    done.add(Took { operation: elapsed(began), close: None });
+    Ok(result)
+}
+
+/// Opens, looks, reads, looks again.
+fn of_file(resolved: BorrowedFd<'_>, done: &mut Done) -> Result<(), Errno> {
+    let file = timed(done, || reopen(resolved))?;
+    timed(done, || rustix::fs::fstat(&file))?;
+    timed(done, || rustix::io::pread(&file, &mut [0; 1], 0))?;
+    timed(done, || rustix::fs::fstat(&file)).map(drop)
+}
+
+/// Opens, lists, looks at what is within.
+fn of_directory(resolved: BorrowedFd<'_>, done: &mut Done) -> Result<(), Errno> {
+    let directory = timed(done, || open_directory(resolved, "."))?;
+    timed(done, || entries(directory.as_fd()))?;
+    timed(done, || rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)
+}
