@@ -1,7 +1,7 @@
 //! Workload, profile and question in; points of a curve, with their spread, out.
 
 use crate::chance::Chance;
-use crate::model::{Bounds, Cohorts, Network, Scale, Station, Times, solve};
+use crate::model::{Bounds, Cohorts, Network, Own, Scale, Station, Times, solve};
 use crate::parameters::ClientRules;
 use crate::profile::{Figure, Profile};
 use crate::question::Question;
@@ -48,10 +48,8 @@ pub struct Point {
 pub enum Bottleneck {
     /// A station that nodes share; of the metadata servers, the operation that takes most of their time.
     Station(Station, Option<Operation>),
-    /// Waiting for answers that nobody else delays.
-    RoundTrips,
-    /// Computing.
-    Computing,
+    /// Something of each node's own.
+    Own(Own),
 }
 
 /// How the time changes with one figure. At one number of nodes.
@@ -181,7 +179,7 @@ impl<'a> Engine<'a> {
             slowest: range(slowest, times.slowest, launch),
             mean: range(mean, times.mean, launch),
             bounds: Bounds { lower: bounds.lower + launch, upper: bounds.upper + launch, ..bounds },
-            bottleneck: bottleneck(&bounds, nodes as f64, &demand, median),
+            bottleneck: bottleneck(&bounds, &network, &demand, median),
             load: bounds.load(nodes as f64),
             operations,
             bytes: demand.bytes() * nodes as f64,
@@ -339,16 +337,13 @@ fn range(mut runs: Vec<f64>, median: f64, launch: f64) -> Range {
     Range { p10: at(0.1).min(p50), p50, p90: at(0.9).max(p50) }
 }
 
-fn bottleneck(bounds: &Bounds, nodes: f64, demand: &Demand, parameters: &Parameters) -> Bottleneck {
+fn bottleneck(bounds: &Bounds, network: &Network, demand: &Demand, parameters: &Parameters) -> Bottleneck {
     let (station, _) = bounds.busiest;
-    if bounds.load(nodes) >= 1.0 {
+    if bounds.load(network.nodes) >= 1.0 {
         let time = parameters.demand();
         let cost = |operation: &Operation| demand.asks().get(*operation) * time.get(*operation);
         let most = Operation::ALL.iter().copied().max_by(|a, b| cost(a).total_cmp(&cost(b)));
         return Bottleneck::Station(station, most.filter(|_| station == Station::Metadata));
     }
-    match demand.waits().dot(&parameters.latency()) > demand.think() {
-        true => Bottleneck::RoundTrips,
-        false => Bottleneck::Computing,
-    }
+    Bottleneck::Own(network.holds())
 }

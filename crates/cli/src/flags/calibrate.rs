@@ -46,7 +46,7 @@ pub struct Calibrate {
     #[arg(long, value_name = "N", env = "QUELL_ITERATIONS", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub iterations: Option<u16>,
     /// Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s].
-    #[arg(long, value_name = "TIME", env = "QUELL_AT_MOST")]
+    #[arg(long, value_name = "TIME", env = "QUELL_AT_MOST", value_parser = some_time)]
     pub at_most: Option<Seconds>,
     /// Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s].
     #[arg(long, value_name = "TIME", env = "QUELL_CACHE_WAIT")]
@@ -80,4 +80,11 @@ impl Calibrate {
             file_bytes: self.file_size.map_or(usual.file_bytes, |Bytes(bytes)| bytes.max(4 << 20)),
         }
     }
+}
+
+/// A time in which something can be measured.
+fn some_time(text: &str) -> Result<Seconds, &'static str> {
+    text.parse().and_then(
+        |time: Seconds| if time.0 > 0 { Ok(time) } else { Err("nothing can be measured in no time") },
+    )
 }

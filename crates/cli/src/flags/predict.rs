@@ -43,13 +43,13 @@ pub struct Predict {
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     pub depth: u32,
     /// What the run takes without any file system, where that is known better than from the recording. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_THINK", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", env = "QUELL_THINK", value_parser = seconds, allow_negative_numbers = true)]
     pub think: Option<f64>,
     /// From the first node's start to the last one's, evenly spread. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_SKEW", default_value = "0", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", env = "QUELL_SKEW", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub skew: f64,
     /// Share of the metadata servers' time that others take: 0 to less than 1, or as 30%.
-    #[arg(long, value_name = "SHARE", env = "QUELL_BACKGROUND", default_value = "0", value_parser = less_than_all)]
+    #[arg(long, value_name = "SHARE", env = "QUELL_BACKGROUND", default_value = "0", value_parser = less_than_all, allow_negative_numbers = true)]
     pub background: f64,
     /// The program has run on the nodes before.
     #[arg(long, env = "QUELL_WARM", value_parser = FalseyValueParser::new())]
@@ -64,7 +64,7 @@ pub struct Predict {
     #[arg(long, value_name = "N", env = "QUELL_STRIPES", value_parser = clap::value_parser!(u32).range(1..))]
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_LAUNCH", default_value = "0", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", env = "QUELL_LAUNCH", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub launch: f64,
     /// What if the program started from an image of quell: read by each node, or broadcast.
     #[arg(long, value_name = "HOW", env = "QUELL_FROM_IMAGE", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
@@ -74,10 +74,10 @@ pub struct Predict {
     pub keep_absences: bool,
     /// What if this share of the absent names were not asked for, as a shorter search path does: 0.5, 50%, or N/K for N
     /// of K entries.
-    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_MISSES", default_value = "0", value_parser = share)]
+    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_MISSES", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_misses: f64,
     /// What if this share of the files were gathered into others: 0.5, 50%, N/K.
-    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_FILES", default_value = "0", value_parser = share)]
+    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_FILES", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_files: f64,
     /// What if lookup and open were one request.
     #[arg(long, env = "QUELL_ATOMIC_OPEN", value_parser = FalseyValueParser::new())]

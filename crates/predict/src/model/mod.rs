@@ -16,7 +16,7 @@ mod network;
 
 pub use bounds::Bounds;
 pub use fluid::{Cohorts, Times, solve};
-pub use network::{Network, Part, Scale, Station};
+pub use network::{Network, Own, Part, Scale, Station};
 
 #[cfg(test)]
 mod tests;

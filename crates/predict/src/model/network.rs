@@ -28,6 +28,26 @@ impl Station {
     }
 }
 
+/// What a node by itself is held by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// The program's computing.
+    Computing,
+    /// Answers that nobody else delays.
+    RoundTrips,
+    /// The cores that its processes share.
+    Cores,
+    /// Its own link.
+    Link,
+    /// How many requests its client may have under way.
+    InFlight,
+}
+
+impl Own {
+    /// Every cause. Shape: index equals discriminant.
+    pub const ALL: [Self; 5] = [Self::Computing, Self::RoundTrips, Self::Cores, Self::Link, Self::InFlight];
+}
+
 /// How many there are, and what is beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
@@ -50,6 +70,8 @@ pub struct Scale {
 pub struct Part {
     /// How long it takes when nobody else is there. Unit: seconds.
     pub alone: f64,
+    /// Of that, the seconds that each [`Own`] cause holds it.
+    pub own: [f64; 5],
     /// What a node wants of each station. Unit: seconds of the whole station.
     pub demand: [f64; 3],
     /// What one process of it waits for there: visits of a queue, or seconds of a shared core.
@@ -83,6 +105,13 @@ impl Network {
         all
     }
 
+    /// What holds a node longest when nobody else is there.
+    pub fn holds(&self) -> Own {
+        let seconds = |own: &Own| self.parts.iter().map(|part| part.own[*own as usize]).sum::<f64>();
+        let longest = Own::ALL.into_iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        longest.unwrap_or(Own::Computing)
+    }
+
     /// How long one node takes when nobody else is there. Unit: seconds.
     pub fn alone(&self) -> f64 {
         self.parts.iter().map(|part| part.alone).sum()
@@ -97,7 +126,8 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
     let part = |segment: &crate::workload::Segment| {
         let bytes = segment.bytes;
         let requests = segment.asks.metadata();
-        let chain = segment.think + segment.waits.dot(&latency);
+        let answers = segment.waits.dot(&latency);
+        let chain = segment.think + answers;
         let computing = demand.processes * segment.think
             + parameters.cpu * (requests + segment.asks.get(Operation::Read));
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
@@ -107,10 +137,17 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             bytes / parameters.client_rate,
             segment.asks.dot(&latency) / parameters.in_flight,
         ];
+        let alone = local.into_iter().fold(chain, f64::max);
+        let mut own = [segment.think, answers, 0.0, 0.0, 0.0];
+        if let Some(limit) = local.iter().position(|limit| *limit == alone && *limit > chain) {
+            own = [0.0; 5];
+            own[Own::Cores as usize + limit] = alone;
+        }
         let cores = scale.cores.filter(|_| scale.is_shared_host);
         let waits = segment.waits.metadata();
         Part {
-            alone: local.into_iter().fold(chain, f64::max),
+            alone,
+            own,
             demand: [
                 segment.asks.dot(&server) / free,
                 bytes / (stripes * parameters.data_rate),

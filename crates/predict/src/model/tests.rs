@@ -108,6 +108,7 @@ fn the_oracle_is_a_machine_repairman_and_so_is_mean_value_analysis() {
 fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
     let part = |(think, demand, visits): &(f64, [f64; 3], f64)| Part {
         alone: think + demand.iter().sum::<f64>(),
+        own: [*think, demand.iter().sum(), 0.0, 0.0, 0.0],
         demand: *demand,
         weight: demand.map(|demand| if demand > 0.0 { *visits } else { 0.0 }),
     };

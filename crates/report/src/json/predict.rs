@@ -1,6 +1,7 @@
 //! The object of `quell predict --json`.
 
 use super::range::{Bounds, InputFigure, Range};
+use quell_predict::model::Own;
 use quell_predict::profile::Slot;
 use quell_predict::{Bottleneck, Image, Operation, Point, Prediction, Profile, Question, Script};
 use schemars::JsonSchema;
@@ -232,8 +233,11 @@ fn bottleneck(bottleneck: Bottleneck) -> String {
             format!("{}, {}", station.name(), operation.name().replace('_', " "))
         }
         Bottleneck::Station(station, None) => station.name().to_owned(),
-        Bottleneck::RoundTrips => "round trips".to_owned(),
-        Bottleneck::Computing => "computing".to_owned(),
+        Bottleneck::Own(Own::Computing) => "computing".to_owned(),
+        Bottleneck::Own(Own::RoundTrips) => "round trips".to_owned(),
+        Bottleneck::Own(Own::Cores) => "cores of a node".to_owned(),
+        Bottleneck::Own(Own::Link) => "link of a node".to_owned(),
+        Bottleneck::Own(Own::InFlight) => "RPC limit".to_owned(),
     }
 }
 
