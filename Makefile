@@ -83,11 +83,13 @@ bench: deps build ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/launch.sh
 	QUELL=$(QUELL) bench/warm.sh
 	QUELL=$(QUELL) bench/modules.sh
+	QUELL=$(QUELL) bench/predict_speed.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/check.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/modules.sh rig
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/predict.sh
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask

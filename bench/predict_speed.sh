@@ -1,0 +1,9 @@
+#!/bin/sh
+# What a prediction costs: a start of 10 000 operations on 100 000 ranks, with the runs of which ranges are made and without.
+#
+#   bench/predict_speed.sh   writes bench/results/predict_speed.md; some seconds; status 1 when a budget is exceeded
+#   QUELL=path/to/quell      the binary (default: target/release/quell)
+#   ROUNDS=n                 rounds, interleaved (default: 5)
+set -eu
+cd "$(dirname "$0")/.."
+exec python3 -B bench/predict_speed.py "$@"
