@@ -118,7 +118,7 @@ pub(crate) fn from_image(
         }
     }
     segments.insert(0, entering);
-    Demand { segments, processes: plain.processes }
+    Demand { segments, processes: plain.processes, ended: plain.ended }
 }
 
 /// How large an image of a script is, as far as it tells: what was read of each file, and a little for each name.

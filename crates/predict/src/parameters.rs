@@ -63,6 +63,21 @@ pub struct ClientRules {
     pub read_spoils_attributes: bool,
 }
 
+impl ClientRules {
+    /// Whether two clients cannot be told from each other within a time: what outlives it may live as long as it likes.
+    pub(crate) fn are_alike(&self, other: &Self, seconds: f64) -> bool {
+        let within = |rules: &Self| Self {
+            positive: rules.positive.min(seconds),
+            negative: rules.negative.min(seconds),
+            directory: rules.directory.min(seconds),
+            attributes: rules.attributes.min(seconds),
+            open_rides: rules.open_rides.min(seconds),
+            ..*rules
+        };
+        within(self) == within(other)
+    }
+}
+
 /// Decides each figure: from its key and itself to a number.
 pub type Choice<'a> = &'a dyn Fn(&'static str, &Figure) -> f64;
 

@@ -7,7 +7,6 @@ use crate::profile::{Figure, Profile};
 use crate::question::Question;
 use crate::workload::{Demand, Machine, Script, demand};
 use crate::{Operation, Parameters, PerOperation, changes};
-use std::collections::BTreeMap;
 
 /// A number that is predicted: a range, and what is in its middle.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -123,8 +122,8 @@ struct Engine<'a> {
     profile: &'a Profile,
     question: &'a Question,
     image_bytes: f64,
-    /// Demands that were replayed, by what they depend on.
-    replayed: BTreeMap<Vec<u64>, Demand>,
+    /// Demands that were replayed, with what they depend on.
+    replayed: Vec<(ClientRules, f64, Demand)>,
 }
 
 impl<'a> Engine<'a> {
@@ -132,7 +131,7 @@ impl<'a> Engine<'a> {
         let number = scripts.len().max(1) as f64;
         let image_bytes = scripts.iter().map(changes::image_bytes).sum::<f64>() / number;
         let scripts = scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
-        Self { scripts, profile, question, image_bytes, replayed: BTreeMap::new() }
+        Self { scripts, profile, question, image_bytes, replayed: Vec::new() }
     }
 
     /// The parameters of each run of which the spread is made. None when no figure has a spread.
@@ -225,8 +224,10 @@ impl<'a> Engine<'a> {
     /// names are forgotten and which process comes first, nothing else.
     fn demand(&mut self, slowed: f64, parameters: &Parameters) -> Demand {
         let rules = changes::rules(parameters.client, &self.question.changes);
-        let key = key(&rules, slowed);
-        if let Some(known) = self.replayed.get(&key) {
+        let serves = |(own, at, demand): &&(ClientRules, f64, Demand)| {
+            *at == slowed && own.are_alike(&rules, demand.ended)
+        };
+        if let Some((.., known)) = self.replayed.iter().find(serves) {
             return known.clone();
         }
         let median = Parameters::median(self.profile);
@@ -243,7 +244,7 @@ impl<'a> Engine<'a> {
         let mut whole = demands.next().unwrap_or_default();
         demands.for_each(|other| whole.add(&other));
         whole.scale(1.0 / self.scripts.len().max(1) as f64);
-        self.replayed.insert(key, whole.clone());
+        self.replayed.push((rules, slowed, whole.clone()));
         whole
     }
 
@@ -318,11 +319,6 @@ fn forgets(rules: &ClientRules, seconds: f64) -> bool {
     [rules.positive, rules.negative, rules.directory, rules.attributes]
         .iter()
         .any(|life| *life > 0.0 && *life < seconds)
-}
-
-fn key(rules: &ClientRules, slowed: f64) -> Vec<u64> {
-    let lives = [rules.positive, rules.negative, rules.directory, rules.attributes, rules.open_rides, slowed];
-    lives.iter().map(|life| life.to_bits()).chain([u64::from(rules.atomic_open)]).collect()
 }
 
 /// The run with every figure at its median, between percentiles of the others by nearest rank. That run and not the runs'

@@ -75,7 +75,7 @@ impl Counts {
         let mut asks = PerOperation::default();
         asks.add_all(&self.requests(), processes);
         let segment = Segment { waits: self.requests(), asks, ..Segment::default() };
-        Demand { segments: vec![segment], processes }
+        Demand { segments: vec![segment], processes, ..Demand::default() }
     }
 }
 

@@ -22,12 +22,14 @@ pub(crate) use windows::Windows;
 use crate::PerOperation;
 
 /// What one node asks, cut into segments of its programs' run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// Shape: in order of time.
     pub segments: Vec<Segment>,
     /// Processes on the node.
     pub processes: f64,
+    /// When the last process of the replay ended: what lives longer lives for ever. Unit: seconds; infinite where nobody looked.
+    pub ended: f64,
 }
 
 /// A part of the run of a node's processes, which go through it beside each other.
@@ -42,6 +44,12 @@ pub struct Segment {
     pub asks: PerOperation,
     /// Data that the node fetches. Unit: bytes.
     pub bytes: f64,
+}
+
+impl Default for Demand {
+    fn default() -> Self {
+        Self { segments: Vec::new(), processes: 0.0, ended: f64::INFINITY }
+    }
 }
 
 impl Demand {
@@ -67,6 +75,7 @@ impl Demand {
             own.waits.add_all(&more.waits, 1.0);
             own.asks.add_all(&more.asks, 1.0);
         }
+        self.ended = self.ended.max(other.ended);
     }
 
     /// Multiplies all but the number of processes.

@@ -48,6 +48,7 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
             at_least(&mut more.asks, &less.asks);
             more.bytes = more.bytes.max(less.bytes);
         }
+        whole.ended = whole.ended.max(before.ended);
     }
     if wanted != replayed {
         let share = f64::from(wanted - fewer) / f64::from(replayed - fewer);
@@ -137,7 +138,11 @@ impl<'a> Node<'a> {
             processes: (0..processes).map(process).collect(),
             events: BinaryHeap::new(),
             cores: vec![begin; cores as usize],
-            demand: Demand { segments: vec![Segment::default(); segments], processes: f64::from(processes) },
+            demand: Demand {
+                segments: vec![Segment::default(); segments],
+                processes: f64::from(processes),
+                ..Demand::default()
+            },
         };
         (0..processes).for_each(|number| node.at(begin, number));
         node
@@ -167,6 +172,7 @@ impl<'a> Node<'a> {
         if let Some(last) = self.demand.segments.last_mut() {
             last.think += self.script.tail;
         }
+        self.demand.ended = end;
         (self.demand, end)
     }
 
