@@ -50,6 +50,20 @@ pub enum ModulesError {
         /// The name.
         name: PathBuf,
     },
+    /// A new modulepath within an old one.
+    #[error("`{}` is within the modulepath `{}`", path.display(), modulepath.display())]
+    Within {
+        /// Where new modulepaths were to go.
+        path: PathBuf,
+        /// The old modulepath.
+        modulepath: PathBuf,
+    },
+    /// A name that no MODULEPATH can hold.
+    #[error("`{}` cannot be a modulepath: a colon ends its name in MODULEPATH", path.display())]
+    Colon {
+        /// The name.
+        path: PathBuf,
+    },
     /// A modulepath of virtual modules in place of the one that holds their files.
     #[error("virtual modules need the old modulepath, so they cannot take its place")]
     VirtualInPlace,

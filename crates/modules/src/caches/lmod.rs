@@ -21,8 +21,6 @@ use quell_trace::path::escape;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -160,9 +158,7 @@ fn changes(source: &Source, tree: &Tree) -> Vec<Change> {
 
 fn read(directory: &Path) -> Result<Sources, ModulesError> {
     let path = directory.join(LIST);
-    let failed = || ModulesError::read(&path);
-    let mut text = Vec::new();
-    File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).map_err(failed())?;
+    let text = place::read(&path, LONGEST).map_err(ModulesError::read(&path))?;
     serde_json::from_slice(&text).map_err(|error| ModulesError::NoCache {
         path: directory.to_owned(),
         why: format!("its list of sources is damaged: {error}"),

@@ -13,8 +13,7 @@ use crate::scan::{CACHE_LIMIT, Entry, FILE_LIMIT, Kind, Options, Role, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
-use std::io::Read;
+use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -135,9 +134,7 @@ fn built(cache: PathBuf, content: &Cache, rebuilt: usize, tree: &Tree) -> Built 
 }
 
 fn read(path: &Path) -> Option<Cache> {
-    let mut content = Vec::new();
-    File::open(path).ok()?.take(CACHE_LIMIT as u64).read_to_end(&mut content).ok()?;
-    Some(Cache::parse(&content))
+    Some(Cache::parse(&place::read(path, CACHE_LIMIT as u64).ok()?))
 }
 
 fn top(name: &[u8]) -> &[u8] {

@@ -1,8 +1,9 @@
 //! Files that are there whole or as they were before, whatever the umask is and whoever reads meanwhile.
 
 use crate::ModulesError;
-use std::fs::Permissions;
-use std::io::Write;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -26,4 +27,18 @@ pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
         Ok(())
     };
     put().map_err(failed)
+}
+
+/// The first `limit` bytes of a regular file. What is none is not opened for long: a pipe in a cache's place would hold us.
+///
+/// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(limit).read_to_end(&mut content)?;
+    Ok(content)
 }

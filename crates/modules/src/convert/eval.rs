@@ -69,7 +69,7 @@ pub(super) fn hide(
         match hiding(entry, names) {
             Ok(Hiding::None) => {}
             Ok(Hiding::Stray) if consent.delete_strays && !entry.is_link => {
-                let old = entry.content().map(<[u8]>::to_vec);
+                let old = entry.content().filter(|_| entry.is_whole()).map(<[u8]>::to_vec);
                 plan.hidden.insert(entry.path.clone());
                 plan.changes.insert(entry.path.clone(), Change::Remove { old });
             }
@@ -109,8 +109,7 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
                 })
             }
             Err(_) => {
-                let content = tree.find(&file.path).and_then(Entry::content).unwrap_or_default();
-                let has = content.windows(VIRTUAL.len()).any(|window| window == VIRTUAL);
+                let has = tree.find(&file.path).is_some_and(may_have_virtual_modules);
                 has.then(|| {
                     "makes virtual modules of files that cannot be told without evaluating it".to_owned()
                 })
@@ -120,6 +119,12 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
             plan.refusals.push(Refusal { rule: 17, path: file.path.clone(), text });
         }
     }
+}
+
+/// Whether an rc file has the word in it, or may have it in a part that was not read.
+fn may_have_virtual_modules(entry: &Entry) -> bool {
+    let Some(content) = entry.content() else { return false };
+    !entry.is_whole() || content.windows(VIRTUAL.len()).any(|window| window == VIRTUAL)
 }
 
 const VIRTUAL: &[u8] = b"module-virtual";

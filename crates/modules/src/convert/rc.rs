@@ -36,7 +36,7 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
         let text = [cookie, b"\n", &first, rest, between, &last].concat();
         (!is_open).then_some(text)
     };
-    let old = tree.find(ROOT).map(|entry| entry.content());
+    let old = tree.find(ROOT).map(|entry| entry.content().filter(|_| entry.is_whole()));
     let text = match old {
         None => new(b"#%Module\n"),
         Some(None) => None,
@@ -50,8 +50,8 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
         None => plan.refusals.push(Refusal {
             rule: 10,
             path: ROOT.to_vec(),
-            text: "cannot be added to: it could not be read, or a backslash at the end of a line would swallow what is \
-                   added"
+            text: "cannot be added to: it could not be read as a whole, or a backslash at the end of a line would swallow \
+                   what is added"
                 .into(),
         }),
     }

@@ -6,6 +6,7 @@ use crate::ModulesError;
 use crate::scan::{Kind, Options, Tree};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of a record; in place, after the modulepath's name and a dot.
@@ -44,7 +45,11 @@ impl Record {
         let json = serde_json::to_vec_pretty(self);
         let json =
             json.map_err(|error| ModulesError::Record { path: path.to_owned(), why: error.to_string() })?;
-        fs::write(path, json).map_err(ModulesError::write(path))
+        fs::write(path, json).map_err(|error| {
+            // A part of a record is none.
+            _ = fs::remove_file(path);
+            ModulesError::write(path)(error)
+        })
     }
 
     fn read(path: &Path) -> Result<Self, ModulesError> {
@@ -84,26 +89,53 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
         let why = "it names a tree in another directory".into();
         return Err(ModulesError::Record { path, why });
     }
-    for tree in &record.trees {
-        if fingerprint(&tree.target)? != tree.fingerprint {
-            return Err(ModulesError::ChangedSince { path: tree.target.clone() });
-        }
-    }
+    let steps: Vec<(&RecordedTree, Step)> =
+        record.trees.iter().map(|tree| Ok((tree, step(tree)?))).collect::<Result<_, ModulesError>>()?;
     let mut undone = Undone::default();
-    for tree in &record.trees {
-        let remove = match &tree.backup {
-            Some(backup) => {
-                exchange(backup, &tree.target)?;
+    for (tree, step) in steps {
+        let remove = match step {
+            Step::Nothing => continue,
+            Step::Remove(path) => path,
+            Step::Exchange(held) => {
+                exchange(&held, &tree.target)?;
                 undone.restored.push(tree.target.clone());
-                backup
+                held
             }
-            None => &tree.target,
         };
-        fs::remove_dir_all(remove).map_err(ModulesError::write(remove))?;
-        undone.removed.push(remove.clone());
+        fs::remove_dir_all(&remove).map_err(ModulesError::write(&remove))?;
+        undone.removed.push(remove);
     }
     fs::remove_file(&path).map_err(ModulesError::write(&path))?;
     Ok(undone)
+}
+
+/// What undoing a tree takes. A conversion may have been ended between any two of its steps.
+enum Step {
+    /// The new tree never got its name.
+    Nothing,
+    /// Remove the new tree.
+    Remove(PathBuf),
+    /// Exchange the old tree, which is here, for the new one.
+    Exchange(PathBuf),
+}
+
+fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
+    let is_new = |path: &Path| Ok(path.is_dir() && fingerprint(path)? == tree.fingerprint);
+    let changed = || Err(ModulesError::ChangedSince { path: tree.target.clone() });
+    let Some(backup) = &tree.backup else {
+        return match fs::symlink_metadata(&tree.target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Step::Nothing),
+            _ if is_new(&tree.target)? => Ok(Step::Remove(tree.target.clone())),
+            _ => changed(),
+        };
+    };
+    let aside = super::write::aside_of(&tree.target);
+    let held = if backup.is_dir() { backup.clone() } else { aside };
+    match (is_new(&tree.target)?, is_new(&held)?) {
+        (true, _) if held.is_dir() => Ok(Step::Exchange(held)),
+        (false, true) => Ok(Step::Remove(held)),
+        _ => changed(),
+    }
 }
 
 /// A checksum of everything that a scan sees in a modulepath: names, permissions, content.

@@ -63,7 +63,8 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let Some(entry) = tree.find(b".modulerc") else { return Some(Vec::new()) };
     let everybody = entry.access.as_ref().is_some_and(|access| access.everybody(Permission::Read));
     let cookie = entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST));
-    let declared = entry.content().map(|content| read(content, b"", RcKind::Modulerc));
+    let whole = entry.content().filter(|_| entry.is_whole());
+    let declared = whole.map(|content| read(content, b"", RcKind::Modulerc));
     let refusal = |text: String| Refusal { rule: 12, path: entry.path.clone(), text };
     let declared = match declared {
         Some(Ok(declared)) if everybody && cookie => declared,
@@ -72,7 +73,8 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
             return None;
         }
         _ => {
-            plan.refusals.push(refusal("is not read by everybody alike, so it cannot be moved".into()));
+            plan.refusals
+                .push(refusal("is too long, or not read by everybody alike, so it cannot be moved".into()));
             return None;
         }
     };

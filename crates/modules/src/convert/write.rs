@@ -5,10 +5,11 @@ use super::copy::copy;
 use super::plan::Plan;
 use super::undo::{RECORD, Record, RecordedTree, fingerprint};
 use crate::ModulesError;
-use crate::verify::{Difference, Judge, Side};
+use crate::verify::{self, Difference, Judge, Side};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where new modulepaths get their names.
@@ -72,16 +73,19 @@ fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError
     let mut ways: Vec<Way> = Vec::new();
     for tree in &plan.trees {
         let source = fs::canonicalize(&tree.source).map_err(ModulesError::read(&tree.source))?;
+        if let Destination::Out(directory) = destination
+            && resolved(directory).starts_with(&source)
+        {
+            return Err(ModulesError::Within { path: directory.clone(), modulepath: source });
+        }
         let name = tree.source.file_name().or(source.file_name()).unwrap_or("root".as_ref()).to_owned();
-        let beside = |suffix: &str| {
-            let mut name = name.clone();
-            name.push(suffix);
-            source.with_file_name(name)
-        };
         let (aside, target, backup) = match destination {
             Destination::Out(directory) => (directory.join(ASIDE).join(&name), directory.join(&name), None),
-            Destination::InPlace => (beside(".quell-new"), source.clone(), Some(beside(".quell-before"))),
+            Destination::InPlace => {
+                (aside_of(&source), source.clone(), Some(beside(&source, ".quell-before")))
+            }
         };
+        verify::refuse_colon(&target)?;
         if let Some(other) = ways.iter().find(|way| way.target == target) {
             let (one, other) = (other.source.clone(), tree.source.clone());
             return Err(ModulesError::SameName { one, other, name: target });
@@ -89,6 +93,27 @@ fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError
         ways.push(Way { source: tree.source.clone(), aside, target, backup });
     }
     Ok(ways)
+}
+
+/// The name of a tree with something at its end.
+fn beside(tree: &Path, suffix: &str) -> PathBuf {
+    let mut name = tree.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    tree.with_file_name(name)
+}
+
+/// Where a tree is made that is to take the place of this one.
+pub(super) fn aside_of(tree: &Path) -> PathBuf {
+    beside(tree, ASIDE)
+}
+
+/// A path as it will be: without links as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    match there {
+        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => path.to_owned(),
+    }
 }
 
 /// Where trees are made before they have names.
@@ -179,42 +204,55 @@ fn is_excused(difference: &Difference, plan: &Plan) -> bool {
         && all(&difference.old, &refuses)
 }
 
-/// Gives new trees their names; takes them away again where one fails.
+/// Gives new trees their names; takes them away again where one fails. The record is there first: what has a name can be
+/// undone, whenever we are stopped.
 fn name_new(strategy: Strategy, ways: &[Way], directory: &Path) -> Result<PathBuf, ModulesError> {
-    let trees = recorded(ways)?;
+    let path = directory.join(RECORD);
+    Record::new(strategy, recorded(ways)?).write(&path)?;
     for (number, way) in ways.iter().enumerate() {
         if let Err(error) = fs::rename(&way.aside, &way.target) {
             for way in &ways[..number] {
                 fs::rename(&way.target, &way.aside).map_err(ModulesError::write(&way.aside))?;
             }
+            remove(&path)?;
             return Err(ModulesError::write(&way.target)(error));
         }
     }
-    let path = directory.join(RECORD);
-    Record::new(strategy, trees).write(&path)?;
     Ok(path)
 }
 
 /// Exchanges old and new trees, so that at every moment one of them is there.
 fn name_in_place(strategy: Strategy, ways: &[Way]) -> Result<Vec<PathBuf>, ModulesError> {
-    let trees = recorded(ways)?;
+    let mut records = Vec::new();
+    for (way, tree) in ways.iter().zip(recorded(ways)?) {
+        let path = record_of(&way.target);
+        records.push(path.clone());
+        if let Err(error) = Record::new(strategy, vec![tree]).write(&path) {
+            records.iter().try_for_each(|path| remove(path))?;
+            return Err(error);
+        }
+    }
     for (number, way) in ways.iter().enumerate() {
         if let Err(error) = exchange(&way.aside, &way.target) {
             for way in &ways[..number] {
                 exchange(&way.aside, &way.target)?;
             }
+            records.iter().try_for_each(|path| remove(path))?;
             return Err(error);
         }
     }
-    let mut records = Vec::new();
-    for (way, tree) in ways.iter().zip(trees) {
+    for way in ways {
         let backup = way.backup.as_ref().unwrap_or(&way.aside);
         fs::rename(&way.aside, backup).map_err(ModulesError::write(backup))?;
-        let path = record_of(&way.target);
-        Record::new(strategy, vec![tree]).write(&path)?;
-        records.push(path);
     }
     Ok(records)
+}
+
+fn remove(path: &Path) -> Result<(), ModulesError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ModulesError::write(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Exchanges two directories in one step; on a file system without that, in three, with a moment without the target.

@@ -8,7 +8,7 @@ use super::command::{Command, Declared, Statement, read};
 use super::words::{NotLiteral, Word};
 use crate::access::Permission;
 use crate::cookie::{Cookie, RcKind};
-use crate::scan::{Entry, Kind, Role, Tree};
+use crate::scan::{Entry, FILE_LIMIT, Kind, Role, Tree};
 use quell_trace::path::escape;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -69,6 +69,8 @@ pub enum Leave {
     },
     /// We could not read it.
     Unread,
+    /// It is longer than what is read of a file.
+    TooLong,
     /// Some users may not read it, or not pass the directories to it.
     Restricted,
     /// It, or a directory on the way to it, is a symbolic link.
@@ -119,7 +121,7 @@ impl Leave {
             | Self::SortsFirst => 6,
             Self::VersionPath { .. } | Self::VersionInModulerc { .. } => 7,
             Self::Name { .. } => 8,
-            Self::NoCookie | Self::TooNew { .. } | Self::Unread | Self::Restricted => 9,
+            Self::NoCookie | Self::TooNew { .. } | Self::Unread | Self::TooLong | Self::Restricted => 9,
             Self::Arguments { .. } => 10,
             Self::Scope { .. } => 11,
             Self::NotLiteral(_)
@@ -157,6 +159,7 @@ impl fmt::Display for Leave {
                 write!(to, "versions of Modules before {} ignore it", escape(version))
             }
             Self::Unread => to.write_str("it could not be read"),
+            Self::TooLong => write!(to, "it is longer than {} KiB", FILE_LIMIT >> 10),
             Self::Restricted => to.write_str("some users may not read it"),
             Self::Link => to.write_str("a symbolic link leads to it, so it may belong elsewhere too"),
             Self::Scope { line, name } => {
@@ -222,6 +225,9 @@ fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leave> {
         return Err(Leave::Link);
     }
     let content = entry.content().ok_or(Leave::Unread)?;
+    if !entry.is_whole() {
+        return Err(Leave::TooLong);
+    }
     let listed = tree.directories(&entry.path).all(|directory| everybody(directory, Permission::List));
     if !listed || !everybody(entry, Permission::Read) {
         return Err(Leave::Restricted);

@@ -128,6 +128,11 @@ impl Entry {
         }
     }
 
+    /// Whether [`Entry::content`] is all that the file holds.
+    pub fn is_whole(&self) -> bool {
+        self.content().is_some_and(|content| content.len() < FILE_LIMIT)
+    }
+
     /// What its first characters say, where we could read them.
     pub fn cookie(&self) -> Option<Cookie> {
         self.content().map(Cookie::of)

@@ -3,7 +3,7 @@
 use super::normal::Naming;
 use super::questions::{self, Names};
 use super::tree::{self, Entry};
-use super::{Difference, Judge, Side, users};
+use super::{Difference, Judge, Side, refuse_colon, users};
 use crate::ModulesError;
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ type Both<'a> = BTreeMap<(&'a Tool, &'a User, Question), [Option<Answer>; 2]>;
 impl Tools {
     /// Compares what the tools say about both sides. `progress` is told how far it is, from several threads.
     ///
-    /// **Errors**: [`ModulesError::Run`] for a tool that cannot be started.
+    /// **Errors**: [`ModulesError::Run`] for a tool that cannot be started, [`ModulesError::Colon`].
     pub fn compare(
         &self,
         old: &Side,
@@ -83,6 +83,7 @@ impl Tools {
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
+        sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_colon(path))?;
         let environments = sides.map(|side| self.environment(side));
         let entries: Vec<Entry> =
             sides.iter().flat_map(|side| &side.modulepaths).flat_map(|path| tree::entries(path)).collect();

@@ -13,7 +13,8 @@ pub use judge::{Comparison, Progress, Tools};
 pub(crate) use questions::shown;
 
 use crate::ModulesError;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Modulepaths as a user has them, and what else a user's environment must say for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,14 @@ pub struct Difference {
     pub old: String,
     /// The lines of the new answer that are not in the old one.
     pub new: String,
+}
+
+/// Refuses a name that would be two in MODULEPATH: asked about it, a tool says nothing of either side, which proves nothing.
+pub(crate) fn refuse_colon(modulepath: &Path) -> Result<(), ModulesError> {
+    match modulepath.as_os_str().as_bytes().contains(&b':') {
+        true => Err(ModulesError::Colon { path: modulepath.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Who judges a conversion.

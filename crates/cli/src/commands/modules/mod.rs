@@ -33,6 +33,8 @@ fn explain(error: ModulesError) -> Failure {
         ModulesError::Read { .. } => Some("run it as root, or as the owner of the modulepath"),
         ModulesError::Occupied { .. } => Some("give the name of a new directory, or move that away"),
         ModulesError::SameName { .. } => Some("convert them one by one, each into a directory of its own"),
+        ModulesError::Within { .. } => Some("`--out DIR` with a directory outside of the modulepaths"),
+        ModulesError::Colon { .. } => Some("give it another name, or a symbolic link without a colon"),
         ModulesError::VirtualInPlace => Some("`--out DIR`, and users get the modulepaths in DIR"),
         ModulesError::ChangedSince { .. } => Some("move your changes away, or remove the tree by hand"),
         ModulesError::Record { .. } => Some("give the `quell-plan.json` that `quell modules convert` wrote"),
