@@ -67,11 +67,12 @@ modules: build deps ## the cookbook's recipe with real versions of Environment M
 	QUELL=$(QUELL) tests/modules/recipe
 
 soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
-	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_ALL_IMAGES=1 scripts/test --release
+	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/stacks
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
+	QUELL=$(QUELL) tests/modules/recipe --verify
 	QUELL=$(QUELL) tests/modules/recipe --names 250
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done

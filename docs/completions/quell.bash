@@ -745,7 +745,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__convert)
-            opts="-q -h --to --out --in-place --dry-run --delete-strays --eval-enforced --undo --tools --no-verify --json --color --colour --quiet --config --help"
+            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -885,7 +885,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__verify)
-            opts="-q -h --with --tools --user --json --color --colour --quiet --config --help"
+            opts="-q -h --with --exact --tools --user --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -371,6 +371,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Put them in the place of the old ones, which are kept beside them as NAME.quell-before'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan and write nothing'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l exact -d 'Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied"'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Ask nobody: the rules alone must do'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
@@ -403,6 +404,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l config -d 'Read this settings file instead of the user\'s' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l exact -d 'Count it as a difference when a request that is refused is refused for another reason: "not there" instead of "permission denied", as after `convert --to eval`'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but warnings and errors'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -162,7 +162,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     let plain = site.directory.path().join("plain");
     Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
     fs::remove_file(plain.join(modules::NAME)).unwrap();
-    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new() };
+    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
     let users = vec![
         User::new("others", NOBODY, NOBODY, Vec::new()),
         User::new("a member of 4321", NOBODY, 4321, Vec::new()),
@@ -257,8 +257,8 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let settings = cache.join(lmod::SETTINGS).to_string_lossy().into_owned();
         let with = vec![("LMOD_RC".to_owned(), settings), ("LMOD_CACHED_LOADS".to_owned(), "yes".to_owned())];
         let (old, new) = (
-            Side { modulepaths: modulepaths.clone(), variables: Vec::new() },
-            Side { modulepaths: modulepaths.clone(), variables: with },
+            Side { modulepaths: modulepaths.clone(), variables: Vec::new(), root: None },
+            Side { modulepaths: modulepaths.clone(), variables: with, root: None },
         );
         let jobs = std::thread::available_parallelism().unwrap();
         let judge =
@@ -275,4 +275,46 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
         assert!(error.contains("each modulepath has files that not everybody can read"), "{error}");
     }
+}
+
+#[test]
+fn a_pipe_with_a_caches_name_holds_nobody() {
+    let directory = open_directory();
+    let pipe = directory.path().join(modules::NAME);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    assert_eq!(modules::check(directory.path()).unwrap()[0].what, What::NoCache);
+    fs::rename(&pipe, directory.path().join(lmod::LIST)).unwrap();
+    assert!(lmod::check(directory.path()).is_err());
+}
+
+#[test]
+fn privileged_a_cache_is_judged_before_users_see_it() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    site.write(".modulerc", "#%Module\nmodule-virtual v/1 ../elsewhere/v\nmodule-alias w ./appa/1.0\n");
+    let elsewhere = site.modulepath.with_file_name("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("v"), "#%Module\nsetenv V $ModulesCurrentModulefile\n").unwrap();
+    let aside = open_directory();
+    let prepare =
+        || modules::prepare(&site.tool, &site.modulepath, None, Extent::Changed, aside.path()).unwrap();
+    let prepared = prepare();
+    let mirror = prepared.mirror(aside.path()).unwrap().unwrap();
+    assert!(mirror.modulepath().join(modules::NAME).is_file() && !site.path(modules::NAME).exists());
+    let old = Side { modulepaths: vec![site.modulepath.clone()], variables: Vec::new(), root: None };
+    let new = Side {
+        modulepaths: vec![mirror.modulepath().to_owned()],
+        root: Some(mirror.root().to_owned()),
+        ..old.clone()
+    };
+    let jobs = std::thread::available_parallelism().unwrap();
+    let users = vec![User::ourselves()];
+    let judge = Tools { tools: vec![site.tool.clone()], users, variables: Vec::new(), jobs };
+    assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
+    let cache = mirror.modulepath().join(modules::NAME);
+    let wrong = fs::read_to_string(&cache).unwrap().replace("appa/1.0", "appa/7.0");
+    fs::write(&cache, wrong).unwrap();
+    assert_ne!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
+    prepared.install().unwrap();
+    assert!(site.path(modules::NAME).is_file() && prepare().mirror(aside.path()).unwrap().is_none());
 }

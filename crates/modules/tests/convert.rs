@@ -9,7 +9,8 @@ mod trees_of;
 
 use quell_modules::convert::{Change, Plan, Strategy};
 use quell_modules::example::{self, Size};
-use quell_modules::tools::User;
+use quell_modules::tools::{Kind, User};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
@@ -83,8 +84,8 @@ fn merged_to(files: &[(&str, &str)], expected: &str) {
 fn privileged_the_cookbooks_tree_becomes_each_of_them() {
     let Some(tools) = modules() else { return };
     let directory = open_directory();
-    // The smallest that has one of every odd file.
-    let size = Size { names: 7, versions: 1, ..Size::default() };
+    // The smallest that has one of every odd file, and a default that everybody may read.
+    let size = Size { names: 7, versions: 2, ..Size::default() };
     let made = example::create(&directory.path().join("example"), size).unwrap();
     for strategy in [Strategy::Eval, Strategy::Virtual] {
         let plan = planned(&made.modulepaths, strategy);
@@ -286,6 +287,15 @@ fn privileged_rule_15_a_name_that_would_hide_another_is_refused() {
 }
 
 #[test]
+fn rule_15_what_another_name_stands_for_is_not_hidden() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    mode(&planted.tree.join("foo/1.0"), 0o200);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Eval);
+    let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(refusals, ["`foo/1.0` cannot be hidden: `foo` may stand for it"]);
+}
+
+#[test]
 fn privileged_rule_17_flat_and_deep_modules_stay() {
     let planted = planted(&[
         ("flat", ""),
@@ -336,4 +346,26 @@ fn privileged_links_are_left_to_whom_they_lead() {
     let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
     assert_eq!(plan.trees[0].left.len(), 2, "{plan:?}");
     recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+#[test]
+fn privileged_where_lmod_is_asked_too_a_tree_that_it_reads_otherwise_is_refused() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    let Some(modules) = support::tool(Kind::Modules, "5.2.0") else { return };
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(lmod) = support::tool(Kind::Lmod, version) else { return };
+        let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
+        let out = planted.directory.path().join("out");
+        let mut judge = judge(&[modules.clone(), lmod], &[User::ourselves()]);
+        let written = converted(&plan, &out, &mut judge);
+        let tools: BTreeSet<&str> =
+            written.differences.iter().map(|difference| difference.tool.as_str()).collect();
+        assert_eq!(tools, BTreeSet::from([format!("Lmod {version}").as_str()]));
+        let default = written.differences.iter().find(|difference| difference.question == "load foo");
+        assert!(
+            default.is_some_and(|load| load.old.contains("1.0") && load.new.contains("2.0")),
+            "{default:?}"
+        );
+        assert!(written.targets.is_empty() && !out.exists());
+    }
 }

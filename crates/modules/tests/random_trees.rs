@@ -1,7 +1,8 @@
 //! The property of every conversion: for any tree, what users are told before and after is the same, or the conversion was
 //! refused and said why.
 //!
-//! A few trees here; `PROPTEST_CASES=5000 cargo test -p quell-modules --test random_trees` looks at as many.
+//! A few trees here; `QUELL_RANDOM_MODULE_TREES=5000 cargo test -p quell-modules --test random_trees` looks at as many, as
+//! `make soak` does.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/mod.rs"]
@@ -131,8 +132,8 @@ fn conversion() -> impl Strategy<Value = Conversion> {
 #[test]
 fn privileged_any_tree_says_the_same_or_is_refused() {
     let Some(tools) = modules() else { return };
-    let asked = std::env::var_os("PROPTEST_CASES").is_some();
-    let cases = if asked { Config::default().cases } else { FEW };
+    let asked = std::env::var("QUELL_RANDOM_MODULE_TREES").ok();
+    let cases = asked.map_or(FEW, |number| number.parse().unwrap());
     let config = Config { cases, max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
     let property = (tree(), link(), conversion(), 0..tools.len());
     TestRunner::new(config)

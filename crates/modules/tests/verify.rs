@@ -40,6 +40,7 @@ impl Pair {
                 .map(|name| self.directory.path().join(side).join(name))
                 .to_vec(),
             variables: Vec::new(),
+            root: None,
         };
         let jobs = std::thread::available_parallelism().unwrap();
         let judge = Tools { tools: tools.to_vec(), users, variables: Vec::new(), jobs };
@@ -115,7 +116,11 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
 
 #[test]
 fn a_tree_that_is_gone_has_no_names() {
-    let side = Side { modulepaths: vec![Path::new("/nonexistent/modules").into()], variables: Vec::new() };
+    let side = Side {
+        modulepaths: vec![Path::new("/nonexistent/modules").into()],
+        variables: Vec::new(),
+        root: None,
+    };
     let judge =
         Tools { tools: Vec::new(), users: Vec::new(), variables: Vec::new(), jobs: 1.try_into().unwrap() };
     assert_eq!(judge.compare(&side, &side, &|_| {}).unwrap().questions, 0);

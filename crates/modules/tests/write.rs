@@ -159,3 +159,99 @@ fn a_tree_that_was_changed_since_is_not_removed() {
     fs::write(out.join("quell-plan.json"), "{}").unwrap();
     assert!(matches!(undo(&out), Err(ModulesError::Record { .. })));
 }
+
+#[test]
+fn new_trees_are_not_made_within_old_ones() {
+    let (_directory, paths) = made();
+    for out in [paths[0].clone(), paths[0].join("not/there"), paths[0].join("../libraries/appa")] {
+        let outcome = convert(&paths, Strategy::Rc, &Destination::Out(out), &mut same());
+        assert!(matches!(outcome, Err(ModulesError::Within { .. })), "{outcome:?}");
+    }
+    let colon = paths[0].with_file_name("a:b");
+    let outcome = convert(&paths, Strategy::Rc, &Destination::Out(colon), &mut same());
+    assert!(matches!(outcome, Err(ModulesError::Colon { .. })), "{outcome:?}");
+}
+
+#[test]
+fn a_conversion_that_was_ended_between_two_steps_is_undone() {
+    let (_directory, paths) = made();
+    let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
+    let [new, old] = [".quell-new", ".quell-before"].map(|end| {
+        let mut name = paths[0].file_name().unwrap().to_owned();
+        name.push(end);
+        paths[0].with_file_name(name)
+    });
+    // Before the old tree had its new name, and before the trees were exchanged.
+    for is_exchanged in [true, false] {
+        let written = convert(&paths[..1], Strategy::Eval, &Destination::InPlace, &mut same()).unwrap();
+        match is_exchanged {
+            true => fs::rename(&old, &new).unwrap(),
+            false => {
+                fs::rename(&paths[0], &new).unwrap();
+                fs::rename(&old, &paths[0]).unwrap();
+            }
+        }
+        undo(&written.records[0]).unwrap();
+        assert_eq!(paths.iter().map(|path| everything(path)).collect::<Vec<_>>(), before);
+    }
+}
+
+#[test]
+fn an_rc_file_that_was_not_read_whole_stays() {
+    let (directory, paths) = made();
+    let long = "#%Module\n".to_owned() + &"# a comment of some length\n".repeat(50_000);
+    fs::write(paths[0].join("appa/.version"), long.clone() + "set ModulesVersion 1.0\n").unwrap();
+    let written =
+        convert(&paths, Strategy::Rc, &Destination::Out(directory.path().join("out")), &mut same()).unwrap();
+    assert_eq!(
+        fs::metadata(written.targets[0].join("appa/.version")).unwrap().len() as usize,
+        long.len() + 23
+    );
+    fs::write(paths[0].join(".modulerc"), long + "module-alias z appa/1.0\n").unwrap();
+    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
+        let tree = Tree::scan(&paths[0], Options::default()).unwrap();
+        let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
+        let is_written = plan.trees[0].changes.contains_key(b".modulerc".as_slice());
+        assert!(!is_written, "{strategy:?}: {:?}", plan.trees[0].refusals);
+    }
+}
+
+#[test]
+fn every_setting_is_judged_although_words_differ_with_the_first() {
+    /// Answers that only have other words with `mcookie_check=eval`, and one that differs without.
+    struct Second(Difference, Difference);
+    impl Judge for Second {
+        fn differences(&mut self, _: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
+            let with_eval = !new.variables.is_empty();
+            Ok(vec![if with_eval { self.0.clone() } else { self.1.clone() }])
+        }
+    }
+    let (directory, paths) = made();
+    let difference = |question: &str, old: &str, new: &str| Difference {
+        tool: "Modules 5.2.0".into(),
+        user: "others".into(),
+        question: question.into(),
+        old: old.into(),
+        new: new.into(),
+    };
+    let words = difference(
+        "load appg/README",
+        "Module ERROR: Magic cookie '#%Module' missing\n",
+        "ERROR: Unable to locate a modulefile for 'appg/README'\n",
+    );
+    let real = difference("avail", "a\n", "b\n");
+    let out = Destination::Out(directory.path().join("out/of"));
+    let write_with = |judge: &mut dyn Judge, exact| {
+        let trees: Vec<Tree> =
+            paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+        let consent = Consent { exact, ..Consent::default() };
+        write(&plan(&trees, Strategy::Eval, consent, &mut SystemNames), &out, judge).unwrap()
+    };
+    let outcome = write_with(&mut Second(words.clone(), real.clone()), false);
+    assert_eq!(outcome.differences, [real]);
+    assert!(!directory.path().join("out").exists());
+    let outcome = write_with(&mut Second(words.clone(), words.clone()), true);
+    assert_eq!(outcome.differences, std::slice::from_ref(&words));
+    let outcome = write_with(&mut Second(words.clone(), words.clone()), false);
+    assert_eq!((outcome.differences, outcome.reworded), (Vec::new(), vec![words]));
+}

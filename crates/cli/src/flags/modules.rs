@@ -122,6 +122,9 @@ pub struct ModulesConvert {
     /// Leave out files that are no modulefiles, rather than hide them.
     #[arg(long, env = "QUELL_DELETE_STRAYS", value_parser = FalseyValueParser::new())]
     pub delete_strays: bool,
+    /// Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied".
+    #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
+    pub exact: bool,
     /// Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it.
     #[arg(long, env = "QUELL_EVAL_ENFORCED", value_parser = FalseyValueParser::new())]
     pub eval_enforced: bool,

@@ -35,6 +35,10 @@ pub struct ModulesVerify {
     /// What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times.
     #[arg(long = "with", value_name = "NAME=VALUE", env = "QUELL_WITH")]
     pub with: Vec<String>,
+    /// Count it as a difference when a request that is refused is refused for another reason: "not there" instead of "permission
+    /// denied", as after `convert --to eval`.
+    #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
+    pub exact: bool,
     /// What is run.
     #[command(flatten)]
     pub site: ModulesSite,

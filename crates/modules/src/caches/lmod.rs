@@ -69,12 +69,50 @@ const SCHEMA_VERSION: u32 = 1;
 /// A list longer than this is none: 20 000 modulefiles take 2 MB.
 const LONGEST: u64 = 1 << 28;
 
-/// Builds the cache of modulepaths in `directory`, unless it is what it would be. Readers see the last cache or this one
-/// whole.
+/// A cache that no user sees yet.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it will be.
+    pub built: Built,
+    directory: PathBuf,
+    sources: Sources,
+    /// `None` where the last one is what it would be.
+    aside: Option<tempfile::TempDir>,
+}
+
+impl Prepared {
+    /// The settings file with which Lmod uses it before it is in its place; `None` where nothing changes.
+    pub fn settings(&self) -> Option<PathBuf> {
+        Some(self.aside.as_ref()?.path().join(SETTINGS))
+    }
+
+    /// Puts it in its place. Readers see the last cache or this one whole.
+    ///
+    /// **Errors**: [`ModulesError::Write`].
+    pub fn install(self) -> Result<Built, ModulesError> {
+        let Some(aside) = self.aside else { return Ok(self.built) };
+        install(aside.path(), &self.directory)?;
+        place::write(&self.directory.join(SETTINGS), settings(&self.directory).as_bytes())?;
+        let path = self.directory.join(LIST);
+        let list = serde_json::to_vec(&self.sources)
+            .map_err(|error| ModulesError::NoCache { path: path.clone(), why: error.to_string() })?;
+        place::write(&path, &list)?;
+        Ok(self.built)
+    }
+}
+
+/// Builds the cache of modulepaths in `directory` and puts it in its place without asking anybody. See [`prepare`].
+///
+/// **Errors**: those of [`prepare`] and [`Prepared::install`].
+pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Built, ModulesError> {
+    prepare(tool, modulepaths, directory)?.install()
+}
+
+/// Makes the cache of modulepaths beside its place in `directory`, unless it is what it would be.
 ///
 /// **Errors**: [`ModulesError::NoCache`] if every modulepath would have to be left out, or the tool makes none; those of
 /// reading, running and writing.
-pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Built, ModulesError> {
+pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Prepared, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let refuse = |why: String| ModulesError::NoCache { path: directory.clone(), why };
     let mut sources =
@@ -98,19 +136,18 @@ pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<B
     if kept.is_empty() {
         return Err(refuse("each modulepath has files that not everybody can read".to_owned()));
     }
-    let bytes = || directory.join("spiderT.lua").metadata().map_or(0, |metadata| metadata.len());
-    let built =
-        |rebuilt, bytes| Built { rebuilt, modulepaths: kept.clone(), left_out: left_out.clone(), bytes };
-    if read(&directory).is_ok_and(|last| last == sources) {
-        return Ok(built(false, bytes()));
-    }
-    std::fs::create_dir_all(&directory).map_err(ModulesError::write(&directory))?;
-    let aside = make(tool, &kept, &directory)?;
-    install(aside.path(), &directory)?;
-    place::write(&directory.join(SETTINGS), settings(&directory).as_bytes())?;
-    let list = serde_json::to_vec(&sources).map_err(|error| refuse(error.to_string()))?;
-    place::write(&directory.join(LIST), &list)?;
-    Ok(built(true, bytes()))
+    let is_same = read(&directory).is_ok_and(|last| last == sources);
+    let aside = match is_same {
+        true => None,
+        false => {
+            place::open_directory(&directory).map_err(ModulesError::write(&directory))?;
+            Some(make(tool, &kept, &directory)?)
+        }
+    };
+    let place = aside.as_ref().map_or(directory.as_path(), |aside| aside.path());
+    let bytes = place.join("spiderT.lua").metadata().map_or(0, |metadata| metadata.len());
+    let built = Built { rebuilt: !is_same, modulepaths: kept, left_out, bytes };
+    Ok(Prepared { built, directory, sources, aside })
 }
 
 /// In what a cache differs from the modulepaths that it was made from.
@@ -189,7 +226,21 @@ fn make(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<tempfi
         let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
         return Err(refuse(format!("{tool} says: {said}")));
     }
+    open(aside.path())?;
     Ok(aside)
+}
+
+/// Lets every user read a new cache, whatever the umask is, and names it in settings of its own.
+fn open(aside: &Path) -> Result<(), ModulesError> {
+    let mode = |path: &Path, mode| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, permissions).map_err(ModulesError::write(path))
+    };
+    for entry in aside.read_dir().map_err(ModulesError::read(aside))? {
+        mode(&entry.map_err(ModulesError::read(aside))?.path(), place::OPEN)?;
+    }
+    mode(aside, 0o755)?;
+    place::write(&aside.join(SETTINGS), settings(aside).as_bytes())
 }
 
 /// Renames each file of a new cache into place; the timestamp last, so that every cache is younger than the timestamp that
@@ -201,12 +252,7 @@ fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError> {
     names.sort();
     for name in names.into_iter().chain([OsString::from(TIMESTAMP)]) {
         let (from, to) = (aside.join(&name), directory.join(&name));
-        let put = || {
-            let open = std::os::unix::fs::PermissionsExt::from_mode(place::OPEN);
-            std::fs::set_permissions(&from, open)?;
-            std::fs::rename(&from, &to)
-        };
-        put().map_err(ModulesError::write(&to))?;
+        std::fs::rename(&from, &to).map_err(ModulesError::write(&to))?;
     }
     Ok(())
 }

@@ -11,9 +11,13 @@
 mod digest;
 mod format;
 pub mod lmod;
+mod mirror;
 pub mod modules;
 mod place;
 mod reach;
+
+pub use mirror::Mirror;
+pub(crate) use place::open_directory;
 
 /// A difference between a cache and what it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@
 use super::digest::{NANOSECONDS, digest};
 use super::format::{Cache, Item, ItemKind, as_tcl_reads};
 use super::reach::Closed;
-use super::{Change, What, place};
+use super::{Change, Mirror, What, place};
 use crate::ModulesError;
 use crate::access::Permission;
 use crate::scan::{CACHE_LIMIT, Entry, FILE_LIMIT, Kind, Options, Role, Tree};
@@ -45,12 +45,40 @@ pub struct Built {
     pub bytes: u64,
 }
 
-/// Builds the cache of a modulepath, at `target` or in the modulepath. Readers see the last cache, or this one whole.
+/// A cache that no user sees yet.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it will be.
+    pub built: Built,
+    modulepath: PathBuf,
+    /// `None` where the last one is what it would be.
+    text: Option<Vec<u8>>,
+}
+
+impl Prepared {
+    /// The modulepath as it will be with this cache, in a directory below `aside`; `None` where nothing changes.
+    ///
+    /// **Errors**: [`ModulesError::Write`].
+    pub fn mirror(&self, aside: &Path) -> Result<Option<Mirror>, ModulesError> {
+        self.text.as_ref().map(|text| Mirror::new(&self.modulepath, text, aside)).transpose()
+    }
+
+    /// Puts it in its place. Readers see the last cache, or this one whole.
+    ///
+    /// **Errors**: [`ModulesError::Write`]; then the last one is there.
+    pub fn install(self) -> Result<Built, ModulesError> {
+        if let Some(text) = self.text {
+            let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
+            place::open_directory(directory).map_err(ModulesError::write(directory))?;
+            place::write(&self.built.cache, &text)?;
+        }
+        Ok(self.built)
+    }
+}
+
+/// Builds the cache of a modulepath and puts it in its place without asking anybody. See [`prepare`].
 ///
-/// `aside` is a directory in which another can be made for a moment.
-///
-/// **Errors**: [`ModulesError::NoCache`] for a modulepath that is closed to somebody, one without modulefiles, or a tool
-/// that makes no cache; those of reading, running and writing.
+/// **Errors**: those of [`prepare`] and [`Prepared::install`].
 pub fn build(
     tool: &Tool,
     modulepath: &Path,
@@ -58,6 +86,22 @@ pub fn build(
     extent: Extent,
     aside: &Path,
 ) -> Result<Built, ModulesError> {
+    prepare(tool, modulepath, target, extent, aside)?.install()
+}
+
+/// Makes the cache of a modulepath, for `target` or the modulepath.
+///
+/// `aside` is a directory in which another can be made for a moment.
+///
+/// **Errors**: [`ModulesError::NoCache`] for a modulepath that is closed to somebody, one without modulefiles, or a tool
+/// that makes no cache; those of reading, running and writing.
+pub fn prepare(
+    tool: &Tool,
+    modulepath: &Path,
+    target: Option<&Path>,
+    extent: Extent,
+    aside: &Path,
+) -> Result<Prepared, ModulesError> {
     let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
     let refuse = |why: &str| ModulesError::NoCache { path: modulepath.clone(), why: why.to_owned() };
     if !supports(tool) {
@@ -68,11 +112,14 @@ pub fn build(
         return Err(refuse("not every user can enter it, and a cache could not tell them apart"));
     }
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
+    if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(refuse("what has the cache's name is no file"));
+    }
     let last =
         (extent == Extent::Changed).then(|| read(&path)).flatten().filter(|cache| cache.digest.is_some());
     let digest = digest(&tree);
     if let Some(last) = last.as_ref().filter(|last| last.digest.as_ref() == Some(&digest)) {
-        return Ok(built(path, last, 0, &tree));
+        return Ok(Prepared { built: built(path, last, 0, &tree), modulepath, text: None });
     }
     let stale = last.as_ref().map_or_else(|| tops(&tree), |last| stale(last, &tree));
     let mut cache = ask(tool, &modulepath, &stale, aside)?;
@@ -88,20 +135,13 @@ pub fn build(
         return Err(refuse("there is nothing in it that a cache could hold"));
     }
     cache.digest = Some(digest);
-    place::write(&path, &cache.text())?;
-    Ok(built(path, &cache, stale.len(), &tree))
+    let text = Some(cache.text());
+    Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text })
 }
 
 /// Whether a tool makes and reads such caches.
 pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
-}
-
-/// Puts an earlier cache back.
-///
-/// **Errors**: those of writing.
-pub fn put_back(cache: &Path, content: &[u8]) -> Result<(), ModulesError> {
-    place::write(cache, content)
 }
 
 /// In what a modulepath's cache differs from the modulepath.

@@ -29,6 +29,18 @@ pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
     put().map_err(failed)
 }
 
+/// Makes a directory that every user can enter, and those above it that are not there; one that is there stays as it is.
+///
+/// **Errors**: what the system says.
+pub(crate) fn open_directory(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.is_dir()).collect();
+    for path in missing.into_iter().rev() {
+        std::fs::create_dir(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
 /// The first `limit` bytes of a regular file. What is none is not opened for long: a pipe in a cache's place would hold us.
 ///
 /// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for what is no regular file.

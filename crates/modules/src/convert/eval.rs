@@ -121,6 +121,26 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
     }
 }
 
+/// Refuses to hide what another name stands for: where users do not have `mcookie_check=eval` that name is still listed
+/// beside a file that cannot be used, and is not beside one that is hidden.
+pub(super) fn stood_for(tree: &Tree, merged: &Merged, plan: &mut TreePlan) {
+    let left =
+        plan.left.iter().filter_map(|(path, _)| tree.find(path)?.content().map(|content| (path, content)));
+    let left: Vec<(&Vec<u8>, &[u8])> = left.collect();
+    let mentions = |content: &[u8], name: &[u8]| content.windows(name.len()).any(|window| window == name);
+    let mut refusals = Vec::new();
+    for path in &plan.hidden {
+        let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let name = merged.defined.iter().find(|(_, target)| *target == path).map(|(name, _)| name);
+        let file = left.iter().find(|(_, content)| mentions(content, base)).map(|(path, _)| *path);
+        if let Some(by) = name.or(file) {
+            let text = format!("cannot be hidden: `{}` may stand for it", quell_trace::path::escape(by));
+            refusals.push(Refusal { rule: 15, path: path.clone(), text });
+        }
+    }
+    plan.refusals.extend(refusals);
+}
+
 /// Whether an rc file has the word in it, or may have it in a part that was not read.
 fn may_have_virtual_modules(entry: &Entry) -> bool {
     let Some(content) = entry.content() else { return false };

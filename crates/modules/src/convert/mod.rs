@@ -60,4 +60,7 @@ impl Strategy {
 pub struct Consent {
     /// Leave files out that are no modulefiles. They are hidden otherwise.
     pub delete_strays: bool,
+    /// Not even the reason may change for which a request is refused: a name that is hidden is "not there" now, where its
+    /// file was looked at and refused before.
+    pub exact: bool,
 }

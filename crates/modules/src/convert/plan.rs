@@ -14,6 +14,8 @@ use std::path::PathBuf;
 pub struct Plan {
     /// How.
     pub strategy: Strategy,
+    /// What it may do.
+    pub consent: Consent,
     /// Shape: one entry a modulepath, in their order.
     pub trees: Vec<TreePlan>,
 }
@@ -122,13 +124,14 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
             }
             Strategy::Eval => {
                 let hidden = eval::hide(number, trees, &visible, consent, names, &mut plan, &|_| true);
+                eval::stood_for(&trees[number], &merged, &mut plan);
                 rc::write_root(&trees[number], merged.text(Command::clone), hidden, &mut plan);
             }
             Strategy::Virtual => virtual_modules::plan(number, trees, &visible, merged, names, &mut plan),
         }
         plans.push(plan);
     }
-    Plan { strategy, trees: plans }
+    Plan { strategy, consent, trees: plans }
 }
 
 /// What cannot be copied, and what a copy must not have.

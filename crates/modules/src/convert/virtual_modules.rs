@@ -50,7 +50,7 @@ pub(super) fn plan(
         plan.changes.insert(top.clone(), Change::Link { to: tree.full_path(top) });
     }
     let is_linked = |entry: &Entry| linked.contains(entry.top());
-    let consent = Consent { delete_strays: false };
+    let consent = Consent::default();
     let hidden = eval::hide(number, trees, visible, consent, names, plan, &is_linked);
     let merged = merged.text(|command| moved(tree, command));
     let text = [text, hidden, root, merged].concat();

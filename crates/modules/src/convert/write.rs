@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::undo::{RECORD, Record, RecordedTree, fingerprint};
 use crate::ModulesError;
 use crate::verify::{self, Difference, Judge, Side};
+use quell_trace::path::escape;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
@@ -28,6 +29,8 @@ pub struct Written {
     pub targets: Vec<PathBuf>,
     /// What the judge found; then nothing was written.
     pub differences: Vec<Difference>,
+    /// Requests that were refused and are refused now, with another reason; see [`super::Consent::exact`].
+    pub reworded: Vec<Difference>,
     /// By which the conversion can be undone. Shape: one file, or one a modulepath in place.
     pub records: Vec<PathBuf>,
 }
@@ -53,8 +56,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
     for (tree, way) in plan.trees.iter().zip(&ways) {
         copy(tree, &way.aside)?;
     }
-    let mut differences = differences(plan.strategy, &ways, judge)?;
-    differences.retain(|difference| !is_excused(difference, plan));
+    let (reworded, differences) = differences(plan, &ways, judge)?;
     if !differences.is_empty() {
         drop(cleaner);
         return Ok(Written { differences, ..Written::default() });
@@ -63,7 +65,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
         Destination::Out(directory) => vec![name_new(plan.strategy, &ways, directory)?],
         Destination::InPlace => name_in_place(plan.strategy, &ways)?,
     };
-    Ok(Written { targets: ways.into_iter().map(|way| way.target).collect(), differences, records })
+    Ok(Written { targets: ways.into_iter().map(|way| way.target).collect(), differences, reworded, records })
 }
 
 fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
@@ -119,16 +121,20 @@ fn resolved(path: &Path) -> PathBuf {
 /// Where trees are made before they have names.
 const ASIDE: &str = ".quell-new";
 
-/// Removes what was made aside.
+/// Removes what was made aside, and directories that were made for it and hold nothing now.
 #[derive(Debug)]
-struct Cleaner(Vec<PathBuf>);
+struct Cleaner {
+    aside: Vec<PathBuf>,
+    /// Shape: deepest first.
+    made: Vec<PathBuf>,
+}
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // What is left of a conversion is named `.quell-new`; the next one says that it is there.
-            _ = fs::remove_dir_all(path);
-        }
+        // What is left of a conversion is named `.quell-new`; the next one says that it is there.
+        self.aside.iter().for_each(|path| _ = fs::remove_dir_all(path));
+        // One with something in it stays.
+        self.made.iter().for_each(|path| _ = fs::remove_dir(path));
     }
 }
 
@@ -146,62 +152,58 @@ fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesEr
         for way in ways {
             free(&way.target)?;
         }
-        fs::create_dir_all(&aside).map_err(ModulesError::write(&aside))?;
-        return Ok(Cleaner(vec![aside]));
+        let made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
+        let cleaner = Cleaner { aside: vec![aside.clone()], made };
+        crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
+        return Ok(cleaner);
     }
     for way in ways {
         way.backup.iter().chain([&way.aside, &record_of(&way.target)]).try_for_each(|path| free(path))?;
     }
-    Ok(Cleaner(ways.iter().map(|way| way.aside.clone()).collect()))
+    Ok(Cleaner { aside: ways.iter().map(|way| way.aside.clone()).collect(), made: Vec::new() })
 }
 
-/// What differs with the settings that the strategy is for, and without them: users get both at different times.
+/// What is reworded and what differs with the settings that the strategy is for, and without them: users get both at
+/// different times.
 fn differences(
-    strategy: Strategy,
+    plan: &Plan,
     ways: &[Way],
     judge: &mut dyn Judge,
-) -> Result<Vec<Difference>, ModulesError> {
-    let old =
-        Side { modulepaths: ways.iter().map(|way| way.source.clone()).collect(), variables: Vec::new() };
+) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
+    let old = Side {
+        modulepaths: ways.iter().map(|way| way.source.clone()).collect(),
+        variables: Vec::new(),
+        root: None,
+    };
     let modulepaths: Vec<PathBuf> = ways.iter().map(|way| way.aside.clone()).collect();
-    let mut settings = vec![strategy.variables()];
+    let mut settings = vec![plan.strategy.variables()];
     if !settings[0].is_empty() {
         settings.push(Vec::new());
     }
+    let mut reworded = Vec::new();
     for variables in settings {
-        let differences = judge.differences(&old, &Side { modulepaths: modulepaths.clone(), variables })?;
+        let new = Side { modulepaths: modulepaths.clone(), variables, root: None };
+        let (words, differences): (Vec<_>, Vec<_>) =
+            judge.differences(&old, &new)?.into_iter().partition(|difference| is_reworded(difference, plan));
+        reworded.extend(words);
         if !differences.is_empty() {
-            return Ok(differences);
+            return Ok((reworded, differences));
         }
     }
-    Ok(Vec::new())
+    reworded.sort();
+    reworded.dedup();
+    Ok((reworded, Vec::new()))
 }
 
-/// What a tool says when there is no such module, and what it says when there is but it cannot be used.
-const NOT_THERE: &str = "Unable to locate a modulefile for ";
-const NOT_USABLE: [&str; 4] = [
-    "Permission denied on ",
-    "Magic cookie '#%Module' missing",
-    "Modulefile requires at least ",
-    "No such file ",
-];
-
-/// Whether the same request failed before and fails now, and only the words differ: a file that was looked at and refused
-/// is not looked at any more.
-fn is_excused(difference: &Difference, plan: &Plan) -> bool {
+/// Whether nothing but the reason changes for which a name is refused that a command of ours hides.
+fn is_reworded(difference: &Difference, plan: &Plan) -> bool {
     let asks_for = |name: &[u8]| {
-        let name = String::from_utf8_lossy(name);
+        let name = escape(name);
         difference.question.split(' ').any(|word| word == name)
     };
-    let all = |text: &str, is_such: &dyn Fn(&str) -> bool| !text.is_empty() && text.lines().all(is_such);
-    // A difference has the lines of one answer alone: a reason that an rc file has, too, is in both.
-    let refuses = |line: &str| {
-        let is_place = |line: &str| line.starts_with("In '") || line.starts_with("Please contact ");
-        is_place(line.trim_start()) || NOT_USABLE.iter().any(|refused| line.contains(refused))
-    };
-    plan.trees.iter().flat_map(|tree| &tree.hidden).any(|name| asks_for(name))
-        && all(&difference.new, &|line| line.contains(NOT_THERE))
-        && all(&difference.old, &refuses)
+    !plan.consent.exact
+        && difference.is_rewording()
+        && plan.trees.iter().flat_map(|tree| &tree.hidden).any(|name| asks_for(name))
 }
 
 /// Gives new trees their names; takes them away again where one fails. The record is there first: what has a name can be

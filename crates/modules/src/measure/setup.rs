@@ -64,7 +64,7 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 impl Setup {
     /// The tool as it is, and the tree as it is.
     pub(super) fn plain(request: &Request, copies: &[PathBuf]) -> Self {
-        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new() };
+        let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None };
         Self {
             name: "plain",
             tool: request.tool.clone(),

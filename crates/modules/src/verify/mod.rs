@@ -6,6 +6,7 @@
 mod judge;
 mod normal;
 mod questions;
+mod rewording;
 mod tree;
 mod users;
 
@@ -23,10 +24,12 @@ pub struct Side {
     pub modulepaths: Vec<PathBuf>,
     /// Variables that this side needs, such as `MODULES_MCOOKIE_CHECK=eval`. Shape: name and value.
     pub variables: Vec<(String, String)>,
+    /// A directory that stands for `/`: the modulepaths lie below it as they do below that on the other side.
+    pub root: Option<PathBuf>,
 }
 
 /// An answer that is not what it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
     /// The tool that gave both answers, with its version, such as `Modules 5.2.0`.
     pub tool: String,

@@ -14,6 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 pub(super) struct Naming {
     /// Shape: longest path first.
     paths: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether a side lies below a directory of ours: its paths are longer, and so are the lines that names are put on.
+    is_below: bool,
 }
 
 impl Naming {
@@ -26,9 +28,12 @@ impl Naming {
             });
             named.collect::<Vec<_>>()
         };
-        let mut paths = [named(sides[0]), named(sides[1])].concat();
+        let root =
+            |side: &Side| side.root.as_ref().map(|path| (path.as_os_str().as_bytes().to_vec(), Vec::new()));
+        let roots = sides.into_iter().filter_map(root).collect();
+        let mut paths = [named(sides[0]), named(sides[1]), roots].concat();
         paths.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
-        Self { paths }
+        Self { paths, is_below: sides.iter().any(|side| side.root.is_some()) }
     }
 
     /// An answer of a tool to a question.
@@ -38,6 +43,7 @@ impl Naming {
         let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
         let errors = match serde_json::from_str::<Value>(&errors) {
             Ok(value) if is_json => sorted(value),
+            _ if is_listing && self.is_below && kind == Kind::Modules => names(&listing(&errors)),
             _ if is_listing => listing(&errors),
             // Lmod breaks lines to the width of a terminal, where the length of paths decides.
             _ if kind == Kind::Lmod => words(&errors),
@@ -118,6 +124,15 @@ fn listing(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
+/// The words of a listing, sorted: how many columns there are, and whether there is a rule beside a path, goes by the
+/// path's length. What stands below which path the terse listing tells.
+fn names(listing: &str) -> String {
+    let is_word = |word: &&str| !word.trim_matches('-').is_empty();
+    let mut words: Vec<&str> = listing.split_whitespace().filter(is_word).collect();
+    words.sort_unstable();
+    words.join("\n") + "\n"
+}
+
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
 }
@@ -172,6 +187,7 @@ mod tests {
         let side = |paths: &[&str]| Side {
             modulepaths: paths.iter().map(Into::into).collect(),
             variables: Vec::new(),
+            root: None,
         };
         Naming::new([&side(&["/m/apps", "/m/libs"]), &side(&["/m/apps-virt", "/new/libs"])])
     }

@@ -109,6 +109,6 @@ pub(crate) fn compared(
     new: &Path,
     variables: Vec<(String, String)>,
 ) -> Vec<Difference> {
-    let side = |path: &Path, variables| Side { modulepaths: vec![path.to_owned()], variables };
+    let side = |path: &Path, variables| Side { modulepaths: vec![path.to_owned()], variables, root: None };
     judge.differences(&side(old, Vec::new()), &side(new, variables)).unwrap()
 }

@@ -8,7 +8,7 @@ use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
-use quell_modules::caches::{Change, lmod};
+use quell_modules::caches::{Change, Mirror, lmod};
 use quell_modules::tools::{Kind, Tool};
 use quell_modules::verify::{Side, Tools};
 use quell_trace::path::escape;
@@ -68,7 +68,7 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let tools = site::tools(&flags.judges.tools)?;
     let built = match flags.to {
-        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &tools)?,
+        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &tools, printer)?,
         _ => of_modules(flags, &modulepaths, &tools, printer)?,
     };
     match flags.json {
@@ -106,14 +106,27 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
     Ok(0)
 }
 
-fn of_lmod(flags: &ModulesConvert, modulepaths: &[PathBuf], tools: &[Tool]) -> Result<CachesBuilt, Failure> {
+fn of_lmod(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    tools: &[Tool],
+    printer: &Printer,
+) -> Result<CachesBuilt, Failure> {
     let tool = tools.iter().find(|tool| tool.kind == Kind::Lmod);
     let tool = tool
         .ok_or_else(|| Failure::message("no Lmod is installed here").hint("`--tools PREFIX` says where"))?;
     let out = flags.out.as_ref().ok_or_else(|| {
         Failure::message("a cache of Lmod needs a directory").hint("`--out DIR`, which every node sees")
     })?;
-    let built = lmod::build(tool, modulepaths, out).map_err(explain)?;
+    let prepared = lmod::prepare(tool, modulepaths, out).map_err(explain)?;
+    let differences = match prepared.settings() {
+        Some(settings) if !flags.judges.no_verify => {
+            differences_of_lmod(modulepaths, &settings, tools, printer)?
+        }
+        _ => 0,
+    };
+    let is_kept = differences == 0;
+    let built = if is_kept { prepared.install().map_err(explain)? } else { prepared.built.clone() };
     let left_out = built.left_out.iter().map(|(path, closed)| LeftOut {
         modulepath: shown(path),
         why: match closed.is_empty() {
@@ -121,6 +134,7 @@ fn of_lmod(flags: &ModulesConvert, modulepaths: &[PathBuf], tools: &[Tool]) -> R
             false => format!("not every user can read `{}`, and the cache is one for all", escape(closed)),
         },
     });
+    let left_out = left_out.collect();
     let cache = CacheBuilt {
         path: shown(&std::path::absolute(out)?),
         rebuilt: built.rebuilt,
@@ -130,9 +144,9 @@ fn of_lmod(flags: &ModulesConvert, modulepaths: &[PathBuf], tools: &[Tool]) -> R
     Ok(CachesBuilt {
         schema_version: SCHEMA_VERSION,
         tool: tool.to_string(),
-        caches: vec![cache],
-        left_out: left_out.collect(),
-        differences: 0,
+        caches: if is_kept { vec![cache] } else { Vec::new() },
+        left_out,
+        differences,
     })
 }
 
@@ -155,25 +169,30 @@ fn of_modules(
         left_out: Vec::new(),
         differences: 0,
     };
-    for modulepath in modulepaths {
-        let target = target(flags.out.as_deref(), modulepath)?;
-        let last = std::fs::read(modulepath.join(modules::NAME)).ok();
-        let built = match modules::build(tool, modulepath, target.as_deref(), Extent::Changed, aside.path()) {
+    for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
+        let prepared = modules::prepare(tool, modulepath, target.as_deref(), Extent::Changed, aside.path());
+        let prepared = match prepared {
             Err(ModulesError::NoCache { path, why }) => {
                 all.left_out.push(LeftOut { modulepath: shown(&path), why });
                 continue;
             }
-            built => built.map_err(explain)?,
+            prepared => prepared.map_err(explain)?,
         };
-        let asks = target.is_none() && built.rebuilt > 0 && !flags.judges.no_verify;
-        let differences = if asks { differences(modulepath, tools, printer)? } else { 0 };
+        let mirror = match flags.judges.no_verify {
+            true => None,
+            false => prepared.mirror(aside.path()).map_err(explain)?,
+        };
+        let differences = match mirror {
+            Some(mirror) => differences_of_modules(modulepath, &mirror, tools, printer)?,
+            None => 0,
+        };
         if differences > 0 {
             all.differences += differences;
-            take_back(&built.cache, last)?;
-            let why = format!("{differences} answers would differ; the last cache is back");
+            let why = format!("{differences} answers would differ, so the last cache stays");
             all.left_out.push(LeftOut { modulepath: shown(modulepath), why });
             continue;
         }
+        let built = prepared.install().map_err(explain)?;
         all.caches.push(CacheBuilt {
             path: shown(&built.cache),
             rebuilt: built.rebuilt > 0,
@@ -184,39 +203,70 @@ fn of_modules(
     Ok(all)
 }
 
-/// Where a cache goes that is not to be in its modulepath.
-fn target(out: Option<&Path>, modulepath: &Path) -> Result<Option<PathBuf>, Failure> {
-    let Some(out) = out else { return Ok(None) };
-    let directory = out.join(modulepath.file_name().unwrap_or_default());
-    std::fs::create_dir_all(&directory)
-        .map_err(|error| Failure::new(error).context(format!("cannot make `{}`", shown(&directory))))?;
-    Ok(Some(directory.join(modules::NAME)))
+/// Where caches go that are not to be in their modulepaths. Shape: one a modulepath.
+fn targets(out: Option<&Path>, modulepaths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let Some(out) = out else { return Ok(vec![None; modulepaths.len()]) };
+    let mut targets: Vec<Option<PathBuf>> = Vec::new();
+    for modulepath in modulepaths {
+        let name = out.join(modulepath.file_name().unwrap_or("root".as_ref()));
+        let target = Some(std::path::absolute(&name)?.join(modules::NAME));
+        if let Some(other) = targets.iter().position(|other| *other == target) {
+            let (one, other) = (modulepaths[other].clone(), modulepath.clone());
+            return Err(explain(ModulesError::SameName { one, other, name }));
+        }
+        targets.push(target);
+    }
+    Ok(targets)
 }
 
-/// How many answers the cache changes.
-fn differences(modulepath: &Path, tools: &[Tool], printer: &Printer) -> Result<usize, Failure> {
-    let side = |variables| Side { modulepaths: vec![modulepath.to_owned()], variables };
-    let ignored = side(vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())]);
-    let judge = Tools {
-        tools: tools.iter().filter(|tool| modules::supports(tool)).cloned().collect(),
-        users: Vec::new(),
-        variables: site::variables(),
-        jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+/// How many answers the cache of a modulepath would change, before users have it.
+fn differences_of_modules(
+    modulepath: &Path,
+    mirror: &Mirror,
+    tools: &[Tool],
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let old = Side {
+        modulepaths: vec![modulepath.to_owned()],
+        variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
+        root: None,
     };
-    let compared = verify::watched(&judge, &ignored, &side(Vec::new()), printer)?;
+    let new = Side {
+        modulepaths: vec![mirror.modulepath().to_owned()],
+        variables: Vec::new(),
+        root: Some(mirror.root().to_owned()),
+    };
+    let tools = tools.iter().filter(|tool| modules::supports(tool)).cloned().collect();
+    differences(tools, &old, &new, printer)
+}
+
+/// How many answers a cache of Lmod would change, before users have it.
+fn differences_of_lmod(
+    modulepaths: &[PathBuf],
+    settings: &Path,
+    tools: &[Tool],
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let side = |variables: &[(&str, &str)]| Side {
+        modulepaths: modulepaths.to_vec(),
+        variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        root: None,
+    };
+    let settings = settings.to_string_lossy();
+    let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", "yes")]);
+    let tools = tools.iter().filter(|tool| tool.kind == Kind::Lmod).cloned().collect();
+    differences(tools, &side(&[("LMOD_IGNORE_CACHE", "yes")]), &new, printer)
+}
+
+fn differences(tools: Vec<Tool>, old: &Side, new: &Side, printer: &Printer) -> Result<usize, Failure> {
+    let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    let judge = Tools { tools, users: Vec::new(), variables: site::variables(), jobs };
+    let compared = verify::watched(&judge, old, new, printer)?;
     for difference in compared.differences.iter().take(10) {
         printer
             .detail(&format!("{}, {}: `module {}`", difference.tool, difference.user, difference.question));
     }
     Ok(compared.differences.len())
-}
-
-fn take_back(cache: &Path, last: Option<Vec<u8>>) -> Result<(), Failure> {
-    let back = match last {
-        Some(content) => modules::put_back(cache, &content).map_err(explain),
-        None => std::fs::remove_file(cache).map_err(Failure::new),
-    };
-    back.map_err(|failure| failure.context(format!("cannot take `{}` back", shown(cache))))
 }
 
 fn tell(built: &CachesBuilt, printer: &Printer) {
@@ -241,6 +291,9 @@ fn tell(built: &CachesBuilt, printer: &Printer) {
                 shown(&settings)
             ));
         }
+    }
+    if built.caches.is_empty() && built.differences > 0 {
+        printer.warn(&format!("{} answers would differ, so nothing was put into place", built.differences));
     }
     for LeftOut { modulepath, why } in &built.left_out {
         printer.warn(&format!("`{modulepath}` has no cache: {why}"));

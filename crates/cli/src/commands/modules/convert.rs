@@ -29,6 +29,8 @@ pub struct Conversion {
     pub trees: Vec<ConvertedTree>,
     /// What would differ; then nothing was written.
     pub differences: Vec<ToldDifference>,
+    /// Requests that were refused before, and are now for another reason; with `--exact` they are among `differences`.
+    pub reworded: Vec<ToldDifference>,
     /// Tools that were asked; empty where nobody was.
     pub tools: Vec<String>,
     /// Variables that users need for it, as `NAME=VALUE`.
@@ -107,13 +109,13 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     let trees: Result<Vec<Tree>, _> =
         modulepaths.iter().map(|path| Tree::scan(path, Options::default())).collect();
-    let consent = Consent { delete_strays: flags.delete_strays };
+    let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let plan = convert::plan(&trees.map_err(explain)?, strategy, consent, &mut SystemNames);
     let mut tools = Vec::new();
     let written = match destination {
         Some(destination) if plan.is_possible() && !flags.dry_run => {
-            let mut judge = judges::judge(&flags.judges)?;
-            tools = judge.iter().flat_map(|judge| &judge.tools).map(ToString::to_string).collect();
+            let mut judge = judges::judge(&flags.judges, printer)?;
+            tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
             match &judge {
                 Some(_) => {
                     printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")))
@@ -205,15 +207,22 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
         }
     }
     let Some(written) = written else { return };
+    let line = |difference: &Difference| {
+        let Difference { tool, user, question, old, new } = difference;
+        let one = |text: &str| escape(text.lines().next().unwrap_or("nothing").as_bytes());
+        format!("{tool}, {user}, `{question}`: {} -> {}", one(old), one(new))
+    };
     if !written.differences.is_empty() {
         printer.warn(&format!("{} answers would differ, so nothing was written", written.differences.len()));
-        let line = |difference: &Difference| {
-            let Difference { tool, user, question, old, new } = difference;
-            let one = |text: &str| escape(text.lines().next().unwrap_or("nothing").as_bytes());
-            format!("{tool}, {user}, `{question}`: {} -> {}", one(old), one(new))
-        };
         some(written.differences.iter().map(line), printer);
         return;
+    }
+    if let Some(first) = written.reworded.first() {
+        let many = written.reworded.len();
+        printer.talk(&format!(
+            "{many} requests are refused as before, for another reason (`--exact` takes that back), such as"
+        ));
+        printer.detail(&line(first));
     }
     written.targets.iter().for_each(|target| printer.talk(&format!("wrote `{}`", shown(target))));
     for (name, value) in plan.strategy.variables() {
@@ -250,6 +259,7 @@ fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversio
         written: done.is_some(),
         trees: trees.collect(),
         differences: written.iter().flat_map(|written| &written.differences).map(difference).collect(),
+        reworded: written.iter().flat_map(|written| &written.reworded).map(difference).collect(),
         tools,
         settings: plan
             .strategy

@@ -170,7 +170,7 @@ impl Convert for Converter<'_> {
         let modulepaths = names.map(|name| out.join(name)).collect();
         let eval = ("MODULES_MCOOKIE_CHECK".to_owned(), "eval".to_owned());
         let variables = if to == "rc" { Vec::new() } else { vec![eval] };
-        Ok(Side { modulepaths, variables })
+        Ok(Side { modulepaths, variables, root: None })
     }
 }
 

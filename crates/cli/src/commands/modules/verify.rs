@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesVerify;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Progress, Side, Tools};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ pub struct Verified {
     pub users: Vec<String>,
     /// Questions that were asked about both sides.
     pub questions: usize,
-    /// Whether all answers are the same.
+    /// Whether all answers are the same, but for those that are `reworded` where `--exact` is not given.
     pub same: bool,
     /// Answers that differ, by tool, user and question.
     pub differences: Vec<Differing>,
@@ -43,6 +44,8 @@ pub struct Differing {
     pub old: String,
     /// Lines of the new answer that are not in the old one.
     pub new: String,
+    /// Whether the request is refused as before, and only for another reason.
+    pub reworded: bool,
 }
 
 /// Version of [`Verified`].
@@ -71,7 +74,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
             return Err(Failure::message(format!("`{}` is not a directory", path.display())));
         }
         let modulepaths = paths.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
-        Ok(Side { modulepaths, variables })
+        Ok(Side { modulepaths, variables, root: None })
     };
     let variables = flags.with.iter().map(|setting| {
         let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -85,12 +88,14 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
         jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
     };
     let comparison = watched(&judge, &old, &new, printer)?;
+    let counts = |difference: &Difference| flags.exact || !difference.is_rewording();
+    let differs = comparison.differences.iter().filter(|difference| counts(difference)).count();
     let text = match flags.json {
-        true => report::json(&json(&judge, &comparison))?,
-        false => describe(&judge, &comparison),
+        true => report::json(&json(&judge, &comparison, differs == 0))?,
+        false => describe(&judge, &comparison, differs),
     };
     printer.data(&text)?;
-    Ok(u8::from(!comparison.differences.is_empty()))
+    Ok(u8::from(differs > 0))
 }
 
 /// Compares, and draws how far it is.
@@ -100,6 +105,16 @@ pub(super) fn watched(
     new: &Side,
     printer: &Printer,
 ) -> Result<Comparison, Failure> {
+    drawn(judge, old, new, printer).map_err(explain)
+}
+
+/// The same, for who explains errors later.
+pub(super) fn drawn(
+    judge: &Tools,
+    old: &Side,
+    new: &Side,
+    printer: &Printer,
+) -> Result<Comparison, ModulesError> {
     let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -109,31 +124,34 @@ pub(super) fn watched(
         bar.set_position(answered as u64);
     });
     bar.finish_and_clear();
-    compared.map_err(explain)
+    compared
 }
 
-fn json(judge: &Tools, comparison: &Comparison) -> Verified {
+fn json(judge: &Tools, comparison: &Comparison, same: bool) -> Verified {
     let differing = |difference: &Difference| Differing {
         tool: difference.tool.clone(),
         user: difference.user.clone(),
         question: difference.question.clone(),
         old: difference.old.clone(),
         new: difference.new.clone(),
+        reworded: difference.is_rewording(),
     };
     Verified {
         schema_version: SCHEMA_VERSION,
         tools: judge.tools.iter().map(ToString::to_string).collect(),
         users: comparison.users.clone(),
         questions: comparison.questions,
-        same: comparison.differences.is_empty(),
+        same,
         differences: comparison.differences.iter().map(differing).collect(),
     }
 }
 
-fn describe(judge: &Tools, comparison: &Comparison) -> String {
+fn describe(judge: &Tools, comparison: &Comparison, differs: usize) -> String {
     let mut text = String::new();
     let users = comparison.users.join(", ");
-    for difference in comparison.differences.iter().take(SHOWN) {
+    let mut ordered: Vec<&Difference> = comparison.differences.iter().collect();
+    ordered.sort_by_key(|difference| difference.is_rewording());
+    for difference in ordered.into_iter().take(SHOWN) {
         let Difference { tool, user, question, old, new } = difference;
         _ = writeln!(text, "module {question}    {tool}, as {user}");
         side(&mut text, '-', old);
@@ -143,11 +161,18 @@ fn describe(judge: &Tools, comparison: &Comparison) -> String {
     if more > 0 {
         _ = writeln!(text, "and {more} more; `--json` has them all");
     }
-    let found = match comparison.differences.len() {
+    let reworded = comparison.differences.len() - differs;
+    let found = match differs {
         0 => "no answer differs".to_owned(),
         1 => "1 answer differs".to_owned(),
         many => format!("{many} answers differ"),
     };
+    if reworded > 0 {
+        _ = writeln!(
+            text,
+            "{reworded} requests are refused as before, for another reason (`--exact` counts them)"
+        );
+    }
     let questions = comparison.questions;
     _ = writeln!(text, "{found}: {questions} questions to {}, as {users}", site::names(&judge.tools));
     text

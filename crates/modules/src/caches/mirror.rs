@@ -1,0 +1,74 @@
+//! A modulepath seen from elsewhere, with another cache: so a cache is judged before users see it.
+//!
+//! ```text
+//! /apps/modules                      MIRROR/apps/modules
+//!   gcc, .modulerc, .modulecache       gcc -> /apps/modules/gcc, .modulerc -> ..., .modulecache (the new one)
+//! /apps/other, /usr, ...             MIRROR/apps/other -> /apps/other, MIRROR/usr -> /usr, ...
+//! ```
+//!
+//! What lies around it is there, too: an rc file may speak of `../other`.
+
+use super::place;
+use crate::ModulesError;
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// A modulepath with another cache. It is gone when this is dropped.
+#[derive(Debug)]
+pub struct Mirror {
+    directory: tempfile::TempDir,
+    modulepath: PathBuf,
+}
+
+impl Mirror {
+    /// Makes it in `aside`. `modulepath` is absolute.
+    ///
+    /// **Errors**: [`ModulesError::Write`].
+    pub(super) fn new(modulepath: &Path, cache: &[u8], aside: &Path) -> Result<Self, ModulesError> {
+        let make = || -> io::Result<Self> {
+            let directory = tempfile::Builder::new()
+                .prefix("quell-mirror-")
+                .permissions(Permissions::from_mode(0o755))
+                .tempdir_in(aside)?;
+            fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+            let mut real = PathBuf::from("/");
+            let mut here = directory.path().to_owned();
+            for name in modulepath.iter().skip(1) {
+                // What this process may not list is not around it for the tools it starts.
+                _ = links(&real, &here, name);
+                real.push(name);
+                here.push(name);
+                place::open_directory(&here)?;
+            }
+            links(&real, &here, OsStr::new(super::modules::NAME))?;
+            Ok(Self { directory, modulepath: here })
+        };
+        let mirror = make().map_err(ModulesError::write(aside))?;
+        place::write(&mirror.modulepath.join(super::modules::NAME), cache)?;
+        Ok(mirror)
+    }
+
+    /// The modulepath in it.
+    pub fn modulepath(&self) -> &Path {
+        &self.modulepath
+    }
+
+    /// What stands for `/`.
+    pub fn root(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Links in `here` to everything in `real` but one name.
+fn links(real: &Path, here: &Path, but: &OsStr) -> io::Result<()> {
+    for entry in real.read_dir()? {
+        let name = entry?.file_name();
+        if name != but {
+            symlink(real.join(&name), here.join(&name))?;
+        }
+    }
+    Ok(())
+}

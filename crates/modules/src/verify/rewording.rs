@@ -1,0 +1,70 @@
+//! The one kind of difference that changes nothing for who asks but the reason: a request that was refused after a look at
+//! the file, and is refused now as for a name that is not there.
+
+use super::Difference;
+
+/// What Environment Modules says when there is no such module.
+const NOT_THERE: &str = "ERROR: Unable to locate a modulefile for '";
+
+/// What it says when there is a file, and it cannot be used.
+const NOT_USABLE: [&str; 4] = [
+    "ERROR: Permission denied on '",
+    "ERROR: Magic cookie '#%Module' missing",
+    "ERROR: Modulefile requires at least Modules version ",
+    "ERROR: No such file or directory on '",
+];
+
+/// Lines around such a reason: where, and whom to tell.
+const AROUND: [&str; 2] = ["In '", "Please contact "];
+
+impl Difference {
+    /// Whether one name was refused before and is now, and only the reason has other words.
+    ///
+    /// A difference has the lines of each answer that the other lacks, exit status and environment included: so these are
+    /// the same.
+    pub fn is_rewording(&self) -> bool {
+        let asks_for_one = ["load ", "path "].iter().any(|command| self.question.starts_with(command));
+        let begins = |line: &str, any: &[&str]| {
+            let line = line.trim_start();
+            let line = line.strip_prefix("Module ").unwrap_or(line);
+            any.iter().any(|begin| line.starts_with(begin))
+        };
+        let refuses = |line: &str| begins(line, &NOT_USABLE);
+        asks_for_one
+            && !self.new.is_empty()
+            && self.new.lines().all(|line| begins(line, &[NOT_THERE]))
+            && self.old.lines().any(refuses)
+            && self.old.lines().all(|line| refuses(line) || begins(line, &AROUND))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_reason_of_a_refusal_may_have_other_words() {
+        let is = |question: &str, old: &str, new: &str| {
+            let (tool, user) = ("Modules 5.2.0".into(), "others".into());
+            Difference { tool, user, question: question.into(), old: old.into(), new: new.into() }
+                .is_rewording()
+        };
+        let denied = "ERROR: Permission denied on '<modulepath 1>/appg/1.0'\n";
+        let gone = "ERROR: Unable to locate a modulefile for 'appg/1.0'\n";
+        assert!(is("load appg/1.0", denied, gone) && is("path appg/1.0", denied, gone));
+        let cookie = "Module ERROR: Magic cookie '#%Module' missing\n  In '<modulepath 1>/appg/README'\n  Please contact <root@localhost>\n";
+        assert!(is("load appg/1.0", cookie, gone));
+        for (question, old, new) in [
+            ("avail", denied, gone),
+            ("load appg/1.0", gone, denied),
+            ("load appg/1.0", denied, ""),
+            ("load appg/1.0", "", gone),
+            ("load appg/1.0", "setenv A 1\n", gone),
+            ("load appg/1.0", &format!("A=1;\n{denied}"), gone),
+            ("load appg/1.0", &format!("status 0\n{denied}"), &format!("status 1\n{gone}")),
+            ("load appg/1.0", "Please contact root\n", gone),
+        ] {
+            assert!(!is(question, old, new), "{question}: {old} {new}");
+        }
+    }
+}
