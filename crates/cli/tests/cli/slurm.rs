@@ -190,7 +190,9 @@ fn privileged_the_tasks_of_an_array_are_jobs_of_their_own() {
     slurm.run(&submit).succeeds();
     let expected = slurm.test.run(&["env/bin/app"]).succeeds();
     let names: Vec<String> = (1..=12).map(|task| format!("job.{task}")).collect();
-    let all = || slurm.test.processes().is_empty() && names.iter().all(|name| slurm.test.path(name).exists());
+    // An output appears before its task.
+    let has_printed = |name: &String| slurm.test.path(name).metadata().is_ok_and(|output| output.len() > 0);
+    let all = || names.iter().all(has_printed) && slurm.test.processes().is_empty();
     wait_until("all tasks have ended", all);
     for (name, task) in names.iter().zip(1..) {
         assert_eq!(slurm.test.read_text(name), format!("{expected}{task}\n"), "{name}");
