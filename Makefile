@@ -67,7 +67,7 @@ modules: build deps ## the cookbook's recipe with real versions of Environment M
 	QUELL=$(QUELL) tests/modules/recipe
 
 soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
-	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 scripts/test --release
+	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/stacks

@@ -77,7 +77,8 @@ impl Copying<'_> {
         let kind = metadata.file_type();
         if kind.is_symlink() {
             let link = fs::read_link(from).map_err(ModulesError::read(from))?;
-            return symlink(self.destination(from, &link), to).map_err(ModulesError::write(to));
+            symlink(self.destination(from, &link), to).map_err(ModulesError::write(to))?;
+            return times(to, &metadata).map_err(ModulesError::write(to));
         }
         if kind.is_dir() {
             fs::create_dir(to).map_err(ModulesError::write(to))?;
@@ -127,12 +128,17 @@ fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     for name in [c"system.posix_acl_access", c"system.posix_acl_default"] {
         list(from, to, name)?;
     }
+    times(to, metadata)
+}
+
+/// Those of the file or link itself.
+fn times(to: &Path, metadata: &Metadata) -> io::Result<()> {
     let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let times = Timestamps {
         last_access: time(metadata.atime(), metadata.atime_nsec()),
         last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
     };
-    Ok(rustix::fs::utimensat(CWD, to, &times, AtFlags::empty())?)
+    Ok(rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 fn list(from: &Path, to: &Path, name: &CStr) -> io::Result<()> {
