@@ -81,6 +81,15 @@ pub(super) fn reveal_child(stopped: &Stopped<Entry>, entered: &Entered, tracee: 
     restoration.is_some()
 }
 
+/// Which of those that wait are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Orphans {
+    /// Those that have waited for long. Parents' reports may lie unread behind those of others.
+    Overdue,
+    /// Those too whose parents do not run: everything that was reported is read.
+    Forsaken,
+}
+
 /// Threads that were heard of before their parents reported them.
 #[derive(Debug, Default)]
 pub(super) struct Nursery {
@@ -131,12 +140,16 @@ impl Nursery {
     }
 
     /// Those whose parents are not waited for any more.
-    pub(super) fn orphans(&mut self) -> Vec<Pid> {
+    pub(super) fn orphans(&mut self, which: Orphans) -> Vec<Pid> {
         let now = Instant::now();
         let mut orphans = Vec::new();
         for (&thread, waiting) in self.waiting.iter_mut().filter(|(_, waiting)| waiting.look <= now) {
+            let is_overdue = now.duration_since(waiting.since) >= LONGEST_PATIENCE;
+            if !is_overdue && which == Orphans::Overdue {
+                continue;
+            }
             waiting.look = now + PATIENCE;
-            if now.duration_since(waiting.since) >= LONGEST_PATIENCE || !may_be_reported(thread) {
+            if is_overdue || !may_be_reported(thread) {
                 orphans.push(thread);
             }
         }
@@ -209,9 +222,10 @@ mod tests {
     fn an_early_thread_waits_for_its_parent_but_not_for_ever() {
         let (mut nursery, gone) = (Nursery::default(), Pid(i32::MAX));
         nursery.put(gone, Change::Ended(quell_trace::Exit::Status(0)));
-        assert!(!nursery.is_empty() && nursery.orphans().is_empty());
+        assert!(!nursery.is_empty() && nursery.orphans(Orphans::Forsaken).is_empty());
         std::thread::sleep(PATIENCE);
-        assert_eq!(nursery.orphans(), [gone]);
+        assert!(nursery.orphans(Orphans::Overdue).is_empty());
+        assert_eq!(nursery.orphans(Orphans::Forsaken), [gone]);
         assert!(nursery.take(gone).is_some() && nursery.is_empty());
     }
 }

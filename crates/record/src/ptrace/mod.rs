@@ -33,11 +33,12 @@ use crate::sys::ptrace::{
 use crate::sys::spawn::Program;
 use crate::{RecordError, filter};
 use attach::Attached;
-use births::Nursery;
+use births::{Nursery, Orphans};
 use forward::Forwarding;
 use memories::{Left, Memories, Users};
 use placement::Placement;
 use quell_trace::{Call, Exit, Nanos, Outcome, Pid};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -90,6 +91,8 @@ struct Run<'a> {
     tracees: PidMap<Tracee>,
     memories: Memories,
     nursery: Nursery,
+    /// Those of whom no parent has spoken.
+    adopted: BTreeSet<Pid>,
     reader: Reader,
     forwarding: Forwarding,
     placement: Placement,
@@ -105,6 +108,7 @@ impl<'a> Run<'a> {
             tracees: PidMap::default(),
             memories: Memories::default(),
             nursery: Nursery::default(),
+            adopted: BTreeSet::new(),
             reader: Reader::native(),
             forwarding,
             placement: Placement::new(),
@@ -131,11 +135,15 @@ impl<'a> Run<'a> {
     /// The next change; `None` when all have ended.
     fn next(&mut self) -> io::Result<Option<(Pid, Change)>> {
         loop {
-            self.adopt_orphans()?;
+            self.adopt(Orphans::Overdue)?;
             match if self.nursery.is_empty() { ptrace::wait()? } else { ptrace::poll()? } {
                 News::Changed(thread, change) => return Ok(Some((thread, change))),
                 News::AllEnded => return Ok(None),
-                News::Nothing => self.nursery.wait(),
+                // Only now no report of a parent can be on its way.
+                News::Nothing => {
+                    self.adopt(Orphans::Forsaken)?;
+                    self.nursery.wait();
+                }
             }
         }
     }
@@ -219,7 +227,8 @@ impl<'a> Run<'a> {
         let until = self.tracees.get(&parent).map_or(Until::NextStop, Tracee::until);
         let Some(child) = stopped.made() else { return Ok(()) };
         self.placement.made(parent, child);
-        if self.tracees.contains_key(&child) {
+        // The report of one that was adopted may come even after its end.
+        if self.adopted.remove(&child) || self.tracees.contains_key(&child) {
             return stopped.resume(until);
         }
         let flags = births::clone_flags(&stopped);
@@ -344,15 +353,16 @@ impl<'a> Run<'a> {
     }
 
     /// Takes those whose parent was killed before it could report them.
-    fn adopt_orphans(&mut self) -> io::Result<()> {
+    fn adopt(&mut self, which: Orphans) -> io::Result<()> {
         if self.nursery.is_empty() {
             return Ok(());
         }
-        for thread in self.nursery.orphans() {
+        for thread in self.nursery.orphans(which) {
             let is_traced = |pid| self.tracees.contains_key(&pid);
             match births::orphan(thread, is_traced, self.command, self.now()) {
                 Some(birth) => {
                     self.placement.adopted(thread, birth.parent);
+                    self.adopted.insert(thread);
                     self.born(birth, None)?;
                 }
                 // It ended, too; its number may be given again.

@@ -244,7 +244,8 @@ fn assert_within(what: &str, ours: &BTreeMap<Seen, usize>, runs: &[BTreeMap<Seen
         .filter_map(|key| {
             let counts = || runs.iter().map(|run| run.get(key).copied().unwrap_or(0));
             let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-            let room = most - least;
+            // Wakings of threads vary with what else the machine does, by more than a few quiet runs show.
+            let room = if most == least { 0 } else { (most - least).max(most / 5) };
             let count = ours.get(key).copied().unwrap_or(0);
             let inside = (least.saturating_sub(room)..=most + room).contains(&count);
             (!inside).then(|| format!("{}: {count}, strace's {least} to {most}", show(key)))
