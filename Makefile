@@ -57,7 +57,7 @@ privileged: ## all tests of the crates and of the binary
 	QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
 
 fuzz: deps ## every reader with damaged input, SECONDS a target
-	FUZZ_SECONDS=$(or $(SECONDS),10) fuzz/run
+	FUZZ_SECONDS=$(or $(SECONDS),5) fuzz/run
 
 rig-tests: build ## what a real metadata server counts
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
