@@ -123,29 +123,10 @@ pub mod sound {
 
     fn header() -> Header {
         Header {
-            format: FORMAT.into(),
-            version: VERSION,
-            completeness: Completeness::Partial,
-            command: vec!["a".into()],
             working_directory: "/work".into(),
-            exit: None,
-            began: 0.0,
-            seconds: None,
-            recorder: RecorderFacts {
-                engine: "ptrace".into(),
-                version: "0".into(),
-                events: 0,
-                lost: 0,
-                notes: Vec::new(),
-            },
             host: "h".into(),
             kernel: "k".into(),
-            architecture: "x86_64".into(),
-            user: 0,
-            rank: None,
-            ranks: None,
-            node: None,
-            job: None,
+            ..Header::begun("ptrace", "0", vec!["a".into()])
         }
     }
 

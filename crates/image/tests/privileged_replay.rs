@@ -10,8 +10,7 @@ use quell_image::pack::{Options, pack};
 use quell_image::write::Audience;
 use quell_image::{Content, Image, Lookup};
 use quell_record::Recording;
-use quell_trace::header::{FORMAT, VERSION};
-use quell_trace::{Call, Class, Completeness, Errno, Event, Header, RecorderFacts, Trace};
+use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
 
 /// Looks only below here, whatever file system it is on.
@@ -89,29 +88,6 @@ fn walk(image: &Image<Vec<u8>>, path: &[u8]) -> Lookup {
 }
 
 fn header(command: &[OsString]) -> Header {
-    Header {
-        format: FORMAT.into(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-        working_directory: "/".into(),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: quell_record::ENGINE.into(),
-            version: "0".into(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
-        host: "node".into(),
-        kernel: "0".into(),
-        architecture: "x86_64".into(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    }
+    let command = command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    Header::begun(quell_record::ENGINE, "0", command)
 }

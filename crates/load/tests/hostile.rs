@@ -5,57 +5,15 @@
 
 use proptest::prelude::*;
 use quell_load::replay::{self, Writes};
-use quell_trace::resolve::{Answer, Links};
-use quell_trace::writer::{Ending, Finish};
+use quell_trace::resolve::Nobody;
+use quell_trace::writer::Ending;
 use quell_trace::{
-    Bytes, Call, Completeness, ElfFile, Event, Fd, Header, Nanos, Outcome, PathId, Pid, Process, ProcessId,
-    RecorderFacts, Recording, Stripe, Thread, ThreadId, Writer,
+    Bytes, Call, Event, Fd, Header, Nanos, Outcome, PathId, Pid, Process, ProcessId, Recording, Thread,
+    ThreadId, Writer,
 };
 
-struct Nobody;
-
-impl Links for Nobody {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
-    }
-}
-
-impl Finish for Nobody {
-    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
-        None
-    }
-
-    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
-        None
-    }
-}
-
 fn header() -> Header {
-    Header {
-        format: quell_trace::header::FORMAT.to_owned(),
-        version: quell_trace::header::VERSION,
-        completeness: Completeness::Partial,
-        command: vec!["hostile".to_owned()],
-        working_directory: "/t".to_owned(),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: "test".to_owned(),
-            version: String::new(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
-        host: String::new(),
-        kernel: String::new(),
-        architecture: "x86_64".to_owned(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    }
+    Header::begun("test", "0", vec!["hostile".to_owned()])
 }
 
 const PATHS: [&[u8]; 10] =

@@ -2,8 +2,7 @@
 //! `quell record`.
 
 use quell_record::{ENGINE, Recording};
-use quell_trace::header::{FORMAT, VERSION};
-use quell_trace::{Completeness, Header, RecorderFacts};
+use quell_trace::Header;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -43,29 +42,14 @@ fn complain(error: &dyn std::error::Error) {
 
 fn header(command: &[OsString]) -> Header {
     Header {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         working_directory: std::env::current_dir()
             .map_or_else(|_| String::new(), |path| path.display().to_string()),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: ENGINE.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
         host: "example".to_owned(),
-        kernel: String::new(),
-        architecture: std::env::consts::ARCH.to_owned(),
         user: rustix::process::geteuid().as_raw(),
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
+        ..Header::begun(
+            ENGINE,
+            env!("CARGO_PKG_VERSION"),
+            command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        )
     }
 }

@@ -4,37 +4,21 @@
 use quell_analyse::findings::{Cost, Finding, Remedy, Threshold};
 use quell_analyse::{Summary, Tally};
 use quell_report::{html, json};
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}\u{202e}<!--";
 
 fn header() -> Header {
-    Header {
-        format: FORMAT.into(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: vec!["./app".into(), HOSTILE.into()],
+    let mut header = Header {
         working_directory: "/work".into(),
-        exit: None,
         began: 1.5e9,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: "ptrace".into(),
-            version: "0".into(),
-            events: 0,
-            lost: 2,
-            notes: vec![format!("a note with `{HOSTILE}`")],
-        },
         host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
         user: 1000,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    }
+        ..Header::begun("ptrace", "0", vec!["./app".into(), HOSTILE.into()])
+    };
+    header.recorder.lost = 2;
+    header.recorder.notes = vec![format!("a note with `{HOSTILE}`")];
+    header
 }
 
 /// A run that stats these paths, all absent, and one that is there, twice.

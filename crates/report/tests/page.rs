@@ -4,7 +4,6 @@ use quell_analyse::searches::{EntryCounts, EntryKey};
 use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
 use quell_report::terminal::Detail;
 use quell_report::{Colour, Style, json, terminal};
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 
 const NETWORK: MountId = MountId(0);
@@ -13,29 +12,14 @@ const QUELL: MountId = MountId(2);
 
 fn header() -> Header {
     Header {
-        format: FORMAT.into(),
-        version: VERSION,
         completeness: Completeness::Complete,
-        command: ["python3", "-c", "import numpy"].map(String::from).to_vec(),
         working_directory: "/work".into(),
         exit: Some(Exit::Status(0)),
         began: 1.5e9,
         seconds: Some(1.84),
-        recorder: RecorderFacts {
-            engine: "ptrace".into(),
-            version: "0".into(),
-            events: 0,
-            lost: 0,
-            notes: vec![],
-        },
         host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
         user: 1000,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
+        ..Header::begun("ptrace", "0", ["python3", "-c", "import numpy"].map(String::from).to_vec())
     }
 }
 

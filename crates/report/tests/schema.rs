@@ -3,7 +3,6 @@
 
 use quell_analyse::{Summary, Tally, compare};
 use quell_report::json;
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 use serde_json::Value;
 
@@ -53,31 +52,16 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str) {
 }
 
 fn summary(completeness: Completeness) -> Summary {
-    let header = Header {
-        format: FORMAT.into(),
-        version: VERSION,
+    let mut header = Header {
         completeness,
-        command: vec!["a".into()],
-        working_directory: "/".into(),
         exit: (completeness == Completeness::Complete).then_some(Exit::Signal(11)),
-        began: 0.0,
         seconds: (completeness == Completeness::Complete).then_some(1.5),
-        recorder: RecorderFacts {
-            engine: "ptrace".into(),
-            version: "0".into(),
-            events: 0,
-            lost: 1,
-            notes: vec![],
-        },
         host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
-        user: 0,
         rank: Some(RankId(0)),
         ranks: Some(2),
-        node: None,
-        job: None,
+        ..Header::begun("ptrace", "0", vec!["a".into()])
     };
+    header.recorder.lost = 1;
     let mut paths = PathTable::default();
     let target = Some(paths.intern(b"/a/b"));
     let mount = Mount {

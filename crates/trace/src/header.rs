@@ -72,3 +72,36 @@ pub struct Header {
     /// Job and step as the launcher names them.
     pub job: Option<String>,
 }
+
+impl Header {
+    /// The header of a recording that has begun: partial, started in `/` at the beginning of 1970, without anything of a node
+    /// or a launcher.
+    pub fn begun(engine: &str, version: &str, command: Vec<String>) -> Self {
+        let recorder = RecorderFacts {
+            engine: engine.to_owned(),
+            version: version.to_owned(),
+            events: 0,
+            lost: 0,
+            notes: Vec::new(),
+        };
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            completeness: Completeness::Partial,
+            command,
+            working_directory: "/".to_owned(),
+            exit: None,
+            began: 0.0,
+            seconds: None,
+            recorder,
+            host: String::new(),
+            kernel: String::new(),
+            architecture: String::new(),
+            user: 0,
+            rank: None,
+            ranks: None,
+            node: None,
+            job: None,
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Reads recordings. One directory is a recording; those read together are a trace.
 
 use crate::header::{FORMAT, VERSION};
-use crate::resolve::{Answer, Links, Resolver};
+use crate::resolve::{Nobody, Resolver};
 use crate::store::spool::{Note, Record};
 use crate::store::sums::Sums;
 use crate::store::{events, tables};
@@ -158,7 +158,7 @@ fn recover(spool: &Path) -> Result<Recovered, TraceError> {
     writer::for_each(spool, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
             Record::Event(mut event) => {
-                resolver.resolve(&mut paths, &mut NobodyToAsk, &mut event);
+                resolver.resolve(&mut paths, &mut Nobody, &mut event);
                 events.push(event);
             }
             Record::Seen(seen) => resolver.see(seen),
@@ -173,12 +173,4 @@ fn recover(spool: &Path) -> Result<Recovered, TraceError> {
         Ok(())
     })?;
     Ok(Recovered { paths, context, events, touched: touched.into_rows() })
-}
-
-struct NobodyToAsk;
-
-impl Links for NobodyToAsk {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
-    }
 }

@@ -1,7 +1,7 @@
 //! Writes a recording: first a spool that survives the recorder's death, at the end the Parquet files.
 
 use crate::context::{InheritedFd, NamespaceChange};
-use crate::resolve::{Links, Resolver};
+use crate::resolve::{Links, Nobody, Resolver};
 use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
 use crate::store::sums::Sums;
@@ -35,6 +35,16 @@ pub trait Finish: Links {
     fn elf(&mut self, id: PathId, path: &[u8]) -> Option<ElfFile>;
     /// The striping of a file; `None` where the file system does not tell.
     fn stripe(&mut self, id: PathId, path: &[u8]) -> Option<Stripe>;
+}
+
+impl Finish for Nobody {
+    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
+        None
+    }
+
+    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
+        None
+    }
 }
 
 /// How the recording ended.

@@ -4,58 +4,19 @@
 
 use parquet::basic::{Repetition, Type};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use quell_trace::header::{FORMAT, VERSION};
-use quell_trace::resolve::{Answer, Links};
-use quell_trace::writer::{Ending, Finish};
+use quell_trace::resolve::Nobody;
+use quell_trace::writer::Ending;
 use quell_trace::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-struct Nothing;
-
-impl Links for Nothing {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
-    }
-}
-
-impl Finish for Nothing {
-    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
-        None
-    }
-
-    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
-        None
-    }
-}
-
 fn write(directory: &Path) {
-    let recorder =
-        RecorderFacts { engine: "ptrace".into(), version: "0".into(), events: 0, lost: 0, notes: vec![] };
-    let header = Header {
-        format: FORMAT.into(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: vec!["true".into()],
-        working_directory: "/".into(),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder,
-        host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    };
+    let header = Header::begun("ptrace", "0", vec!["true".into()]);
     let mut writer = Writer::create(directory, header).unwrap();
     writer.event(&Event::new(Call::Sync)).unwrap();
     writer.looked(ProcessId(0)).unwrap();
     let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(1)), lost: 0, notes: vec![] };
-    writer.finish(ending, &mut Nothing).unwrap();
+    writer.finish(ending, &mut Nobody).unwrap();
 }
 
 fn document() -> String {

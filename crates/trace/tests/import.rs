@@ -5,29 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use quell_trace::import::{self, ImportError, Imported, Request};
-use quell_trace::resolve::{Answer, Links};
-use quell_trace::writer::Finish;
-use quell_trace::{ElfFile, Exit, Outcome, PathId, Recording, Stripe, TraceError};
+use quell_trace::resolve::Nobody;
+use quell_trace::{Exit, Outcome, PathId, Recording, TraceError};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-struct Nobody;
-
-impl Links for Nobody {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
-    }
-}
-
-impl Finish for Nobody {
-    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
-        None
-    }
-
-    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
-        None
-    }
-}
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/strace").join(name)

@@ -3,7 +3,6 @@
 
 use proptest::prelude::*;
 use quell_trace::context::{InheritedFd, NamespaceChange};
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::resolve::{Answer, Links};
 use quell_trace::writer::{Ending, Finish, OpenedFile};
 use quell_trace::*;
@@ -11,29 +10,14 @@ use std::path::Path;
 
 fn header() -> Header {
     Header {
-        format: FORMAT.into(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: vec!["python3".into(), "app.py".into()],
         working_directory: "/work".into(),
-        exit: None,
         began: 1.5e9,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: "ptrace".into(),
-            version: "0".into(),
-            events: 0,
-            lost: 0,
-            notes: vec![],
-        },
         host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
         user: 1000,
         rank: Some(RankId(3)),
         ranks: Some(8),
-        node: None,
         job: Some("7.0".into()),
+        ..Header::begun("ptrace", "0", vec!["python3".into(), "app.py".into()])
     }
 }
 

@@ -2,31 +2,16 @@
 #![allow(dead_code, reason = "every test uses a part")]
 
 use quell_analyse::{Summary, Tally};
-use quell_trace::header::{FORMAT, VERSION};
 use quell_trace::*;
 
 /// The header of a whole recording of a command, on one node without a launcher.
 pub(crate) fn header(command: &[&str]) -> Header {
-    let recorder =
-        RecorderFacts { engine: "ptrace".into(), version: "0".into(), events: 0, lost: 0, notes: vec![] };
     Header {
-        format: FORMAT.into(),
-        version: VERSION,
         completeness: Completeness::Complete,
-        command: command.iter().map(|word| (*word).to_owned()).collect(),
-        working_directory: "/".into(),
         exit: Some(Exit::Status(0)),
-        began: 0.0,
         seconds: Some(1.0),
-        recorder,
         host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
+        ..Header::begun("ptrace", "0", command.iter().map(|word| (*word).to_owned()).collect())
     }
 }
 

@@ -6,9 +6,8 @@ use crate::flags::{Import, Tool};
 use crate::printer::Printer;
 use quell_record::node;
 use quell_trace::import::{ImportError, Imported, Request};
-use quell_trace::resolve::{Answer, Links};
-use quell_trace::writer::Finish;
-use quell_trace::{ElfFile, Mount, PathId, Stripe, TraceError};
+use quell_trace::resolve::Nobody;
+use quell_trace::{Mount, TraceError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -37,25 +36,6 @@ fn import(request: &Request, flags: &Import) -> Result<Imported, ImportError> {
     match flags.here {
         true => quell_trace::import::strace(request, &mut node::asker(&request.mounts)),
         false => quell_trace::import::strace(request, &mut Nobody),
-    }
-}
-
-/// Nothing is asked of this node: the command ran elsewhere.
-struct Nobody;
-
-impl Links for Nobody {
-    fn link(&mut self, _: &[u8]) -> Answer {
-        Answer::NoLink
-    }
-}
-
-impl Finish for Nobody {
-    fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
-        None
-    }
-
-    fn stripe(&mut self, _: PathId, _: &[u8]) -> Option<Stripe> {
-        None
     }
 }
 

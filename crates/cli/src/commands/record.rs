@@ -6,8 +6,7 @@ use crate::flags::{self, Record};
 use crate::printer::Printer;
 use crate::{host, names, settings};
 use quell_record::{RecordError, Recorded, Recording};
-use quell_trace::header::{FORMAT, VERSION};
-use quell_trace::{Completeness, Header, Launcher, RankId, RecorderFacts, TraceError};
+use quell_trace::{Header, Launcher, RankId, TraceError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -117,21 +116,8 @@ pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Heade
     let escape = |word: &OsString| quell_trace::path::escape(word.as_encoded_bytes());
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: command.iter().map(escape).collect(),
         working_directory: escape(&working_directory),
-        exit: None,
         began: host::now(),
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: quell_record::ENGINE.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
         host: host::name(),
         kernel: host::kernel(),
         architecture: std::env::consts::ARCH.to_owned(),
@@ -140,6 +126,7 @@ pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Heade
         ranks: launcher.and_then(|launcher| launcher.ranks),
         node: launcher.and_then(|launcher| launcher.node),
         job: launcher.and_then(|launcher| launcher.job.clone()),
+        ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(escape).collect())
     }
 }
 

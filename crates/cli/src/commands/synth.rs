@@ -7,8 +7,7 @@ use crate::printer::Printer;
 use quell_load::synth::{
     self, Julia, Modules, Positions, Pynamic, Request, SearchPath, Setup, Shape, SynthError, Warp,
 };
-use quell_trace::header::{FORMAT, VERSION};
-use quell_trace::{Completeness, Header, Nanos, RecorderFacts, ServedBy};
+use quell_trace::{Header, Nanos, ServedBy};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
@@ -104,31 +103,7 @@ fn nanos(seconds: f64) -> Nanos {
 
 /// A header without anything of this node or this hour: same flags, same bytes.
 fn header(name: &str) -> Header {
-    Header {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: vec![name.to_owned()],
-        working_directory: "/".to_owned(),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: "synth".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
-        host: String::new(),
-        kernel: String::new(),
-        architecture: "x86_64".to_owned(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    }
+    Header::begun("synth", env!("CARGO_PKG_VERSION"), vec![name.to_owned()])
 }
 
 fn explain(error: SynthError) -> Failure {

@@ -14,8 +14,8 @@ use quell_trace::flags::O_DIRECTORY;
 use quell_trace::resolve::{Answer, Links};
 use quell_trace::writer::{Ending, Finish};
 use quell_trace::{
-    Call, Completeness, ElfFile, Errno, Event, Exit, Fd, Header, Mount, Nanos, Outcome, PathId, Pid, Process,
-    RecorderFacts, Stripe, Thread, Trace, Writer,
+    Call, ElfFile, Errno, Event, Exit, Fd, Header, Mount, Nanos, Outcome, PathId, Pid, Process, Stripe,
+    Thread, Trace, Writer,
 };
 use tempfile::TempDir;
 
@@ -178,29 +178,5 @@ impl Done {
 pub(crate) const O_CREATE_TO_WRITE: u64 = 0o1101;
 
 pub(crate) fn header() -> Header {
-    Header {
-        format: quell_trace::header::FORMAT.into(),
-        version: quell_trace::header::VERSION,
-        completeness: Completeness::Partial,
-        command: vec!["python3".into(), "app.py".into()],
-        working_directory: "/".into(),
-        exit: None,
-        began: 0.0,
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: "test".into(),
-            version: "0".into(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
-        host: "node".into(),
-        kernel: "6".into(),
-        architecture: "x86_64".into(),
-        user: 0,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
-    }
+    Header::begun("test", "0", vec!["python3".into(), "app.py".into()])
 }

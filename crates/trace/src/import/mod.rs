@@ -30,10 +30,9 @@ pub use sink::Sink;
 pub use source::{ImportError, LogFile, Source};
 
 use crate::context::NamespaceChange;
-use crate::header::{FORMAT, VERSION};
 use crate::path::escape;
 use crate::writer::{Ending, Finish};
-use crate::{Completeness, Header, Mount, Nanos, ProcessId, RecorderFacts, Writer};
+use crate::{Header, Mount, Nanos, ProcessId, Writer};
 use replay::{Begin, Replayed, replay};
 use std::path::{Path, PathBuf};
 use survey::Survey;
@@ -122,29 +121,10 @@ fn directory(request: &Request, survey: &Survey) -> Option<Vec<u8>> {
 fn header(request: &Request, survey: &Survey) -> Header {
     let command = survey.logs.get(survey.first_log()).map(|facts| facts.command.clone());
     Header {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        completeness: Completeness::Partial,
-        command: command.unwrap_or_default(),
         working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),
-        exit: None,
         began: survey.began.map_or(0.0, Nanos::as_seconds),
-        seconds: None,
-        recorder: RecorderFacts {
-            engine: ENGINE.to_owned(),
-            version: request.version.clone(),
-            events: 0,
-            lost: 0,
-            notes: Vec::new(),
-        },
-        host: String::new(),
-        kernel: String::new(),
-        architecture: String::new(),
         user: NOBODY,
-        rank: None,
-        ranks: None,
-        node: None,
-        job: None,
+        ..Header::begun(ENGINE, &request.version, command.unwrap_or_default())
     }
 }
 

@@ -20,6 +20,16 @@ pub trait Links {
     fn link(&mut self, path: &[u8]) -> Answer;
 }
 
+/// Answers for file systems that cannot be asked: what was recorded elsewhere, or never was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Links for Nobody {
+    fn link(&mut self, _: &[u8]) -> Answer {
+        Answer::NoLink
+    }
+}
+
 /// Which components are followed when they are links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Follow {
