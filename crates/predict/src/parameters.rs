@@ -22,6 +22,8 @@ pub struct Parameters {
     pub in_flight: f64,
     /// Processor time of client and server for one request. Unit: seconds.
     pub cpu: f64,
+    /// The same for a byte of data. Unit: seconds.
+    pub cpu_of_a_byte: f64,
     /// Data servers.
     pub data_servers: f64,
     /// Of one data server. Unit: bytes a second.
@@ -120,6 +122,8 @@ impl Parameters {
         // Not every server has threads that anybody counted: then one request is worked on at a time.
         let threads = profile.metadata.threads.as_ref().map_or(1.0, |figure| choice("threads", figure));
         let cpu = profile.client.cpu_us.as_ref().map_or(0.0, |figure| choice("cpu_us", figure)) / 1e6;
+        let megabyte = &profile.client.cpu_us_per_mb;
+        let cpu_of_a_byte = megabyte.as_ref().map_or(0.0, |figure| choice("cpu_us_per_mb", figure)) / 1e12;
         let read = profile.data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6);
         let assumed = chooser.assumed;
         Self {
@@ -130,6 +134,7 @@ impl Parameters {
             client,
             in_flight,
             cpu,
+            cpu_of_a_byte,
             data_servers,
             data_rate,
             client_rate,

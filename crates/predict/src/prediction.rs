@@ -237,6 +237,7 @@ impl<'a> Engine<'a> {
             processes: self.question.processes,
             cores: self.question.cores,
             cpu: median.cpu,
+            cpu_of_a_byte: median.cpu_of_a_byte,
             is_warm: self.question.is_warm,
             latency,
         };
@@ -298,6 +299,7 @@ const KEYS: &[&str] = &[
     "attribute_seconds",
     "requests_in_flight",
     "cpu_us",
+    "cpu_us_per_mb",
     "data.servers",
     "bytes_per_second",
     "client_bytes_per_second",

@@ -172,6 +172,7 @@ pub(super) fn names(operation: Operation, directory: &str, prefix: &str, first: 
         count,
         threads: 1,
         limit_ms: PREPARATION_MS,
+        computing_us: 0,
     }
 }
 

@@ -4,7 +4,7 @@
 //! phases   mdtest's phases, shared and unique directories, 1 to N processes  --.
 //! cold     operations that no cache of this client can answer                  +--> results (series) --> profile
 //! reads    data in order, scattered, mapped                                    |      statistics, fit
-//! caching  lifetimes, by a second client      cpu   processor time            |
+//! caching  lifetimes, by a second client      cost  a request's, to a program  |
 //! probes   single calls: which of them ask --> habits ------------------------'
 //! ```
 //!
@@ -14,7 +14,7 @@
 mod bounds;
 mod caching;
 mod cold;
-mod cpu;
+mod cost;
 mod fit;
 mod habits;
 mod leader;
@@ -28,6 +28,7 @@ mod statistics;
 
 pub use bounds::{Bounds, MOST_ITEMS};
 pub use caching::{Lifetime, Verdict};
+pub use cost::Cost;
 pub use fit::{ClosedLaw, Point, fit};
 pub use habits::{Habits, Rides};
 pub use place::PREFIX;
@@ -90,8 +91,8 @@ pub struct Calibration {
     pub lifetimes: Vec<Lifetime>,
     /// Which calls cost a request.
     pub habits: Habits,
-    /// Processor time of a request. Unit: microseconds.
-    pub cpu_us: Option<Summary>,
+    /// What a request and data cost a program.
+    pub cost: Cost,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
     /// What else a reader should know, a sentence each.
@@ -160,8 +161,9 @@ fn measure(
     cold::run(&mut leader)?;
     let lifetimes = caching::run(&mut leader)?;
     let probes = probes::run(&mut leader)?;
-    let cpu_us = cpu::run(&mut leader)?;
-    reads::run(&mut leader)?;
+    let file = reads::write(&mut leader)?;
+    let cost = cost::run(&mut leader, &file)?;
+    reads::run(&mut leader, &file)?;
     let habits = Habits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
     leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
     Ok(Calibration {
@@ -170,7 +172,7 @@ fn measure(
         results: leader.results,
         lifetimes,
         habits,
-        cpu_us,
+        cost,
         skipped: leader.skipped,
         notes: leader.notes,
         elapsed: Duration::ZERO,

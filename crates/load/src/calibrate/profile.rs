@@ -25,14 +25,17 @@ impl Calibration {
         }
     }
 
-    /// An idle request without what the server works on it.
+    /// A program's request without what the server works on it.
     fn round_trip_us(&self) -> Option<Figure> {
-        let idle = self.results.latencies(&IDLE)?;
+        let (idle, of) = match self.cost.latency {
+            Some(latency) => (latency, "a process that computes in between"),
+            None => (self.results.latencies(&IDLE)?, "one process"),
+        };
         let laws = self.results.laws(IDLE.kind, IDLE.layout, IDLE.cache);
         let service = Summary::of(laws.iter().map(|law| law.service_us)).map_or(0.0, |service| service.p50);
         let service = service.min(idle.p10);
         let how = format!(
-            "stat of absent names by one process, without the {service:.0} us of service that the closed law gives"
+            "stat of absent names by {of}, without the {service:.0} us of service that the closed law gives"
         );
         let spread = Figure::spread(idle.p10 - service, idle.p50 - service, idle.p90 - service);
         Some(spread.count(idle.count as u64).source(how))
@@ -139,9 +142,17 @@ impl Calibration {
             layout_asks: self.habits.layout_asks,
             read_spoils_attributes: self.habits.read_spoils_attributes,
             requests_in_flight: self.requests_in_flight(),
-            cpu_us: self
-                .cpu_us
-                .map(|cpu| spread(&cpu, "of all processes here that work for stats of absent names".into())),
+            cpu_us: self.cost.cpu.map(|cpu| {
+                spread(
+                    &cpu,
+                    "of all processes here that work for stats of absent names, with computing in between"
+                        .into(),
+                )
+            }),
+            cpu_us_per_mb: self
+                .cost
+                .cpu_of_a_megabyte
+                .map(|cpu| spread(&cpu, "of all processes here that work for reading in order".into())),
         }
     }
 

@@ -9,18 +9,20 @@ use crate::crew::{Access, Data, SPOT, Task};
 
 const STEP: &str = "reads and page faults";
 
-pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), LoadError> {
-    if !leader.begins(STEP, 0.0) {
-        return Ok(());
-    }
+/// Makes the file that is read, by the second client if there is one.
+pub(super) fn write(leader: &mut Leader<'_>) -> Result<String, LoadError> {
     let directory = leader.directory(By::Second)?;
     let file = format!("{directory}/data");
     leader.read(By::Second, Data { limit_ms: WRITING_MS, ..data(leader, &file, Access::Write) })?;
+    Ok(file)
+}
+
+pub(super) fn run(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
     let iterations = leader.bounds.iterations;
     for number in 0..iterations {
         if leader.begins(STEP, f64::from(number) / f64::from(iterations)) {
-            in_order(leader, &file)?;
-            scattered(leader, &file)?;
+            in_order(leader, file)?;
+            scattered(leader, file)?;
         }
     }
     Ok(())
@@ -32,7 +34,7 @@ const WRITING_MS: u64 = 60_000;
 /// Threads that read in order at once.
 const READERS: u16 = 4;
 
-fn data(leader: &Leader<'_>, file: &str, access: Access) -> Data {
+pub(super) fn data(leader: &Leader<'_>, file: &str, access: Access) -> Data {
     Data {
         access,
         file: file.to_owned(),

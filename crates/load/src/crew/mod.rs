@@ -5,6 +5,7 @@
 //! `MPI_Barrier`). Starts and ends come from the workers' own monotonic clock, so the way through the pipes is not
 //! counted.
 
+mod computing;
 mod data;
 mod look;
 mod protocol;

@@ -16,7 +16,7 @@ use crate::operation::Operation;
 use serde::{Deserialize, Serialize};
 
 /// Version of this talk. Both ends are one binary, but the second client may find another.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Longest line that is read. A million latencies of ten digits fit.
 pub(crate) const LONGEST: u64 = 16 << 20;
@@ -63,6 +63,8 @@ pub(crate) struct Names {
     pub(crate) threads: u16,
     /// No operation begins later than this after the start. Unit: milliseconds.
     pub(crate) limit_ms: u64,
+    /// Processor time that each thread computes for before each operation. Unit: microseconds.
+    pub(crate) computing_us: u64,
 }
 
 /// How a file's data is read.
@@ -208,6 +210,8 @@ pub(crate) struct Done {
     pub(crate) closes: Vec<u64>,
     /// Processor time of the process in the phase. Unit: microseconds.
     pub(crate) cpu_us: u64,
+    /// Of that, what it computed for between operations. Unit: nanoseconds.
+    pub(crate) computed: u64,
     /// A number that tells one state of a looked-at entry from another.
     pub(crate) seen: u64,
 }

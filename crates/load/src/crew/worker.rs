@@ -1,5 +1,6 @@
 //! A process of the load: prepares what it is told to, waits for the start, does it, tells how long it took.
 
+use super::computing::Computing;
 use super::protocol::{Done, Hello, LONGEST, Names, Order, Reply, Task, VERSION};
 use super::{data, look::Looker, steps};
 use crate::operation::{Operation, RENAMED, Target, Took, elapsed, reopen, resolve};
@@ -124,7 +125,7 @@ fn timed(prepared: Prepared<'_>) -> Result<Done, Failed> {
     Ok(done)
 }
 
-fn now(clock: ClockId) -> u64 {
+pub(super) fn now(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000)
         + u64::try_from(now.tv_nsec).unwrap_or(0)
@@ -156,8 +157,8 @@ fn prepare_names<'a>(names: &'a Names, root: BorrowedFd<'_>) -> Result<Prepared<
     Ok(Box::new(move || {
         let limit = Limit::of(names.limit_ms);
         match &shares[..] {
-            [share] => run_share(names.operation, share, limit),
-            shares => in_threads(shares.len(), |thread| run_share(names.operation, &shares[thread], limit)),
+            [share] => run_share(names, share, limit),
+            shares => in_threads(shares.len(), |thread| run_share(names, &shares[thread], limit)),
         }
     }))
 }
@@ -213,15 +214,18 @@ impl Limit {
     }
 }
 
-fn run_share(operation: Operation, share: &Share, limit: Limit) -> Result<Done, Failed> {
+fn run_share(names: &Names, share: &Share, limit: Limit) -> Result<Done, Failed> {
     let mut done = Done::default();
+    let mut computing = Computing::new(names.computing_us);
     let directory = share.directory.as_fd();
     for Named { name, other, resolved } in &share.names {
         if limit.is_over() {
             break;
         }
+        done.computed += computing.run(names.computing_us);
         let target = Target { directory, name, other, resolved: resolved.as_ref() };
-        let took = target.apply(operation).map_err(|errno| (name.to_string_lossy().into_owned(), errno))?;
+        let took =
+            target.apply(names.operation).map_err(|errno| (name.to_string_lossy().into_owned(), errno))?;
         done.add(took);
     }
     Ok(done)
@@ -241,6 +245,7 @@ pub(super) fn in_threads(
             sum.count += done.count;
             sum.latencies.extend(done.latencies);
             sum.closes.extend(done.closes);
+            sum.computed += done.computed;
         }
         Ok(sum)
     })

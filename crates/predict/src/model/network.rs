@@ -128,8 +128,10 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let requests = segment.asks.metadata();
         let answers = segment.waits.dot(&latency);
         let chain = segment.think + answers;
-        let computing = demand.processes * segment.think
-            + parameters.cpu * (requests + segment.asks.get(Operation::Read));
+        // A read costs as a request does, or by its size.
+        let reading =
+            (parameters.cpu * segment.asks.get(Operation::Read)).max(parameters.cpu_of_a_byte * bytes);
+        let computing = demand.processes * segment.think + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
         // What bounds a node by itself: its cores, its link, the requests that it may have under way.
         let local = [
@@ -156,7 +158,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             weight: [
                 if waits > 0.0 { waits } else { requests },
                 if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },
-                if cores.is_some() { segment.think + parameters.cpu * waits } else { 0.0 },
+                if cores.is_some() { segment.think + parameters.cpu * waits + reading } else { 0.0 },
             ],
         }
     };

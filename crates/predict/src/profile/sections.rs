@@ -124,6 +124,9 @@ sections! {
         /// Processor time of client and server for one request; it matters where they share processors with the
         /// program. Unit: microseconds.
         cpu_us MICROSECONDS,
+        /// The same for a million bytes of data, where that is more than `cpu_us` for each of their reads. Unit:
+        /// microseconds.
+        cpu_us_per_mb MICROSECONDS,
     }
 
     /// The data servers.

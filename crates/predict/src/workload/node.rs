@@ -27,6 +27,8 @@ pub struct Machine {
     pub cores: Option<u32>,
     /// Processor time of one request on it. Unit: seconds.
     pub cpu: f64,
+    /// The same for a byte of data. Unit: seconds.
+    pub cpu_of_a_byte: f64,
     /// The program has run on it before.
     pub is_warm: bool,
     /// How long one request takes. Unit: seconds.
@@ -223,10 +225,10 @@ impl<'a> Node<'a> {
     }
 
     /// When a core has time for a request's own work, where the processes share cores.
-    fn handled(&mut self, now: f64) -> f64 {
+    fn handled(&mut self, now: f64, bytes: f64) -> f64 {
         let Some(free) = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return now };
         let begin = free.max(now);
-        *free = begin + self.machine.cpu;
+        *free = begin + self.machine.cpu.max(self.machine.cpu_of_a_byte * bytes);
         begin
     }
 
@@ -239,12 +241,14 @@ impl<'a> Node<'a> {
         let segment = &mut self.demand.segments[segment];
         let until = match caches.need(act, &mut process.progress, now) {
             Need::Request(operation, effect) => {
+                let mut bytes = 0.0;
                 if let (Effect::Windows(_, first, last), Deed::Read(_, begin, end)) = (effect, act.deed) {
-                    segment.bytes += act.bytes * f64::from(last - first) / f64::from(end - begin);
+                    bytes = act.bytes * f64::from(last - first) / f64::from(end - begin);
+                    segment.bytes += bytes;
                 }
                 segment.asks.add(operation, 1.0);
                 segment.waits.add(operation, 1.0);
-                let answer = self.handled(now) + self.machine.latency.get(operation) * luck;
+                let answer = self.handled(now, bytes) + self.machine.latency.get(operation) * luck;
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
                 answer
@@ -253,7 +257,7 @@ impl<'a> Node<'a> {
                 segment.asks.add(operation, 1.0);
                 process.progress.step += 1;
                 process.then = Then::Go;
-                self.handled(now)
+                self.handled(now, 0.0)
             }
             Need::Answer { at, of } => {
                 segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));

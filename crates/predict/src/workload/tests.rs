@@ -58,7 +58,14 @@ const KEEPS: ClientRules = ClientRules {
 };
 
 fn machine(processes: u32, is_warm: bool) -> Machine {
-    Machine { processes, cores: None, cpu: 0.0, is_warm, latency: PerOperation::of(|_| 0.0005) }
+    Machine {
+        processes,
+        cores: None,
+        cpu: 0.0,
+        cpu_of_a_byte: 0.0,
+        is_warm,
+        latency: PerOperation::of(|_| 0.0005),
+    }
 }
 
 /// Operations and their numbers, as `lookup 2 open 1`.
@@ -205,6 +212,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         read_spoils_attributes: spoils,
         requests_in_flight: exact(8.0),
         cpu_us: exact(100.0),
+        cpu_us_per_mb: exact(2000.0),
     };
     profile
 }

@@ -1,5 +1,6 @@
-//! Processor time of one request, of everybody on this node together: the program's own, the client's daemon or kernel threads,
-//! and where client and server share processors (one machine as a test bed) the server's too.
+//! What a request costs a program, and what data does: time, and processor time of everybody on this node together: the
+//! program's own, the client's daemon or kernel threads, and where client and server share processors (one machine as a
+//! test bed) the server's too.
 //!
 //! ```text
 //! window    rest  load  rest  load ...        each process by itself, from /proc/PID/stat
@@ -9,24 +10,38 @@
 //!
 //! A process that works for the load takes more processor time under load than just before, in every pair of windows; one that is
 //! busy with something else does so by chance, once in two. So a machine that is busy otherwise disturbs little.
+//!
+//! The load computes before each request, as programs do. Without that, daemon and server stay awake and in the processor's
+//! caches, and a request costs a half to two thirds of what it costs a program.
 
 use super::leader::{By, Leader, names};
+use super::reads;
 use super::statistics::Summary;
-use crate::crew::{Names, Task};
+use crate::crew::{Access, Data, Done, Names, Task};
 use crate::{LoadError, Operation};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-const STEP: &str = "processor time of a request";
+const STEP: &str = "what a request costs a program";
 
-/// Pairs of windows. By chance alone one process in 64 is always busier under load.
+/// Pairs of windows of each load. By chance alone one process in 64 is always busier under load.
 const PAIRS: u32 = 6;
 const REST: Duration = Duration::from_millis(300);
-/// Unit: milliseconds.
-const LOAD_MS: u64 = 400;
+const LOAD: Duration = Duration::from_millis(500);
 
-/// Processes of the load: enough to be exact, few enough that they do not wait for each other's processor.
-const PROCESSES: u16 = 2;
+/// What is computed between two requests: 1.1 s with 2700 requests is an import of Python's. Unit: microseconds.
+const COMPUTING_US: u64 = 400;
+
+/// What was found. Unit: microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// From asking to the answer, nobody else asking.
+    pub latency: Option<Summary>,
+    /// Processor time of a request.
+    pub cpu: Option<Summary>,
+    /// Processor time of a million bytes that are read in order.
+    pub cpu_of_a_megabyte: Option<Summary>,
+}
 
 /// Processor time of each process. Unit: seconds.
 type Busy = BTreeMap<Process, f64>;
@@ -45,47 +60,87 @@ struct Pair {
     rested: f64,
     load: Busy,
     loaded: f64,
-    requests: u64,
+    /// What the load did, in requests or megabytes.
+    did: f64,
+    /// What the load's processes computed for themselves. Unit: seconds.
+    computed: f64,
 }
 
-/// Microseconds of processor time for a request; `None` with a note where `/proc` shows nobody's.
-pub(super) fn run(leader: &mut Leader<'_>) -> Result<Option<Summary>, LoadError> {
+/// Measures both. A part is `None`, with a note, where `/proc` shows nobody's work.
+pub(super) fn run(leader: &mut Leader<'_>, file: &str) -> Result<Cost, LoadError> {
+    let mut latencies = Vec::new();
+    let requests = measured(leader, 0.0, "a request", &mut |leader| {
+        let done = ask(leader)?;
+        latencies.extend(done.latencies.iter().map(|nanoseconds| *nanoseconds as f64 / 1e3));
+        Ok((done.count as f64, done.computed as f64 / 1e9))
+    })?;
+    let megabytes = measured(leader, 0.5, "a megabyte", &mut |leader| {
+        let bytes = read(leader, file)?.count as f64 * Access::Sequential.bytes() as f64;
+        Ok((bytes / 1e6, 0.0))
+    })?;
+    Ok(Cost { latency: Summary::of(latencies), cpu: requests, cpu_of_a_megabyte: megabytes })
+}
+
+/// One process asks for names that are not there, and computes in between.
+fn ask(leader: &mut Leader<'_>) -> Result<Done, LoadError> {
+    let directory = leader.directory(By::Ours)?;
+    let limit_ms = u64::try_from(LOAD.as_millis()).unwrap_or(u64::MAX);
+    let count = 1000 * limit_ms / COMPUTING_US;
+    let absent = names(Operation::StatAbsent, &directory, "n", 0, count);
+    leader.one(By::Ours, Task::Names(Names { limit_ms, computing_us: COMPUTING_US, ..absent }))
+}
+
+/// One process reads the whole file in order, without pages of it.
+fn read(leader: &mut Leader<'_>, file: &str) -> Result<Done, LoadError> {
+    let data = Data { drop_pages: true, ..reads::data(leader, file, Access::Sequential) };
+    leader.read(By::Ours, data)
+}
+
+/// A load: what it did, and the seconds that its own processes computed.
+type Load<'l> = &'l mut dyn FnMut(&mut Leader<'_>) -> Result<(f64, f64), LoadError>;
+
+/// Microseconds of processor time for one of what the load does.
+fn measured(
+    leader: &mut Leader<'_>,
+    done: f64,
+    what: &str,
+    load: Load<'_>,
+) -> Result<Option<Summary>, LoadError> {
     let mut pairs = Vec::new();
     for number in 0..PAIRS {
-        if !leader.begins(STEP, f64::from(number) / f64::from(PAIRS)) {
+        if !leader.begins(STEP, done + 0.5 * f64::from(number) / f64::from(PAIRS)) {
             break;
         }
-        pairs.push(pair(leader)?);
+        pairs.push(pair(leader, load)?);
     }
     let working = working(&pairs);
-    let summary = Summary::of(pairs.iter().filter_map(|pair| pair.of_a_request(&working)));
+    let summary = Summary::of(pairs.iter().filter_map(|pair| pair.of_one(&working)));
     if summary.is_none() && !pairs.is_empty() {
-        leader.notes.push(
-            "processor time of a request: not measured, /proc shows no process that works for it".into(),
-        );
+        leader.notes.push(format!(
+            "processor time of {what}: not measured, /proc shows no process that works for it"
+        ));
     }
     Ok(summary)
 }
 
-fn pair(leader: &mut Leader<'_>) -> Result<Pair, LoadError> {
-    let directory = leader.directory(By::Ours)?;
-    let task = |rank: u16| {
-        let absent =
-            names(Operation::StatAbsent, &directory, &format!("n{rank}."), 0, super::bounds::MOST_ITEMS);
-        Task::Names(Names { limit_ms: LOAD_MS, ..absent })
-    };
-    let width = PROCESSES.min(leader.bounds.processes);
+/// The load goes on for as long as a window lasts.
+fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<Pair, LoadError> {
     let (began, at_first) = (Instant::now(), busy());
     leader.sleep(REST)?;
     let (loads, rested) = (Instant::now(), busy());
-    let done = leader.unkept((0..width).map(task).collect())?;
+    let (mut did, mut computed) = (0.0, 0.0);
+    while loads.elapsed() < LOAD {
+        let (more, of_its_own) = load(leader)?;
+        (did, computed) = (did + more, computed + of_its_own);
+    }
     let (ended, loaded) = (Instant::now(), busy());
     Ok(Pair {
         rest: used(&at_first, &rested),
         rested: (loads - began).as_secs_f64(),
         load: used(&rested, &loaded),
         loaded: (ended - loads).as_secs_f64(),
-        requests: done.iter().map(|done| done.count).sum(),
+        did,
+        computed,
     })
 }
 
@@ -96,9 +151,9 @@ impl Pair {
         of(&self.load) - of(&self.rest) * self.loaded / self.rested.max(1e-3)
     }
 
-    fn of_a_request(&self, working: &[Process]) -> Option<f64> {
-        let seconds: f64 = working.iter().map(|process| self.more(process)).sum();
-        (self.requests > 0 && seconds > 0.0).then(|| seconds * 1e6 / self.requests as f64)
+    fn of_one(&self, working: &[Process]) -> Option<f64> {
+        let seconds = working.iter().map(|process| self.more(process)).sum::<f64>() - self.computed;
+        (self.did > 0.0 && seconds > 0.0).then(|| seconds * 1e6 / self.did)
     }
 }
 
@@ -148,7 +203,7 @@ mod tests {
 
     fn pair(rest: [f64; 2], load: [f64; 2]) -> Pair {
         let busy = |of: [f64; 2]| Busy::from([(process(1), of[0]), (process(2), of[1])]);
-        Pair { rest: busy(rest), rested: 0.3, load: busy(load), loaded: 0.3, requests: 1000 }
+        Pair { rest: busy(rest), rested: 0.3, load: busy(load), loaded: 0.3, did: 1000.0, computed: 0.0 }
     }
 
     #[test]
@@ -157,9 +212,11 @@ mod tests {
         let working = working(&pairs);
         assert_eq!(working, [process(1)]);
         for pair in &pairs {
-            assert!((pair.of_a_request(&working).unwrap_or(0.0) - 100.0).abs() < 1e-9);
+            assert!((pair.of_one(&working).unwrap_or(0.0) - 100.0).abs() < 1e-9);
         }
-        assert_eq!(pairs[0].of_a_request(&[]), None);
+        assert_eq!(pairs[0].of_one(&[]), None);
+        let computing = Pair { computed: 0.06, ..pair([0.01, 0.2], [0.11, 0.29]) };
+        assert!((computing.of_one(&working).unwrap_or(0.0) - 40.0).abs() < 1e-9);
     }
 
     #[test]
