@@ -38,14 +38,7 @@ pub(crate) struct LoadedImage {
 impl LoadedImage {
     /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
     pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
-        let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
-        let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
-        verify_owner(&stat, trust)?;
-        if stat.st_size == 0 {
-            return Err(OpenError::TooShort { bytes: 0 }.into());
-        }
+        let (file, stat) = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);
         let (image, memory) = match frames_of(&file, file_bytes)? {
@@ -62,6 +55,20 @@ impl LoadedImage {
 
 /// An image and the memory that it is in.
 type Opened = (Image<Shared>, Arc<Memory>);
+
+/// The file of an image that may be trusted and is not empty.
+pub(crate) fn opened(path: &Path, trust: Trust) -> Result<(OwnedFd, Stat), ImageError> {
+    let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+    // A pipe must not be waited for, nor a terminal become ours.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
+    let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
+    verify_owner(&stat, trust)?;
+    match stat.st_size {
+        0 => Err(OpenError::TooShort { bytes: 0 }.into()),
+        _ => Ok((file, stat)),
+    }
+}
 
 /// Refuses an image by which somebody else could decide what this user runs.
 pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {

@@ -3,12 +3,11 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use quell_image::{Image, OpenError};
-use rustix::fs::{CWD, Mode, OFlags};
+use quell_image::Image;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
-use crate::loaded::{Trust, frames_of, verify_owner};
+use crate::loaded::{Trust, frames_of, opened};
 use crate::memory::Memory;
 use crate::sys::mapping::Mapping;
 
@@ -45,14 +44,7 @@ pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
 /// **Errors** [`ImageError::Untrusted`] and [`ImageError::Writable`] too.
 pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    // A pipe must not be waited for, nor a terminal become ours.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
-    let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
-    verify_owner(&stat, trust)?;
-    if stat.st_size == 0 {
-        return Err(OpenError::TooShort { bytes: 0 }.into());
-    }
+    let (file, stat) = opened(path, trust)?;
     let bytes = match frames_of(&file, stat.st_size.cast_unsigned())? {
         Some(frames) => {
             let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;

@@ -1,62 +1,12 @@
 // The page as a reader meets it: opened from a disk in a real browser, clicked, sorted, filtered.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
-import { CHROMIUM, open, withBrowser } from "../browser.mjs";
+import { it } from "node:test";
+import { open, withBrowser } from "../browser.mjs";
 import { HOSTILE, makePages } from "./pages.mjs";
+import { numbers, shared, visit, withPages } from "./visits.mjs";
 
 const SIZES = [1280, 400];
 const SCHEMES = ["light", "dark"];
-
-/** Why nothing can be tested here; a failure where everything must. */
-function obstacle() {
-    if (existsSync(CHROMIUM)) return false;
-    assert.notEqual(process.env.QUELL_TESTS_MUST_RUN, "1", `there is no ${CHROMIUM}`);
-    console.error(`skipped, because there is no ${CHROMIUM}`);
-    return `there is no ${CHROMIUM}`;
-}
-
-/** One browser for all tests of a group, and reports that are made once. */
-const shared = {};
-
-function withPages(name, tests) {
-    describe(name, { skip: obstacle() }, () => {
-        let finish;
-        let closed;
-        before(async () => {
-            shared.directory = await mkdtemp(join(tmpdir(), "quell-pages-"));
-            shared.pages = await makePages(shared.directory);
-            const done = new Promise((resolve) => (finish = resolve));
-            await new Promise((ready, failed) => {
-                closed = withBrowser((context) => {
-                    shared.context = context;
-                    ready();
-                    return done;
-                });
-                closed.catch(failed);
-            });
-        });
-        after(async () => {
-            finish?.();
-            await closed;
-            await rm(shared.directory, { recursive: true, force: true });
-        });
-        tests();
-    });
-}
-
-/** Opens a report, hands it to `use`, and sees that it made no complaint and no request. */
-async function visit(name, use, options) {
-    const { page, complaints } = await open(shared.context, shared.pages[name], options);
-    await use(page);
-    assert.deepEqual(complaints, []);
-    await page.close();
-}
-
-const numbers = (name) => JSON.parse(readFileSync(join(shared.directory, `${name}.json`), "utf8"));
 
 /** What a cell says as a number: units and groups taken away; nothing is zero. */
 function amount(text) {
@@ -74,7 +24,7 @@ async function eachTable(page, use) {
     }
 }
 
-withPages("a report in a browser", () => {
+withPages("a report in a browser", makePages, () => {
     it("opens from a disk in any size and colour, silently, and never scrolls sideways", async () => {
         for (const name of Object.keys(shared.pages)) {
             await visit(name, async (page) => {

@@ -1,26 +1,15 @@
 // The page of a prediction as a reader meets it.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
-import { CHROMIUM, open, withBrowser } from "../browser.mjs";
+import { it } from "node:test";
+import { open, withBrowser } from "../browser.mjs";
+import { numbers, shared, visit, withPages } from "./visits.mjs";
 
 const QUELL = process.env.QUELL;
 const HOSTILE = "</script><script>window.harmed=1</script>";
 const MEASURED = "nodes,ppn,seconds\n64,24,3.1\n512,24,19\n4096,24,180\n";
-
-/** Why nothing can be tested here; a failure where everything must. */
-function obstacle() {
-    if (existsSync(CHROMIUM)) return false;
-    assert.notEqual(process.env.QUELL_TESTS_MUST_RUN, "1", `there is no ${CHROMIUM}`);
-    console.error(`skipped, because there is no ${CHROMIUM}`);
-    return `there is no ${CHROMIUM}`;
-}
-
-const shared = { pages: {} };
 
 function quell(words) {
     return run(["predict", ...words]);
@@ -31,10 +20,11 @@ function run(words) {
 }
 
 /** Real predictions, made once. Shape: name to path. */
-function makePages() {
-    writeFileSync(join(shared.directory, "measured.csv"), MEASURED);
+function makePages(directory) {
+    const pages = { start: join(directory, "start.html") };
+    writeFileSync(join(directory, "measured.csv"), MEASURED);
     const own = quell(["--print-fs", "gpfs"]).replace('name = "gpfs"', `name = "${HOSTILE}"`);
-    writeFileSync(join(shared.directory, "hostile.toml"), own);
+    writeFileSync(join(directory, "hostile.toml"), own);
     const creates = {
         many: ["--fs", "gpfs", "--nodes", "1..4096", "--ppn", "24", "--files", "3", "--measured", "measured.csv"],
         one: ["--fs", "coral", "--nodes", "4096"],
@@ -43,46 +33,18 @@ function makePages() {
     };
     run(["record", "-o", "app.qtrace", "--", "python3", "-c", "import json"]);
     const start = ["app.qtrace", "--root", "/", "--fs", "lustre,nfs,hopper-home", "--nodes", "1..256", "--samples", "10"];
-    shared.pages.start = join(shared.directory, "start.html");
-    quell([...start, "--html", shared.pages.start, "--measured", "measured.csv"]);
-    writeFileSync(join(shared.directory, "start.json"), quell([...start, "--json"]));
+    quell([...start, "--html", pages.start, "--measured", "measured.csv"]);
+    writeFileSync(join(directory, "start.json"), quell([...start, "--json"]));
     for (const [name, words] of Object.entries(creates)) {
-        shared.pages[name] = join(shared.directory, `${name}.html`);
-        quell(["create", ...words, "--html", shared.pages[name]]);
+        pages[name] = join(directory, `${name}.html`);
+        quell(["create", ...words, "--html", pages[name]]);
         const json = words.includes("--measured") ? words.slice(0, -2) : words;
-        writeFileSync(join(shared.directory, `${name}.json`), quell(["create", ...json, "--json"]));
+        writeFileSync(join(directory, `${name}.json`), quell(["create", ...json, "--json"]));
     }
+    return pages;
 }
 
-async function visit(name, use, options) {
-    const { page, complaints } = await open(shared.context, shared.pages[name], options);
-    await use(page);
-    assert.deepEqual(complaints, []);
-    await page.close();
-}
-
-describe("a prediction in a browser", { skip: obstacle() }, () => {
-    let finish;
-    let closed;
-    before(async () => {
-        shared.directory = await mkdtemp(join(tmpdir(), "quell-predictions-"));
-        makePages();
-        const done = new Promise((resolve) => (finish = resolve));
-        await new Promise((ready, failed) => {
-            closed = withBrowser((context) => {
-                shared.context = context;
-                ready();
-                return done;
-            });
-            closed.catch(failed);
-        });
-    });
-    after(async () => {
-        finish?.();
-        await closed;
-        await rm(shared.directory, { recursive: true, force: true });
-    });
-
+withPages("a prediction in a browser", makePages, () => {
     it("opens in any size and colour, silently, and never scrolls sideways", async () => {
         for (const name of Object.keys(shared.pages)) {
             await visit(name, async (page) => {
@@ -104,7 +66,7 @@ describe("a prediction in a browser", { skip: obstacle() }, () => {
         for (const name of Object.keys(shared.pages)) {
             await visit(name, async (page) => {
                 const inside = await page.evaluate(() => document.getElementById("report").textContent);
-                assert.deepEqual(JSON.parse(inside), JSON.parse(readFileSync(join(shared.directory, `${name}.json`), "utf8")));
+                assert.deepEqual(JSON.parse(inside), numbers(name));
             });
         }
     });
