@@ -15,6 +15,7 @@ pub mod audit;
 pub mod caches;
 pub mod convert;
 pub mod cookie;
+mod copy;
 mod error;
 pub mod example;
 pub mod measure;

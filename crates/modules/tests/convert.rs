@@ -299,6 +299,32 @@ fn rule_15_what_another_name_stands_for_is_not_hidden() {
 }
 
 #[test]
+fn rule_15_what_a_computed_name_may_stand_for_is_not_hidden() {
+    let refusals = |rc: (&str, &str)| {
+        let planted =
+            planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("bar/1.0", ""), ("bar/README", "!no module\n"), rc]);
+        mode(&planted.tree.join("foo/1.0"), 0o200);
+        let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Eval);
+        plan.trees[0].refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let computes = |name: &str, by: &str| {
+        format!("`{name}` cannot be hidden: `{by}` computes names, and one may stand for it")
+    };
+    let root = [computes("bar/README", ".modulerc"), computes("foo/1.0", ".modulerc")].join("; ");
+    assert_eq!(refusals((".modulerc", "set v 1\nmodule-version foo/$v.0 default")), root);
+    assert_eq!(refusals((".modulerc", "if {1} {module-alias x foo/[expr 1].0}")), root);
+    let own = computes("foo/1.0", "foo/.version");
+    assert_eq!(refusals(("foo/.version", "set ModulesVersion [expr 1].0")), own);
+    let named = "`foo/1.0` cannot be hidden: `.modulerc` may stand for it";
+    assert_eq!(
+        refusals((".modulerc", "foreach v {1.0} {module-version foo/${v} default}")),
+        [&computes("bar/README", ".modulerc"), named].map(String::from).join("; ")
+    );
+    // What is computed is not the name.
+    assert_eq!(refusals((".modulerc", "if {[info exists env(X)]} {module-version foo/2.0 default}")), "");
+}
+
+#[test]
 fn privileged_rule_17_flat_and_deep_modules_stay() {
     let planted = planted(&[
         ("flat", ""),

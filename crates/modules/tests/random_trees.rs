@@ -30,7 +30,7 @@ const MODULES: [&str; 4] =
     ["", "setenv A 1", "prepend-path P [file dirname $ModulesCurrentModulefile]", "conflict foo"];
 
 /// What rc files say. `%` is the top, `@` the directory's path.
-const RC_LINES: [&str; 34] = [
+const RC_LINES: [&str; 38] = [
     "module-version @/1.0 default",
     "module-version @/2.0 default",
     "module-version @/1.0 stable lts",
@@ -62,6 +62,10 @@ const RC_LINES: [&str; 34] = [
     "set ModulesVersion sub/1.0",
     "set ModulesVersion absent",
     "if {1} {module-version @/1.0 stable}",
+    "foreach v {1.0 2.0} {module-version @/$v v$v}",
+    "module-version @/[expr {1 + 1}].0 default",
+    "set n 1\nmodule-alias %/computed @/$n.0",
+    "if {[info exists env(HOME)]} {module-version foo/2.0 default}",
     "no-such-command",
     "set x 2.0",
     "# a comment that goes on \\",

@@ -3,7 +3,6 @@
 //! Both tools go by a file's bits for others. Beyond these, an access control list may deny what they allow, and a
 //! symbolic link may lead through directories that are closed.
 
-use crate::access::Permission;
 use crate::scan::{Entry, Kind, Tree};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -30,11 +29,7 @@ impl<'a> Closed<'a> {
     }
 
     fn is_open(&mut self, entry: &Entry) -> bool {
-        let permission = match entry.kind {
-            Kind::File(_) | Kind::Unreadable(_) => Permission::Read,
-            Kind::Directory | Kind::IgnoredDirectory | Kind::Unlistable(_) => Permission::List,
-            Kind::Loop | Kind::Dangling | Kind::Special | Kind::TooDeep => return true,
-        };
+        let Some(permission) = entry.permission() else { return true };
         let allows = entry.access.as_ref().is_some_and(|access| access.everybody(permission));
         allows && (!entry.is_link || self.leads_through_open_directories(&self.tree.full_path(&entry.path)))
     }

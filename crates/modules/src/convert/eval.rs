@@ -124,21 +124,61 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
 /// Refuses to hide what another name stands for: where users do not have `mcookie_check=eval` that name is still listed
 /// beside a file that cannot be used, and is not beside one that is hidden.
 pub(super) fn stood_for(tree: &Tree, merged: &Merged, plan: &mut TreePlan) {
-    let left =
-        plan.left.iter().filter_map(|(path, _)| tree.find(path)?.content().map(|content| (path, content)));
-    let left: Vec<(&Vec<u8>, &[u8])> = left.collect();
-    let mentions = |content: &[u8], name: &[u8]| content.windows(name.len()).any(|window| window == name);
+    let root = tree.find(ROOT).filter(|_| merged.root_is_unknown);
+    let left = plan.left.iter().filter_map(|(path, _)| tree.find(path)).chain(root);
+    let unknown: Vec<(&Entry, &[u8])> = left.filter_map(|entry| Some((entry, entry.content()?))).collect();
     let mut refusals = Vec::new();
     for path in &plan.hidden {
-        let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let name = merged.defined.iter().find(|(_, target)| *target == path).map(|(name, _)| name);
-        let file = left.iter().find(|(_, content)| mentions(content, base)).map(|(path, _)| *path);
-        if let Some(by) = name.or(file) {
-            let text = format!("cannot be hidden: `{}` may stand for it", quell_trace::path::escape(by));
-            refusals.push(Refusal { rule: 15, path: path.clone(), text });
-        }
+        let mentioned =
+            || unknown.iter().find(|(_, content)| mentions(content, path)).map(|(file, _)| &file.path);
+        let computed =
+            || unknown.iter().find(|(file, content)| is_read_for(file, path) && computes_names(content));
+        let why = match (name.or_else(mentioned), computed()) {
+            (Some(by), _) => format!("`{}` may stand for it", quell_trace::path::escape(by)),
+            (None, Some((file, _))) => {
+                format!(
+                    "`{}` computes names, and one may stand for it",
+                    quell_trace::path::escape(&file.path)
+                )
+            }
+            (None, None) => continue,
+        };
+        let text = format!("cannot be hidden: {why}");
+        refusals.push(Refusal { rule: 15, path: path.clone(), text });
     }
     plan.refusals.extend(refusals);
+}
+
+const ROOT: &[u8] = b".modulerc";
+
+/// Whether the version of a module is somewhere in a text.
+fn mentions(content: &[u8], path: &[u8]) -> bool {
+    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    content.windows(base.len()).any(|window| window == base)
+}
+
+/// Whether an rc file is read when a name is asked for: the one at the root is, and those below the name's top directory.
+fn is_read_for(file: &Entry, path: &[u8]) -> bool {
+    file.parent().is_empty() || path.split(|byte| *byte == b'/').next() == Some(file.top())
+}
+
+/// Whether an rc file defines a name that only Tcl can tell: a line in which a variable or a command follows one of the words
+/// that define names.
+fn computes_names(content: &[u8]) -> bool {
+    let computes = |line: &[u8], word: &[u8]| {
+        let at = line.windows(word.len()).position(|window| window == word);
+        at.is_some_and(|at| line[at..].iter().any(|byte| matches!(byte, b'$' | b'[' | b'\\')))
+    };
+    let defining: [&[u8]; 6] = [
+        b"module-version",
+        b"module-alias",
+        b"module-virtual",
+        b"ModulesVersion",
+        b"ModuleVersion",
+        b"source ",
+    ];
+    content.split(|byte| *byte == b'\n').any(|line| defining.iter().any(|word| computes(line, word)))
 }
 
 /// Whether an rc file has the word in it, or may have it in a part that was not read.

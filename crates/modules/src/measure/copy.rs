@@ -1,10 +1,9 @@
-//! Copies of modulepaths, to be changed: names, content, links, permissions, owners as far as one may, times.
+//! Copies of modulepaths, to be changed.
 
 use crate::ModulesError;
+use crate::copy::{Copying, Odd, attributes};
 use std::ffi::OsString;
-use std::fs::{self, FileTimes, Metadata};
-use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Copies each modulepath into a new directory below `to`, by its last component; the second of a name gets a number.
@@ -15,67 +14,49 @@ use std::path::{Path, PathBuf};
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     fs::create_dir_all(to).map_err(ModulesError::write(to))?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
-    let mut copies: Vec<PathBuf> = Vec::new();
+    let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (number, modulepath) in modulepaths.iter().enumerate() {
         let name = modulepath.file_name().unwrap_or("modulepath".as_ref());
         let mut copy = to.join(name);
-        if copies.contains(&copy) {
+        if pairs.iter().any(|(_, taken)| *taken == copy) {
             let mut numbered = OsString::from(name);
             numbered.push(format!(".{}", number + 1));
             copy = to.join(numbered);
         }
         // The modulepath's own name may be a link; what it holds is what counts.
-        let metadata = modulepath.metadata().map_err(ModulesError::read(modulepath))?;
-        directory(modulepath, &copy, &metadata)?;
-        copies.push(copy);
+        pairs.push((modulepath.canonicalize().map_err(ModulesError::read(modulepath))?, copy));
     }
-    Ok(copies)
+    for (source, copy) in &pairs {
+        let metadata = source.metadata().map_err(ModulesError::read(source))?;
+        fs::create_dir(copy).map_err(ModulesError::write(copy))?;
+        Copying { root: source, others: &pairs, odd: Odd::Emptied, leaves_out: &|_| false }.copy(copy)?;
+        attributes(source, copy, &metadata).map_err(ModulesError::write(copy))?;
+    }
+    Ok(pairs.into_iter().map(|(_, copy)| copy).collect())
 }
 
-fn directory(from: &Path, to: &Path, metadata: &Metadata) -> Result<(), ModulesError> {
-    fs::create_dir(to).map_err(ModulesError::write(to))?;
-    match fs::read_dir(from) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
-        entries => {
-            for entry in entries.map_err(ModulesError::read(from))? {
-                let entry = entry.map_err(ModulesError::read(from))?;
-                one(&entry.path(), &to.join(entry.file_name()))?;
-            }
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_out_of_a_tree_lead_to_the_same_file_and_between_trees_to_the_copy() {
+        let directory = tempfile::tempdir().unwrap();
+        let site = directory.path().canonicalize().unwrap();
+        for tree in ["one/modules", "two/modules"] {
+            fs::create_dir_all(site.join(tree).join("foo")).unwrap();
+            fs::write(site.join(tree).join("foo/1.0"), tree).unwrap();
         }
+        fs::write(site.join("common"), "common").unwrap();
+        symlink("../../../common", site.join("one/modules/foo/2.0")).unwrap();
+        symlink("../../../two/modules/foo/1.0", site.join("one/modules/foo/3.0")).unwrap();
+        let trees = ["one/modules", "two/modules"].map(|tree| site.join(tree));
+        let work = site.join("work");
+        let copies = modulepaths(&trees, &work).unwrap();
+        assert_eq!(copies, ["modules", "modules.2"].map(|name| work.join(name)));
+        assert_eq!(fs::read_to_string(copies[0].join("foo/2.0")).unwrap(), "common");
+        assert_eq!(copies[0].join("foo/3.0").canonicalize().unwrap(), copies[1].join("foo/1.0"));
     }
-    like(to, metadata).map_err(ModulesError::write(to))
-}
-
-fn one(from: &Path, to: &Path) -> Result<(), ModulesError> {
-    let metadata = from.symlink_metadata().map_err(ModulesError::read(from))?;
-    if metadata.is_dir() {
-        return directory(from, to, &metadata);
-    }
-    if metadata.is_symlink() {
-        let target = fs::read_link(from).map_err(ModulesError::read(from))?;
-        return symlink(target, to).map_err(ModulesError::write(to));
-    }
-    if !metadata.is_file() {
-        return Ok(());
-    }
-    match fs::read(from) {
-        Ok(content) => fs::write(to, content).map_err(ModulesError::write(to))?,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            fs::write(to, "").map_err(ModulesError::write(to))?;
-        }
-        Err(error) => return Err(ModulesError::read(from)(error)),
-    }
-    like(to, &metadata).map_err(ModulesError::write(to))
-}
-
-/// Gives a copy what the original has.
-fn like(to: &Path, metadata: &Metadata) -> std::io::Result<()> {
-    if rustix::process::geteuid().is_root() {
-        chown(to, Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    if metadata.is_file() {
-        let times = FileTimes::new().set_modified(metadata.modified()?);
-        fs::File::options().write(true).open(to)?.set_times(times)?;
-    }
-    fs::set_permissions(to, fs::Permissions::from_mode(metadata.mode() & 0o7777))
 }

@@ -287,6 +287,8 @@ pub struct Merged {
     pub left: Vec<(Vec<u8>, Leave)>,
     /// What is defined by name: symbolic versions, aliases and virtual modules, of merged files and of the root.
     pub defined: BTreeMap<Word, Word>,
+    /// Whether the root has an rc file that may define more than that.
+    pub root_is_unknown: bool,
 }
 
 /// An rc file's path, and the commands that mean at the root what it means.
@@ -316,6 +318,7 @@ pub fn merge(tree: &Tree) -> Merged {
         Some(Ok(declared)) => of_root.add_all(declared, b"").err(),
     };
     merged.defined = of_root.targets.clone();
+    merged.root_is_unknown = barred.is_some();
     for group in groups {
         let outcome = match &barred {
             Some(why) => Err(vec![Leave::Root(Box::new(why.clone())); group.files.len()]),

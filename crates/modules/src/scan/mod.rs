@@ -8,7 +8,7 @@ mod pool;
 mod read;
 
 use crate::ModulesError;
-use crate::access::Access;
+use crate::access::{Access, Permission};
 use crate::cookie::{Cookie, Name, RcKind};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
@@ -117,6 +117,16 @@ impl Entry {
             Name::Rc(RcKind::Version) if at_root => None,
             Name::Rc(kind) => Some(Role::Rc(kind)),
             Name::Ignored => None,
+        }
+    }
+
+    /// What a user needs to make use of it: reading for a file, listing for a directory; `None` where it is neither, or is
+    /// not known.
+    pub fn permission(&self) -> Option<Permission> {
+        match self.kind {
+            Kind::File(_) | Kind::Unreadable(_) => Some(Permission::Read),
+            Kind::Directory | Kind::IgnoredDirectory | Kind::Unlistable(_) => Some(Permission::List),
+            Kind::Loop | Kind::Dangling | Kind::Special | Kind::TooDeep => None,
         }
     }
 

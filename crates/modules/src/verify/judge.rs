@@ -2,13 +2,14 @@
 
 use super::normal::Naming;
 use super::questions::{self, Names};
-use super::tree::{self, Entry};
 use super::{Difference, Judge, Side, refuse_colon, users};
 use crate::ModulesError;
+use crate::scan::{self, Options, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -85,9 +86,8 @@ impl Tools {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_colon(path))?;
         let environments = sides.map(|side| self.environment(side));
-        let entries: Vec<Entry> =
-            sides.iter().flat_map(|side| &side.modulepaths).flat_map(|path| tree::entries(path)).collect();
-        let users = self.users(&entries);
+        let trees = trees(sides.iter().flat_map(|side| &side.modulepaths))?;
+        let users = self.users(&trees);
         let pairs: Vec<(&Tool, &User)> =
             self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
         let zero = || AtomicUsize::new(0);
@@ -97,7 +97,7 @@ impl Tools {
         let mut second = Vec::new();
         for &(tool, user) in &pairs {
             let mut names = Names::default();
-            names.add_tree(&entries);
+            trees.iter().for_each(|tree| names.add_tree(tree));
             for question in questions::listings(tool.kind) {
                 let both = answers.get(&(tool, user, question.clone()));
                 let both = both.into_iter().flatten().flatten();
@@ -121,10 +121,10 @@ impl Tools {
         }
     }
 
-    fn users(&self, entries: &[Entry]) -> Vec<User> {
+    fn users(&self, trees: &[Tree]) -> Vec<User> {
         match (self.users.is_empty(), rustix::process::geteuid().is_root()) {
             (false, _) => self.users.clone(),
-            (true, true) => users::of(entries),
+            (true, true) => users::of(trees),
             (true, false) => vec![User::ourselves()],
         }
     }
@@ -185,6 +185,25 @@ impl Tools {
         }
         Ok(differences)
     }
+}
+
+/// The modulepaths, without the files' content, which nothing here looks at. One that cannot be listed, or is not there, says
+/// nothing: the tools are asked about it all the same.
+fn trees<'a>(modulepaths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<Tree>, ModulesError> {
+    let mut trees = Vec::new();
+    for path in modulepaths {
+        let mut tree = match Tree::scan(path, Options::default()) {
+            Err(ModulesError::Read { .. }) => continue,
+            tree => tree?,
+        };
+        for entry in &mut tree.entries {
+            if let scan::Kind::File(content) = &mut entry.kind {
+                *content = Vec::new();
+            }
+        }
+        trees.push(tree);
+    }
+    Ok(trees)
 }
 
 /// The same questions of both sides, in pieces.

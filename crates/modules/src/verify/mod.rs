@@ -7,7 +7,6 @@ mod judge;
 mod normal;
 mod questions;
 mod rewording;
-mod tree;
 mod users;
 
 pub use judge::{Comparison, Progress, Tools};

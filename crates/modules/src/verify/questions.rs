@@ -1,7 +1,7 @@
 //! What is asked of a tool to know what a module tree says: all listings first, then every name that these or the tree
 //! itself give, its default, latest and symbolic forms, and the environment that each load makes.
 
-use super::tree::Entry;
+use crate::scan::{self, Tree};
 use crate::tools::{Answer, Kind, Question};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,16 +58,17 @@ pub(super) struct Names {
 
 impl Names {
     /// Adds those of a tree. Files that are no modulefiles have names as well: they must stay what they are.
-    pub(super) fn add_tree(&mut self, entries: &[Entry]) {
-        for entry in entries {
-            let name = entry.relative.as_os_str().as_bytes();
-            let base = entry.relative.file_name().unwrap_or_default().as_bytes();
-            if base.is_empty() || base == b".modulerc" || base == b".version" || base == b".modulecache" {
+    pub(super) fn add_tree(&mut self, tree: &Tree) {
+        for entry in &tree.entries {
+            if matches!(entry.name(), b".modulerc" | b".version" | b".modulecache") {
                 continue;
             }
-            match entry.is_directory {
-                true => _ = self.groups.insert(name.to_vec()),
-                false => self.add(strip_lua(name)),
+            match entry.kind {
+                scan::Kind::Directory | scan::Kind::Unlistable(_) => {
+                    _ = self.groups.insert(entry.path.clone())
+                }
+                scan::Kind::File(_) | scan::Kind::Unreadable(_) => self.add(strip_lua(&entry.path)),
+                _ => {}
             }
         }
     }
