@@ -2,6 +2,7 @@
 //! led.
 
 use crate::ModulesError;
+use crate::tools::unless_ended;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, SeekFrom, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::CStr;
@@ -11,14 +12,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-/// What becomes of a file that this process may not read, and of what is neither file nor directory.
+/// What a copy is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Odd {
-    /// It is in the copy, too: an unreadable file by a second name, a pipe or device made anew.
-    Kept,
-    /// An unreadable file is there, empty, with its permissions; what is no file is not.
-    Emptied,
+pub(crate) enum Purpose {
+    /// To be used: an unreadable file gets a second name, a pipe or device is made anew.
+    Use,
+    /// To be looked at by tools: an unreadable file is there, empty, with its permissions; what is no file is not; what is
+    /// longer than [`LONGEST`] ends there.
+    Trial,
 }
+
+/// No modulefile is as long. What is, an archive that somebody left there, is looked at by its first bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// How a tree is copied.
 pub(crate) struct Copying<'a> {
@@ -26,7 +31,7 @@ pub(crate) struct Copying<'a> {
     pub(crate) root: &'a Path,
     /// Other trees and where their copies are: links between them lead to the copies. Without links in their paths.
     pub(crate) others: &'a [(PathBuf, PathBuf)],
-    pub(crate) odd: Odd,
+    pub(crate) purpose: Purpose,
     /// Whether the copy lacks what has this path below the tree.
     pub(crate) leaves_out: &'a dyn Fn(&[u8]) -> bool,
 }
@@ -64,6 +69,7 @@ impl Copying<'_> {
     }
 
     fn one(&self, from: &Path, to: &Path, path: &[u8]) -> Result<(), ModulesError> {
+        unless_ended().map_err(ModulesError::write(to))?;
         let metadata = fs::symlink_metadata(from).map_err(ModulesError::read(from))?;
         let kind = FileType::from_raw_mode(metadata.mode());
         match kind {
@@ -83,7 +89,7 @@ impl Copying<'_> {
                     return Ok(());
                 }
             }
-            _ if self.odd == Odd::Emptied => return Ok(()),
+            _ if self.purpose == Purpose::Trial => return Ok(()),
             kind => rustix::fs::mknodat(CWD, to, kind, Mode::empty(), metadata.rdev())
                 .map_err(|errno| ModulesError::write(to)(errno.into()))?,
         }
@@ -93,15 +99,16 @@ impl Copying<'_> {
     fn file(&self, from: &Path, to: &Path) -> Result<Made, ModulesError> {
         // What has become a pipe since must not hold us.
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        match (File::options().read(true).custom_flags(flags).open(from), self.odd) {
-            (Err(error), Odd::Kept) if is_denied(&error) => {
+        let limit = if self.purpose == Purpose::Trial { LONGEST } else { u64::MAX };
+        match (File::options().read(true).custom_flags(flags).open(from), self.purpose) {
+            (Err(error), Purpose::Use) if is_denied(&error) => {
                 // An owner who may not read a file may still give it a second name.
                 fs::hard_link(from, to).map_err(|_| ModulesError::read(from)(error))?;
                 return Ok(Made::Linked);
             }
-            (Err(error), Odd::Emptied) if is_denied(&error) => File::create_new(to).map(drop),
+            (Err(error), Purpose::Trial) if is_denied(&error) => File::create_new(to).map(drop),
             (Err(error), _) => return Err(ModulesError::read(from)(error)),
-            (Ok(source), _) => File::create_new(to).and_then(|target| extents(source, target)),
+            (Ok(source), _) => File::create_new(to).and_then(|target| extents(source, target, limit)),
         }
         .map_err(ModulesError::write(to))?;
         Ok(Made::Anew)
@@ -145,8 +152,8 @@ fn is_denied(error: &io::Error) -> bool {
 /// Copies the parts of a file that hold data. A hole of a terabyte takes no time, and no room.
 ///
 /// Source: lseek(2), SEEK_DATA and SEEK_HOLE; a file system without them shows a file as one part.
-fn extents(mut source: File, mut target: File) -> io::Result<()> {
-    let length = source.metadata()?.len();
+fn extents(mut source: File, mut target: File, limit: u64) -> io::Result<()> {
+    let length = source.metadata()?.len().min(limit);
     let mut end = 0;
     while end < length {
         let begin = match rustix::fs::seek(&source, SeekFrom::Data(end)) {
@@ -155,10 +162,10 @@ fn extents(mut source: File, mut target: File) -> io::Result<()> {
             Err(Errno::NXIO) => break,
             Err(errno) => return Err(errno.into()),
         };
-        end = rustix::fs::seek(&source, SeekFrom::Hole(begin))?;
+        end = rustix::fs::seek(&source, SeekFrom::Hole(begin))?.min(length);
         source.seek(io::SeekFrom::Start(begin))?;
         target.seek(io::SeekFrom::Start(begin))?;
-        io::copy(&mut (&mut source).take(end - begin), &mut target)?;
+        io::copy(&mut (&mut source).take(end.saturating_sub(begin)), &mut target)?;
     }
     target.set_len(length)
 }
@@ -212,9 +219,9 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn copied(from: &Path, to: &Path, others: &[(PathBuf, PathBuf)], odd: Odd) {
+    fn copied(from: &Path, to: &Path, others: &[(PathBuf, PathBuf)], purpose: Purpose) {
         fs::create_dir(to).unwrap();
-        Copying { root: from, others, odd, leaves_out: &|path| path == b"left" }.copy(to).unwrap();
+        Copying { root: from, others, purpose, leaves_out: &|path| path == b"left" }.copy(to).unwrap();
     }
 
     fn tree() -> (tempfile::TempDir, PathBuf) {
@@ -242,7 +249,7 @@ mod tests {
         }
         let others = [(above.join("other"), above.join("copies/other"))];
         let copy = above.join("copy");
-        copied(&tree, &copy, &others, Odd::Emptied);
+        copied(&tree, &copy, &others, Purpose::Trial);
         for (name, _, expected) in &links {
             assert_eq!(fs::read_link(copy.join("foo").join(name)).unwrap(), *expected, "{name}");
         }
@@ -257,7 +264,7 @@ mod tests {
         file.write_all(b"middle").unwrap();
         file.set_len(1 << 42).unwrap();
         let copy = tree.with_file_name("copy");
-        copied(&tree, &copy, &[], Odd::Kept);
+        copied(&tree, &copy, &[], Purpose::Use);
         let mut made = File::open(copy.join("foo/large")).unwrap();
         let metadata = made.metadata().unwrap();
         assert_eq!(metadata.len(), 1 << 42);
@@ -268,6 +275,9 @@ mod tests {
         made.seek(io::SeekFrom::Start(1 << 40)).unwrap();
         made.read_exact(&mut part).unwrap();
         assert_eq!(&part, b"middle");
+        let trial = tree.with_file_name("trial");
+        copied(&tree, &trial, &[], Purpose::Trial);
+        assert_eq!(trial.join("foo/large").metadata().unwrap().len(), LONGEST);
     }
 
     #[test]
@@ -275,9 +285,9 @@ mod tests {
         let (_directory, tree) = tree();
         rustix::fs::mknodat(CWD, tree.join("foo/pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         fs::write(tree.join("left"), "").unwrap();
-        for (odd, is_kept) in [(Odd::Kept, true), (Odd::Emptied, false)] {
-            let copy = tree.with_file_name(format!("{odd:?}"));
-            copied(&tree, &copy, &[], odd);
+        for (purpose, is_kept) in [(Purpose::Use, true), (Purpose::Trial, false)] {
+            let copy = tree.with_file_name(format!("{purpose:?}"));
+            copied(&tree, &copy, &[], purpose);
             let pipe = fs::symlink_metadata(copy.join("foo/pipe"));
             assert_eq!(pipe.is_ok_and(|pipe| pipe.mode() == 0o010_400), is_kept);
             assert!(!copy.join("left").exists());

@@ -1,5 +1,6 @@
 //! What can go wrong with a module tree as a whole. What is wrong with one of its files is a finding.
 
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -57,6 +58,33 @@ pub enum ModulesError {
         path: PathBuf,
         /// The old modulepath.
         modulepath: PathBuf,
+    },
+    /// What is neither file nor directory, in a tree that a tool is to be asked about: whoever looks for a cookie in a pipe
+    /// waits for ever.
+    #[error("`{}` is neither file nor directory: a tool that looks into it may wait for ever", path.display())]
+    Special {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// A tool that knows nothing of a modulepath that has modulefiles for everybody.
+    #[error("{tool} lists nothing of `{}`, so what it says proves nothing", modulepath.display())]
+    Unlisted {
+        /// The tool.
+        tool: String,
+        /// The modulepath.
+        modulepath: PathBuf,
+    },
+    /// What a conversion made aside or put away.
+    #[error("`{}` is what a conversion left, and no modulepath of users", path.display())]
+    Leftover {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another quell works in the same place.
+    #[error("another conversion is at work in `{}`", path.display())]
+    Busy {
+        /// The place.
+        path: PathBuf,
     },
     /// A name that no MODULEPATH can hold.
     #[error("`{}` cannot be a modulepath: a colon ends its name in MODULEPATH", path.display())]
@@ -121,11 +149,24 @@ pub enum ModulesError {
 impl ModulesError {
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Read { path, source }
+        move |source| Self::Read { path, source: plain(source) }
     }
 
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Write { path, source }
+        move |source| Self::Write { path, source: plain(source) }
     }
+}
+
+/// An error of the system as such: those of temporary files come wrapped, with a path of their own.
+fn plain(error: io::Error) -> io::Error {
+    let errno = match (error.raw_os_error(), error.kind()) {
+        (None, io::ErrorKind::PermissionDenied) => Errno::ACCESS,
+        (None, io::ErrorKind::NotFound) => Errno::NOENT,
+        (None, io::ErrorKind::StorageFull) => Errno::NOSPC,
+        (None, io::ErrorKind::QuotaExceeded) => Errno::DQUOT,
+        (None, io::ErrorKind::ReadOnlyFilesystem) => Errno::ROFS,
+        _ => return error,
+    };
+    errno.into()
 }

@@ -345,6 +345,15 @@ fn privileged_rule_17_flat_and_deep_modules_stay() {
 }
 
 #[test]
+fn rule_17_a_name_that_is_not_everybodys_and_begins_another_is_refused() {
+    let planted = planted(&[("foo/1", ""), ("foo/1.0", "")]);
+    mode(&planted.tree.join("foo/1"), 0o600);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Virtual);
+    let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(refusals, ["`foo/1` cannot be hidden: that would hide `foo/1.0`, too"]);
+}
+
+#[test]
 fn privileged_rule_20_a_denial_by_a_list_holds() {
     let planted = planted(&[("foo/1.0", ""), ("foo/2.0", "")]);
     if !support::is_root() {

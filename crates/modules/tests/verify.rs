@@ -3,6 +3,7 @@
 
 mod support;
 
+use quell_modules::ModulesError;
 use quell_modules::example::{self, Size};
 use quell_modules::tools::{Kind, Tool, User};
 use quell_modules::verify::{Comparison, Side, Tools};
@@ -112,6 +113,36 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
     assert!(!users.contains(&"others"), "{users:?}");
     let nobody = vec![User::new("nobody", NOBODY, NOBODY, Vec::new())];
     assert_eq!(pair.compare(&[tool], nobody).differences, []);
+}
+
+#[test]
+fn privileged_what_no_tool_can_look_at_proves_nothing() {
+    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let directory = open_directory();
+    // Modules takes `$x` of MODULEPATH for a variable.
+    let odd = directory.path().join("a$x");
+    let plain = directory.path().join("plain");
+    for tree in [&odd, &plain] {
+        fs::create_dir_all(tree.join("foo")).unwrap();
+        fs::write(tree.join("foo/1.0"), "#%Module\n").unwrap();
+    }
+    let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
+    let users = vec![User::ourselves()];
+    let judge = Tools { tools: vec![tool], users, variables: Vec::new(), jobs: 1.try_into().unwrap() };
+    let compare = |path: &Path| judge.compare(&side(path), &side(path), &|_| {});
+    let silent = compare(&odd);
+    assert!(matches!(silent, Err(ModulesError::Unlisted { .. })), "{silent:?}");
+    assert_eq!(compare(&plain).unwrap().differences, []);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        plain.join("foo/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let pipe = compare(&plain);
+    assert!(matches!(pipe, Err(ModulesError::Special { .. })), "{pipe:?}");
 }
 
 #[test]

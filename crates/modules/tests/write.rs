@@ -197,6 +197,37 @@ fn a_conversion_that_was_ended_between_two_steps_is_undone() {
 }
 
 #[test]
+fn what_a_killed_conversion_left_is_in_nobodys_way_and_two_are_not_at_work_at_once() {
+    let (directory, paths) = made();
+    let out = directory.path().join("out");
+    let left = out.join(".quell-new/applications/half");
+    fs::create_dir_all(&left).unwrap();
+    let aside = paths[0].with_file_name("applications.quell-new");
+    fs::create_dir_all(aside.join("half")).unwrap();
+    let busy = fs::File::open(&out).unwrap();
+    busy.try_lock().unwrap();
+    let again = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same());
+    assert!(matches!(again, Err(ModulesError::Busy { .. })), "{again:?}");
+    drop(busy);
+    assert!(left.exists());
+    let leftover = convert(std::slice::from_ref(&aside), Strategy::Rc, &Destination::InPlace, &mut same());
+    assert!(matches!(leftover, Err(ModulesError::Leftover { .. })), "{leftover:?}");
+    convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same()).unwrap();
+    assert!(!out.join(".quell-new").exists());
+    convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    assert!(!aside.exists() && paths[0].is_dir());
+    // What was ended between two renames has a record, which says what to do.
+    fs::create_dir_all(&left).unwrap();
+    let again = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same());
+    assert!(
+        matches!(&again, Err(ModulesError::Occupied { path }) if path.ends_with("quell-plan.json")),
+        "{again:?}"
+    );
+    undo(&out).unwrap();
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+}
+
+#[test]
 fn an_rc_file_that_was_not_read_whole_stays() {
     let (directory, paths) = made();
     let long = "#%Module\n".to_owned() + &"# a comment of some length\n".repeat(50_000);

@@ -121,6 +121,7 @@ pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result
     for modulepath in modulepaths {
         let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
         let tree = Tree::scan(&modulepath, Options::default())?;
+        tree.refuse_special()?;
         let closed = match tree.access.everybody(Permission::List) {
             true => closed(&tree).into_iter().next(),
             false => Some(Vec::new()),

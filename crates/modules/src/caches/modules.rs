@@ -9,6 +9,7 @@ use super::reach::Closed;
 use super::{Change, Mirror, What, place};
 use crate::ModulesError;
 use crate::access::Permission;
+use crate::convert;
 use crate::scan::{CACHE_LIMIT, Entry, FILE_LIMIT, Kind, Options, Role, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use std::collections::BTreeSet;
@@ -112,6 +113,10 @@ pub fn prepare(
         return Err(refuse("not every user can enter it, and a cache could not tell them apart"));
     }
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
+    if target.is_some_and(|target| convert::resolved(target).starts_with(convert::resolved(&modulepath))) {
+        return Err(ModulesError::Within { path, modulepath });
+    }
+    tree.refuse_special()?;
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(refuse("what has the cache's name is no file"));
     }

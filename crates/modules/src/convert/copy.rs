@@ -2,7 +2,7 @@
 
 use super::plan::{Basis, Change, TreePlan};
 use crate::ModulesError;
-use crate::copy::{Copying, Odd, attributes};
+use crate::copy::{Copying, Purpose, attributes};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,8 @@ pub(super) fn copy(plan: &TreePlan, target: &Path) -> Result<(), ModulesError> {
     fs::create_dir(target).map_err(ModulesError::write(target))?;
     if plan.basis == Basis::Copy {
         let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(Change::Remove { .. }));
-        Copying { root: &source, others: &[], odd: Odd::Kept, leaves_out: &leaves_out }.copy(target)?;
+        Copying { root: &source, others: &[], purpose: Purpose::Use, leaves_out: &leaves_out }
+            .copy(target)?;
     }
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));

@@ -23,6 +23,7 @@ pub use diff::diff;
 pub use names::{Names, SystemNames};
 pub use plan::{Change, Plan, Refusal, TreePlan, plan};
 pub use undo::{Undone, undo};
+pub(crate) use write::resolved;
 pub use write::{Destination, Written, write};
 
 /// What modulepaths become.

@@ -105,6 +105,16 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
         fs::remove_dir_all(&remove).map_err(ModulesError::write(&remove))?;
         undone.removed.push(remove);
     }
+    if path.file_name().is_some_and(|name| name == RECORD) {
+        let aside = path.with_file_name(super::write::ASIDE);
+        // Trees that a conversion which was ended had not named yet. Most left none.
+        match fs::remove_dir_all(&aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ModulesError::write(&aside)(error));
+            }
+            _ => {}
+        }
+    }
     fs::remove_file(&path).map_err(ModulesError::write(&path))?;
     Ok(undone)
 }

@@ -8,6 +8,7 @@ use super::names::Names;
 use super::plan::{Basis, Change, Refusal, TreePlan};
 use super::{Consent, rc};
 use crate::access::{Permission, Who};
+use crate::audit::is_for_everybody;
 use crate::cookie::{Cookie, RcKind};
 use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read};
 use crate::scan::{Entry, Kind, Role, Tree};
@@ -35,7 +36,7 @@ pub(super) fn plan(
         return;
     }
     let Some(root) = root_commands(tree, plan) else { return };
-    let linked = linked(tree, &merged);
+    let linked = linked(tree, &merged, &visible[number]);
     let mut text = Vec::new();
     for (entry, role) in tree.files() {
         if matches!(role, Role::Module | Role::HiddenModule) && !linked.contains(entry.top()) {
@@ -115,7 +116,7 @@ fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
 }
 
 /// The top names that stay directories, or files, of the old modulepath.
-fn linked(tree: &Tree, merged: &Merged) -> BTreeSet<Vec<u8>> {
+fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> {
     let left =
         merged.left.iter().map(|(path, _)| path.split(|byte| *byte == b'/').next().unwrap_or_default());
     let odd = tree.entries.iter().filter(|entry| {
@@ -126,11 +127,24 @@ fn linked(tree: &Tree, merged: &Merged) -> BTreeSet<Vec<u8>> {
         let is_odd = is_file
             && (!is_plain(&entry.path)
                 || quoted(tree.full_path(&entry.path).as_os_str().as_bytes()).is_none());
+        // With `extended_default`, asking for what somebody does not see would give what begins alike.
+        let is_short = is_file && extends(visible, &entry.path) && !is_plainly_there(tree, entry);
         let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
-        is_defined || is_odd || is_lost
+        is_defined || is_odd || is_short || is_lost
     });
     let is_rc = |top: &[u8]| top == b".modulerc" || top == b".version" || top == b".modulecache";
     left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
+}
+
+/// Whether another name is that of a file with a dot and more behind it.
+fn extends(visible: &Visible, path: &[u8]) -> bool {
+    let begin = [path, b"."].concat();
+    visible.range(begin.clone()..).next().is_some_and(|name| name.starts_with(&begin))
+}
+
+/// Whether a file is a modulefile to every user and version.
+fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
+    is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
 }
 
 /// The command that names a modulefile, below what must hold for it to be listed; nothing for what is no modulefile.

@@ -7,10 +7,14 @@ use super::undo::{RECORD, Record, RecordedTree, fingerprint};
 use crate::ModulesError;
 use crate::verify::{self, Difference, Judge, Side};
 use quell_trace::path::escape;
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where new modulepaths get their names.
@@ -80,12 +84,13 @@ fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError
         {
             return Err(ModulesError::Within { path: directory.clone(), modulepath: source });
         }
+        if [ASIDE, BEFORE].iter().any(|end| source.as_os_str().as_bytes().ends_with(end.as_bytes())) {
+            return Err(ModulesError::Leftover { path: source });
+        }
         let name = tree.source.file_name().or(source.file_name()).unwrap_or("root".as_ref()).to_owned();
         let (aside, target, backup) = match destination {
             Destination::Out(directory) => (directory.join(ASIDE).join(&name), directory.join(&name), None),
-            Destination::InPlace => {
-                (aside_of(&source), source.clone(), Some(beside(&source, ".quell-before")))
-            }
+            Destination::InPlace => (aside_of(&source), source.clone(), Some(beside(&source, BEFORE))),
         };
         verify::refuse_colon(&target)?;
         if let Some(other) = ways.iter().find(|way| way.target == target) {
@@ -110,7 +115,7 @@ pub(super) fn aside_of(tree: &Path) -> PathBuf {
 }
 
 /// A path as it will be: without links as far as it is there.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
     match there {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
@@ -119,7 +124,10 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Where trees are made before they have names.
-const ASIDE: &str = ".quell-new";
+pub(super) const ASIDE: &str = ".quell-new";
+
+/// What the old trees are called in place.
+const BEFORE: &str = ".quell-before";
 
 /// Removes what was made aside, and directories that were made for it and hold nothing now.
 #[derive(Debug)]
@@ -127,18 +135,51 @@ struct Cleaner {
     aside: Vec<PathBuf>,
     /// Shape: deepest first.
     made: Vec<PathBuf>,
+    /// Held until all is done.
+    locks: Vec<Lock>,
+}
+
+/// Keeps other conversions away from a directory. Without a descriptor the file system has no such locks.
+#[derive(Debug)]
+struct Lock(Option<OwnedFd>);
+
+impl Lock {
+    /// **Errors**: [`ModulesError::Busy`].
+    fn take(directory: &Path) -> Result<Self, ModulesError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        let opened = opened.map_err(|errno| ModulesError::write(directory)(errno.into()))?;
+        match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(Some(opened))),
+            Err(Errno::WOULDBLOCK) => Err(ModulesError::Busy { path: directory.to_owned() }),
+            Err(_) => Ok(Self(None)),
+        }
+    }
+
+    /// Removes what a conversion that was ended left at `aside`: with the lock, and no record beside it, nobody needs it.
+    fn clear(&self, aside: &Path) -> Result<(), ModulesError> {
+        match fs::symlink_metadata(aside) {
+            Err(_) => Ok(()),
+            Ok(left) if self.0.is_some() && left.is_dir() && left.uid() == geteuid().as_raw() => {
+                fs::remove_dir_all(aside).map_err(ModulesError::write(aside))
+            }
+            Ok(_) => Err(ModulesError::Occupied { path: aside.to_owned() }),
+        }
+    }
 }
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
-        // What is left of a conversion is named `.quell-new`; the next one says that it is there.
+        // What is left of a conversion is named `.quell-new`; the next one removes it.
         self.aside.iter().for_each(|path| _ = fs::remove_dir_all(path));
         // One with something in it stays.
         self.made.iter().for_each(|path| _ = fs::remove_dir(path));
+        self.locks.clear();
     }
 }
 
-/// Makes sure that all names are free.
+/// Makes sure that all names are free, and stay so. What has no record and ends in `.quell-new` is of a conversion that was
+/// ended before anything had its name.
 fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesError> {
     let free = |path: &Path| match fs::symlink_metadata(path) {
         Ok(_) => Err(ModulesError::Occupied { path: path.to_owned() }),
@@ -146,21 +187,27 @@ fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesEr
     };
     if let Destination::Out(directory) = destination {
         let aside = directory.join(ASIDE);
-        for path in [&aside, &directory.join(RECORD)] {
-            free(path)?;
-        }
-        for way in ways {
-            free(&way.target)?;
-        }
+        free(&directory.join(RECORD))?;
+        ways.iter().try_for_each(|way| free(&way.target))?;
         let made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
-        let cleaner = Cleaner { aside: vec![aside.clone()], made };
+        let mut cleaner = Cleaner { aside: Vec::new(), made, locks: Vec::new() };
+        crate::caches::open_directory(directory).map_err(ModulesError::write(directory))?;
+        let lock = Lock::take(directory)?;
+        lock.clear(&aside)?;
+        cleaner.aside.push(aside.clone());
+        cleaner.locks.push(lock);
         crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
         return Ok(cleaner);
     }
+    let mut cleaner = Cleaner { aside: Vec::new(), made: Vec::new(), locks: Vec::new() };
     for way in ways {
-        way.backup.iter().chain([&way.aside, &record_of(&way.target)]).try_for_each(|path| free(path))?;
+        let lock = Lock::take(&way.source)?;
+        way.backup.iter().chain([&record_of(&way.target)]).try_for_each(|path| free(path))?;
+        lock.clear(&way.aside)?;
+        cleaner.aside.push(way.aside.clone());
+        cleaner.locks.push(lock);
     }
-    Ok(Cleaner { aside: ways.iter().map(|way| way.aside.clone()).collect(), made: Vec::new() })
+    Ok(cleaner)
 }
 
 /// What is reworded and what differs with the settings that the strategy is for, and without them: users get both at

@@ -1,7 +1,7 @@
 //! Copies of modulepaths, to be changed.
 
 use crate::ModulesError;
-use crate::copy::{Copying, Odd, attributes};
+use crate::copy::{Copying, Purpose, attributes};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Shape: the copies, in the same order.
 ///
-/// **Errors**: those of reading and writing; what cannot be read is there, empty, with the permissions that it has.
+/// **Errors**: those of reading and writing; [`ModulesError::Within`].
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
     fs::create_dir_all(to).map_err(ModulesError::write(to))?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
@@ -26,10 +26,14 @@ pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<Path
         // The modulepath's own name may be a link; what it holds is what counts.
         pairs.push((modulepath.canonicalize().map_err(ModulesError::read(modulepath))?, copy));
     }
+    if let Some((modulepath, _)) = pairs.iter().find(|(source, _)| to.starts_with(source)) {
+        return Err(ModulesError::Within { path: to, modulepath: modulepath.clone() });
+    }
     for (source, copy) in &pairs {
         let metadata = source.metadata().map_err(ModulesError::read(source))?;
         fs::create_dir(copy).map_err(ModulesError::write(copy))?;
-        Copying { root: source, others: &pairs, odd: Odd::Emptied, leaves_out: &|_| false }.copy(copy)?;
+        Copying { root: source, others: &pairs, purpose: Purpose::Trial, leaves_out: &|_| false }
+            .copy(copy)?;
         attributes(source, copy, &metadata).map_err(ModulesError::write(copy))?;
     }
     Ok(pairs.into_iter().map(|(_, copy)| copy).collect())
@@ -57,6 +61,8 @@ mod tests {
         let copies = modulepaths(&trees, &work).unwrap();
         assert_eq!(copies, ["modules", "modules.2"].map(|name| work.join(name)));
         assert_eq!(fs::read_to_string(copies[0].join("foo/2.0")).unwrap(), "common");
+        let within = modulepaths(&trees, &trees[1].join("work"));
+        assert!(matches!(within, Err(ModulesError::Within { .. })), "{within:?}");
         assert_eq!(copies[0].join("foo/3.0").canonicalize().unwrap(), copies[1].join("foo/1.0"));
     }
 }

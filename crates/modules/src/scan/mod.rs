@@ -180,6 +180,16 @@ impl Tree {
         self.entries.iter().filter_map(|entry| entry.role().map(|role| (entry, role)))
     }
 
+    /// Refuses a tree with what is neither file nor directory, before a tool is asked about it.
+    ///
+    /// **Errors**: [`ModulesError::Special`].
+    pub(crate) fn refuse_special(&self) -> Result<(), ModulesError> {
+        match self.entries.iter().find(|entry| entry.kind == Kind::Special) {
+            Some(entry) => Err(ModulesError::Special { path: self.full_path(&entry.path) }),
+            None => Ok(()),
+        }
+    }
+
     /// The absolute path of an entry, if the modulepath was given by one.
     pub fn full_path(&self, path: &[u8]) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;

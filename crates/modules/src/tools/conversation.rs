@@ -4,7 +4,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
@@ -34,10 +36,29 @@ enum Stream {
     Error,
 }
 
+/// Once it is set no tool is waited for: whoever runs quell has had enough. One for the process, as a signal is.
+static ENDED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// The flag that ends every conversation with a tool, for a handler of signals: each then fails with
+/// [`io::ErrorKind::Interrupted`], and what was made for it is removed on the way back.
+pub fn end_flag() -> Arc<AtomicBool> {
+    Arc::clone(&ENDED)
+}
+
+/// Refuses to go on once [`end_flag`] is set.
+///
+/// **Errors**: [`io::ErrorKind::Interrupted`].
+pub(crate) fn unless_ended() -> io::Result<()> {
+    match ENDED.load(Ordering::Relaxed) {
+        true => Err(io::ErrorKind::Interrupted.into()),
+        false => Ok(()),
+    }
+}
+
 /// Runs `command` with `input`, in a process group of its own, which has no member left afterwards. `watch` sees what is
 /// said on standard error as it comes.
 ///
-/// **Errors**: when it cannot be started.
+/// **Errors**: when it cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
 pub(super) fn converse(mut command: Command, input: &[u8], watch: &mut dyn FnMut(&[u8])) -> io::Result<Said> {
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -60,6 +81,7 @@ pub(super) fn converse(mut command: Command, input: &[u8], watch: &mut dyn FnMut
         said
     });
     let status = child.wait()?;
+    unless_ended()?;
     Ok(Said { status: status.code().unwrap_or(-1), ..said })
 }
 
@@ -77,6 +99,9 @@ fn listen(child: &mut Child, from: &Receiver<(Stream, Vec<u8>)>, watch: &mut dyn
     let mut said = Said::default();
     let mut silent = 0;
     loop {
+        if unless_ended().is_err() {
+            return said;
+        }
         match from.recv_timeout(LOOK) {
             Ok((Stream::Out, bytes)) => said.stdout.extend(bytes),
             Ok((Stream::Error, bytes)) => {

@@ -8,6 +8,8 @@ mod find;
 mod session;
 mod user;
 
+pub use conversation::end_flag;
+pub(crate) use conversation::unless_ended;
 pub use find::find;
 pub use session::{Answer, Answers, Progress, Question, ask, ask_apart, run};
 pub use user::{Credentials, User};

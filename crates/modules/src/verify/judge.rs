@@ -4,12 +4,14 @@ use super::normal::Naming;
 use super::questions::{self, Names};
 use super::{Difference, Judge, Side, refuse_colon, users};
 use crate::ModulesError;
-use crate::scan::{self, Options, Tree};
+use crate::audit::is_for_everybody;
+use crate::cookie::Cookie;
+use crate::scan::{self, Options, Role, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -86,7 +88,11 @@ impl Tools {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_colon(path))?;
         let environments = sides.map(|side| self.environment(side));
-        let trees = trees(sides.iter().flat_map(|side| &side.modulepaths))?;
+        let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
+            side.modulepaths.iter().map(|path| Scanned::of(path)).collect()
+        };
+        let scanned = [scanned(old)?, scanned(new)?];
+        let trees: Vec<&Tree> = scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
         let users = self.users(&trees);
         let pairs: Vec<(&Tool, &User)> =
             self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
@@ -97,12 +103,13 @@ impl Tools {
         let mut second = Vec::new();
         for &(tool, user) in &pairs {
             let mut names = Names::default();
-            trees.iter().for_each(|tree| names.add_tree(tree));
             for question in questions::listings(tool.kind) {
                 let both = answers.get(&(tool, user, question.clone()));
                 let both = both.into_iter().flatten().flatten();
                 both.for_each(|answer| names.add_listing(tool.kind, &question, answer));
             }
+            refuse_silence(tool, &names, &scanned[0])?;
+            trees.iter().for_each(|tree| names.add_tree(tree));
             second.extend(jobs(tool, user, names.questions(tool.kind)));
         }
         answers.append(&mut self.ask(second, &environments, &count)?);
@@ -121,7 +128,7 @@ impl Tools {
         }
     }
 
-    fn users(&self, trees: &[Tree]) -> Vec<User> {
+    fn users(&self, trees: &[&Tree]) -> Vec<User> {
         match (self.users.is_empty(), rustix::process::geteuid().is_root()) {
             (false, _) => self.users.clone(),
             (true, true) => users::of(trees),
@@ -187,23 +194,57 @@ impl Tools {
     }
 }
 
-/// The modulepaths, without the files' content, which nothing here looks at. One that cannot be listed, or is not there, says
-/// nothing: the tools are asked about it all the same.
-fn trees<'a>(modulepaths: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<Tree>, ModulesError> {
-    let mut trees = Vec::new();
-    for path in modulepaths {
+/// A modulepath, and the names in it that every tool must list.
+struct Scanned {
+    tree: Tree,
+    plain: BTreeSet<Vec<u8>>,
+}
+
+impl Scanned {
+    /// `None` for one that cannot be listed, or is not there: the tools are asked about it all the same.
+    fn of(path: &Path) -> Result<Option<Self>, ModulesError> {
         let mut tree = match Tree::scan(path, Options::default()) {
-            Err(ModulesError::Read { .. }) => continue,
+            Err(ModulesError::Read { .. }) => return Ok(None),
             tree => tree?,
         };
+        tree.refuse_special()?;
+        let plain = plain(&tree);
+        // Nothing from here on looks at content.
         for entry in &mut tree.entries {
             if let scan::Kind::File(content) = &mut entry.kind {
                 *content = Vec::new();
             }
         }
-        trees.push(tree);
+        Ok(Some(Self { tree, plain }))
     }
-    Ok(trees)
+}
+
+/// Modulefiles of every version, for everybody; none where an rc file may hide them.
+fn plain(tree: &Tree) -> BTreeSet<Vec<u8>> {
+    let hides = |(entry, role): (&scan::Entry, Role)| {
+        let has = |word: &[u8]| {
+            entry.content().is_none_or(|text| text.windows(word.len()).any(|part| part == word))
+        };
+        matches!(role, Role::Rc(_)) && (has(b"hide") || has(b"ignore") || has(b"source"))
+    };
+    if tree.files().any(hides) {
+        return BTreeSet::new();
+    }
+    let is_plain = |(entry, role): &(&scan::Entry, Role)| {
+        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && is_for_everybody(tree, entry)
+    };
+    tree.files().filter(is_plain).map(|(entry, _)| entry.path.clone()).collect()
+}
+
+/// Refuses a tool that names no modulefile of a modulepath: two answers that say nothing are alike.
+fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result<(), ModulesError> {
+    let silent = |scanned: &&Scanned| !scanned.plain.is_empty() && !names.has_one_of(&scanned.plain);
+    match old.iter().flatten().find(silent) {
+        Some(scanned) => {
+            Err(ModulesError::Unlisted { tool: tool.to_string(), modulepath: scanned.tree.root.clone() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The same questions of both sides, in pieces.
@@ -212,13 +253,20 @@ fn jobs<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Job
     pieces.flat_map(|piece| [0, 1].map(|side| Job { tool, user, side, questions: piece.to_vec() })).collect()
 }
 
-/// The lines of one text that the other lacks; all of it where only the order or the number of lines differs.
+/// The lines of one text that the other lacks, or has less often; all of it where only their order differs.
 fn missing(of: &str, other: &str) -> String {
-    let lines: Vec<&str> = other.lines().collect();
-    let missing: String =
-        of.split_inclusive('\n').filter(|line| !lines.contains(&line.trim_end_matches('\n'))).collect();
-    let nothing = missing.is_empty() && other.lines().all(|line| of.lines().any(|own| own == line));
-    if nothing { of.to_owned() } else { missing }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    other.lines().for_each(|line| *counts.entry(line).or_default() += 1);
+    let lacks = |line: &&str| match counts.get_mut(line.trim_end_matches('\n')) {
+        Some(count @ 1..) => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    };
+    let missing: String = of.split_inclusive('\n').filter(lacks).collect();
+    let same_lines = missing.is_empty() && counts.values().all(|count| *count == 0);
+    if same_lines { of.to_owned() } else { missing }
 }
 
 /// Counts answers over all jobs.
@@ -240,5 +288,22 @@ impl Count<'_> {
         })?;
         self.apart.fetch_add(answers.apart, Ordering::Relaxed);
         Ok(answers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn a_difference_is_the_lines_that_the_other_lacks() {
+        for (of, other, expected) in [
+            ("a\nb\n", "b\n", "a\n"),
+            ("a\na\nb\n", "a\n", "a\nb\n"),
+            ("a\n", "a\nb\n", ""),
+            ("a\nb\n", "b\na\n", "a\nb\n"),
+        ] {
+            assert_eq!(missing(of, other), expected, "{of:?} {other:?}");
+        }
     }
 }

@@ -60,11 +60,12 @@ impl Naming {
         let mut renamed = Vec::with_capacity(text.len());
         let mut rest = text;
         while let Some(&first) = rest.first() {
-            let found = self.paths.iter().find(|(path, _)| first == b'/' && begins(rest, path));
+            let length = |(path, name): &'_ (Vec<u8>, Vec<u8>)| Some((begins(rest, path)?, name.clone()));
+            let found = if first == b'/' { self.paths.iter().find_map(length) } else { None };
             match found {
-                Some((path, name)) => {
+                Some((length, name)) => {
                     renamed.extend(name);
-                    rest = &rest[path.len()..];
+                    rest = &rest[length..];
                 }
                 None => {
                     renamed.push(first);
@@ -76,10 +77,19 @@ impl Naming {
     }
 }
 
-/// Whether a path stands at the beginning of a text, and not a longer name.
-fn begins(text: &[u8], path: &[u8]) -> bool {
+/// How much of a text is a path that stands at its beginning, and not a longer name. For a shell, and in JSON, there may be
+/// a backslash before a sign.
+fn begins(text: &[u8], path: &[u8]) -> Option<usize> {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
-    text.strip_prefix(path).is_some_and(|rest| !rest.first().is_some_and(goes_on))
+    let mut at = 0;
+    for byte in path {
+        at += match text.get(at..)? {
+            [b'\\', next, ..] if next == byte => 2,
+            [next, ..] if next == byte => 1,
+            _ => return None,
+        };
+    }
+    (!text[at..].first().is_some_and(goes_on)).then_some(at)
 }
 
 /// JSON with its keys and its lists in order: both are sets to those who made them.
@@ -206,6 +216,19 @@ mod tests {
         assert_ne!(of("/m/apps"), of("/m/libs"));
         assert_ne!(of("/m/apps2"), of("/m/apps"));
         assert_eq!(of("/m/apps"), "echo '<modulepath 1>/a/1';\nstatus 0\n");
+    }
+
+    #[test]
+    fn a_path_for_a_shell_is_the_same_path() {
+        for (path, text, expected) in [
+            ("/a b/m", "x=/a\\ b/m/1;", Some(7)),
+            ("/a b/m", "x=/a b/m/1;", Some(6)),
+            ("/a\\b", "x=/a\\\\b/1", Some(5)),
+            ("/a\\b", "x=/a\\b/1", Some(4)),
+            ("/a b", "x=/a\\ bc", None),
+        ] {
+            assert_eq!(begins(&text.as_bytes()[2..], path.as_bytes()), expected, "{path} {text}");
+        }
     }
 
     #[test]

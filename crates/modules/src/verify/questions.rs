@@ -73,6 +73,11 @@ impl Names {
         }
     }
 
+    /// Whether one of these is known.
+    pub(super) fn has_one_of(&self, names: &BTreeSet<Vec<u8>>) -> bool {
+        names.iter().any(|name| self.modules.contains(name))
+    }
+
     /// Adds those that a listing of a tool has.
     pub(super) fn add_listing(&mut self, kind: Kind, question: &[OsString], answer: &Answer) {
         match kind {

@@ -11,8 +11,8 @@ const NOBODY: u32 = 65534;
 /// Who is to ask, when root verifies: root; somebody to whom no file is special; an owner, a member of a group, somebody
 /// whom an access control list names, for each of these to whom something is open, or closed, that is not so to the
 /// others.
-pub(super) fn of(trees: &[Tree]) -> Vec<User> {
-    let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(guarded).collect();
+pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
+    let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(|tree| guarded(tree)).collect();
     let accesses = || guarded.iter().map(|(access, _)| *access);
     let lists = || accesses().filter_map(|access| access.acl.as_ref());
     let named = |entries: &[(u32, u8)]| entries.iter().map(|(id, _)| *id).collect::<Vec<_>>();
@@ -75,7 +75,7 @@ mod tests {
         Access { mode, uid, gid, acl: None }
     }
 
-    fn tree(files: &[(u32, u32, u32)]) -> [Tree; 1] {
+    fn tree(files: &[(u32, u32, u32)]) -> Tree {
         let entry = |&(uid, gid, mode): &(u32, u32, u32)| Entry {
             path: b"a/1".to_vec(),
             is_link: false,
@@ -85,19 +85,19 @@ mod tests {
             kind: Kind::File(Vec::new()),
         };
         let entries = files.iter().map(entry).collect();
-        [Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }]
+        Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }
     }
 
     #[test]
     fn only_classes_that_permissions_tell_apart_are_asked() {
         let names = |files: &[(u32, u32, u32)]| {
-            of(&tree(files)).into_iter().map(|user| user.name).collect::<Vec<_>>()
+            of(&[&tree(files)]).into_iter().map(|user| user.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&[(0, 0, 0o644)]), ["root", "others"]);
         assert_eq!(names(&[(0, 50, 0o640), (9, 9, 0o644)]), ["root", "others", "a member of group 50"]);
         assert_eq!(names(&[(9, 0, 0o600)]), ["root", "others", "user 9"]);
         // Nobody's own number is somebody's here.
-        let users = of(&tree(&[(NOBODY, 0, 0o600)]));
+        let users = of(&[&tree(&[(NOBODY, 0, 0o600)])]);
         assert_eq!(users[1].credentials.as_ref().map(|credentials| credentials.user), Some(NOBODY - 1));
         assert_eq!(users[2].name, "user 65534");
     }

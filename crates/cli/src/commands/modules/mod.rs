@@ -15,8 +15,37 @@ use crate::failure::Failure;
 use crate::flags::ModulesCommand;
 use crate::printer::Printer;
 use quell_modules::ModulesError;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
+    let ended = watch();
+    let outcome = carry_out(command, printer);
+    match outcome {
+        Err(_) if ended.load(Ordering::Relaxed) => {
+            printer.warn("ended by a signal: what was begun is removed");
+            Ok(ENDED)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Status of a command that a signal ended: 128 and the number of SIGINT, as a shell has it.
+const ENDED: u8 = 130;
+
+/// Lets a signal end the tools that are being asked, so that copies and half-made trees are removed. A second one does no
+/// more: whoever ends a process group signals us twice.
+fn watch() -> Arc<AtomicBool> {
+    let flag = quell_modules::tools::end_flag();
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        // Where it cannot be set the signal ends the process at once.
+        _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+    }
+    flag
+}
+
+fn carry_out(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
     match command {
         ModulesCommand::Audit(flags) => audit::run(flags, printer),
         ModulesCommand::Convert(flags) => convert::run(flags, printer),
@@ -30,10 +59,21 @@ pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8,
 /// A failure of the crate with the hint that it deserves.
 fn explain(error: ModulesError) -> Failure {
     let hint = match &error {
-        ModulesError::Read { .. } => Some("run it as root, or as the owner of the modulepath"),
+        ModulesError::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Some("run it as root, or as the owner of the modulepath")
+        }
+        ModulesError::Occupied { path } if path.to_string_lossy().ends_with("quell-plan.json") => {
+            Some("`quell modules convert --undo FILE` takes back the conversion of which it tells")
+        }
         ModulesError::Occupied { .. } => Some("give the name of a new directory, or move that away"),
         ModulesError::SameName { .. } => Some("convert them one by one, each into a directory of its own"),
-        ModulesError::Within { .. } => Some("`--out DIR` with a directory outside of the modulepaths"),
+        ModulesError::Within { .. } => Some("give a directory outside of the modulepaths"),
+        ModulesError::Special { .. } => Some("move it out of the modulepath"),
+        ModulesError::Unlisted { .. } => Some(
+            "look at it with `module avail`: signs in the path, or a directory above it that is closed, may be why",
+        ),
+        ModulesError::Leftover { .. } => Some("leave it out"),
+        ModulesError::Busy { .. } => Some("wait for its end"),
         ModulesError::Colon { .. } => Some("give it another name, or a symbolic link without a colon"),
         ModulesError::VirtualInPlace => Some("`--out DIR`, and users get the modulepaths in DIR"),
         ModulesError::ChangedSince { .. } => Some("move your changes away, or remove the tree by hand"),
