@@ -60,8 +60,9 @@ impl Judge for Tools {
 /// So many questions are asked in one process: fewer, and starting it shows; more, and the last process is waited for.
 const TOGETHER: usize = 400;
 
-/// So many differences are asked for again, each in a process of its own; if these are real, the others are too.
-const ASKED_AGAIN: usize = 20;
+/// Differences are asked for again, each in a process of its own, until so many are found to be real: one decides, and the
+/// others are for people.
+const ASKED_AGAIN: usize = 4;
 
 /// A piece of work: questions of one user to one tool about one side.
 #[derive(Debug)]

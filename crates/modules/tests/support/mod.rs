@@ -33,18 +33,34 @@ fn install() -> Result<Vec<Tool>, String> {
     tools::find(&prefixes).map_err(|error| error.to_string())
 }
 
-/// Every tool that can be had here; `None`, and a line that says why, where there is none.
-pub(crate) fn installed() -> Option<Vec<Tool>> {
+/// Whether versions between the oldest and the newest of a tool are asked, too, as in `make soak`.
+pub(crate) fn is_thorough() -> bool {
+    std::env::var_os("QUELL_ALL_MODULE_TOOLS").is_some_and(|value| value == "1")
+}
+
+fn all() -> Option<Vec<Tool>> {
     match &*TOOLS {
         Ok(tools) => Some(tools.clone()),
         Err(why) => skip(why),
     }
 }
 
+/// The oldest and the newest of each tool that can be had here, in `make soak` all; `None`, and a line that says why, where
+/// there is none.
+pub(crate) fn installed() -> Option<Vec<Tool>> {
+    let all = all()?;
+    let is_between = |tool: &Tool| {
+        let mut versions = all.iter().filter(|other| other.kind == tool.kind).map(|other| &other.version);
+        versions.clone().any(|version| *version < tool.version)
+            && versions.any(|version| *version > tool.version)
+    };
+    Some(all.iter().filter(|tool| is_thorough() || !is_between(tool)).cloned().collect())
+}
+
 /// One tool; `None`, and a line that says why, where it cannot be had.
 pub(crate) fn tool(kind: Kind, version: &str) -> Option<Tool> {
     let version = tools::Version::parse(version).unwrap();
-    let found = installed()?.into_iter().find(|tool| tool.kind == kind && tool.version == version);
+    let found = all()?.into_iter().find(|tool| tool.kind == kind && tool.version == version);
     found.or_else(|| skip(&format!("{kind} {version} cannot be had here")))
 }
 
