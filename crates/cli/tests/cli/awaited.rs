@@ -16,6 +16,12 @@ fn wait_for(name: &str) -> String {
     format!("test -e {name} || echo waiting; while ! test -e {name}; do sleep 0.01; done; cat {name}")
 }
 
+/// Puts a file there with its content: one that is created and then written would be seen empty by who waits for it.
+fn appears(test: &Test, name: &str, content: &str) {
+    test.write("appearing", content);
+    std::fs::rename(test.path("appearing"), test.path(name)).unwrap();
+}
+
 /// Starts quell with a script that prints a line when it waits.
 fn started(test: &Test, arguments: &[&str], script: &str) -> Child {
     let words = [arguments, &["--", "sh", "-c", script]].concat();
@@ -41,12 +47,12 @@ fn privileged_where_the_recording_saw_the_waiting() {
         test.write("env/results/old", "");
         let script = format!("cat env/lib/a.txt > /dev/null; {}", wait_for("env/results/awaited"));
         let recorded = started(&test, &["-q", "record", "-o", "app.qtrace"], &script);
-        test.write("env/results/awaited", "recorded\n");
+        appears(&test, "env/results/awaited", "recorded\n");
         assert_eq!(test.wait(recorded).succeeds(), "recorded\n");
         let packed = test.quell(&["-q", "pack", "app.qtrace", "--root", "env"]).succeeds();
         assert!(packed.contains("stays the original:\n  [DIR]/env/results  ("), "{packed}");
         std::fs::remove_file(test.path("env/results/awaited")).unwrap();
-        let seen = meanwhile(&test, &script, || test.write("env/results/awaited", "run\n"));
+        let seen = meanwhile(&test, &script, || appears(&test, "env/results/awaited", "run\n"));
         assert_eq!(seen, "run\n");
     }
 }
@@ -78,7 +84,7 @@ fn privileged_where_the_recording_waited_in_vain() {
             assert_eq!(test.wait(recorded).code(), 1, "{look}");
             let packed = test.quell(&["-q", "pack", "--force", "app.qtrace", "--root", "env"]).succeeds();
             assert!(packed.contains("stays the original:\n  [DIR]/env/results  ("), "{look}: {packed}");
-            let seen = meanwhile(&test, &script(1000), || test.write("env/results/awaited", "there\n"));
+            let seen = meanwhile(&test, &script(1000), || appears(&test, "env/results/awaited", "there\n"));
             assert_eq!(seen, "there\n", "{look}");
             std::fs::remove_file(test.path("env/results/awaited")).unwrap();
         }
@@ -91,7 +97,7 @@ fn privileged_where_the_recording_never_looked() {
     for test in tests {
         test.pack();
         for name in ["env/aside/awaited", "env/aside/deep/awaited"] {
-            assert_eq!(meanwhile(&test, &wait_for(name), || test.write(name, "there\n")), "there\n");
+            assert_eq!(meanwhile(&test, &wait_for(name), || appears(&test, name, "there\n")), "there\n");
         }
     }
 }
@@ -103,7 +109,7 @@ fn privileged_where_the_program_itself_writes() {
         test.pack();
         let script =
             format!("test -e env/lib/absent; echo own > env/lib/own; {}", wait_for("env/lib/awaited"));
-        assert_eq!(meanwhile(&test, &script, || test.write("env/lib/awaited", "there\n")), "there\n");
+        assert_eq!(meanwhile(&test, &script, || appears(&test, "env/lib/awaited", "there\n")), "there\n");
     }
 }
 
