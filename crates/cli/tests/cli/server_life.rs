@@ -241,14 +241,15 @@ fn privileged_few_processes_or_little_memory_are_no_hang() {
     let Some(test) = packed() else { return };
     test.mode("app.qimg", 0o644);
     let run = [QUELL, "run", "--trust", "app.qimg", "cat", "env/lib/a.txt"];
-    // A user whom nobody else is.
-    let user = ["setpriv", "--reuid=64017", "--regid=64017", "--clear-groups"];
+    // A user whom nobody else is, another run of the tests neither: processes are counted by user.
+    let id = 60_000 + std::process::id() % 4_000;
+    let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];
     for (limit, count) in [("--nproc", 12), ("--as", 12)] {
         for value in 1..=count {
             let value = if limit == "--as" { value << 22 } else { value };
             let limit = format!("{limit}={value}");
             let mut command = std::process::Command::new("prlimit");
-            command.arg(&limit).args(user).args(run).current_dir(test.path("")).env_clear();
+            command.args([&limit, "setpriv"]).args(user).args(run).current_dir(test.path("")).env_clear();
             command.env("PATH", "/usr/bin:/bin").env("DIRECTORY_OF_THE_TEST", test.path(""));
             let outcome = test.finish(command);
             let too_small = limit.starts_with("--as") && outcome.stdout.is_empty() && outcome.code() != 0;
