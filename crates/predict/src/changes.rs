@@ -49,6 +49,7 @@ fn subject(script: &Script, act: &Act) -> Option<NameId> {
         | Deed::Open(name)
         | Deed::Read(name, ..)
         | Deed::Close(name)
+        | Deed::Tell(name)
         | Deed::ReadLink(name) => Some(name),
         Deed::Find => of_walk(),
         Deed::OpenDirectory(_) | Deed::List(_) | Deed::Ask(_) => None,

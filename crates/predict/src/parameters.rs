@@ -24,6 +24,8 @@ pub struct Parameters {
     pub cpu: f64,
     /// The same for a byte of data. Unit: seconds.
     pub cpu_of_a_byte: f64,
+    /// An answer that a client's daemon gives by itself, all of it processor time. Unit: seconds.
+    pub own_answer: f64,
     /// Data servers.
     pub data_servers: f64,
     /// Of one data server. Unit: bytes a second.
@@ -124,6 +126,8 @@ impl Parameters {
         let cpu = profile.client.cpu_us.as_ref().map_or(0.0, |figure| choice("cpu_us", figure)) / 1e6;
         let megabyte = &profile.client.cpu_us_per_mb;
         let cpu_of_a_byte = megabyte.as_ref().map_or(0.0, |figure| choice("cpu_us_per_mb", figure)) / 1e12;
+        let own_answer =
+            profile.client.own_answer_us.as_ref().map_or(0.0, |figure| choice("own_answer_us", figure)) / 1e6;
         let read = profile.data.read_us.as_ref().map_or(round_trip, |figure| choice("read_us", figure) / 1e6);
         let assumed = chooser.assumed;
         Self {
@@ -135,6 +139,7 @@ impl Parameters {
             in_flight,
             cpu,
             cpu_of_a_byte,
+            own_answer,
             data_servers,
             data_rate,
             client_rate,

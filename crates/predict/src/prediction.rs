@@ -238,6 +238,7 @@ impl<'a> Engine<'a> {
             cores: self.question.cores,
             cpu: median.cpu,
             cpu_of_a_byte: median.cpu_of_a_byte,
+            own_answer: median.own_answer,
             is_warm: self.question.is_warm,
             latency,
         };
@@ -300,6 +301,7 @@ const KEYS: &[&str] = &[
     "requests_in_flight",
     "cpu_us",
     "cpu_us_per_mb",
+    "own_answer_us",
     "data.servers",
     "bytes_per_second",
     "client_bytes_per_second",

@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(300);
 const LOAD: Duration = Duration::from_millis(500);
 
 /// What is computed between two requests: 1.1 s with 2700 requests is an import of Python's. Unit: microseconds.
-const COMPUTING_US: u64 = 400;
+pub(super) const COMPUTING_US: u64 = 400;
 
 /// What was found. Unit: microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

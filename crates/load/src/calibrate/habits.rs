@@ -191,7 +191,7 @@ mod tests {
         let file = |rest, open, read| FileSteps { rest, open, look: 3.0, read, look_again: 724.0 };
         let files = vec![file(0.0, 214.0, 806.0), file(0.8, 267.0, 830.0), file(1.2, 761.0, 1417.0)];
         let directories = Some(DirectorySteps { open: 730.0, list: 825.0, look_within: 4.0 });
-        Probes { files, directories }
+        Probes { files, directories, ..Probes::default() }
     }
 
     #[test]

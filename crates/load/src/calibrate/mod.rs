@@ -93,6 +93,10 @@ pub struct Calibration {
     pub habits: Habits,
     /// What a request and data cost a program.
     pub cost: Cost,
+    /// First reads of files that were just looked up. Unit: microseconds.
+    pub first_read_us: Option<Summary>,
+    /// Closes of files. Unit: microseconds.
+    pub close_us: Option<Summary>,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
     /// What else a reader should know, a sentence each.
@@ -173,6 +177,8 @@ fn measure(
         lifetimes,
         habits,
         cost,
+        first_read_us: Summary::of(probes.reads),
+        close_us: Summary::of(probes.closes),
         skipped: leader.skipped,
         notes: leader.notes,
         elapsed: Duration::ZERO,

@@ -1,6 +1,7 @@
 //! Single calls on files and directories of the second client, timed by one process while nobody else asks: what the first open
 //! after a lookup costs, and how long after it; what reading a file does to its attributes; what opening a directory costs.
 
+use super::cost::COMPUTING_US;
 use super::leader::{By, Leader};
 use super::statistics::Summary;
 use crate::LoadError;
@@ -14,8 +15,11 @@ const COUNT: u64 = 12;
 /// How long names are left alone between lookup and open. Unit: milliseconds.
 const RESTS: [u64; 5] = [0, 300, 800, 1200, 2500];
 
+/// What a lookup brings along is still known after so long. Unit: milliseconds.
+const SOON_MS: u64 = 300;
+
 /// Steps of a file, in the order of the worker's.
-const FILE_STEPS: usize = 4;
+const FILE_STEPS: usize = 5;
 /// The same of a directory.
 const DIRECTORY_STEPS: usize = 3;
 
@@ -25,6 +29,10 @@ pub(super) struct Probes {
     /// Of files. Shape: ascending in the time between lookup and open.
     pub(super) files: Vec<FileSteps>,
     pub(super) directories: Option<DirectorySteps>,
+    /// Of first reads soon after the file's lookup.
+    pub(super) reads: Vec<f64>,
+    /// Of closes.
+    pub(super) closes: Vec<f64>,
 }
 
 /// Medians of the steps of a file. Unit: microseconds.
@@ -60,11 +68,17 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, LoadError> {
             return Ok(probes);
         }
         let directory = leader.directory(By::Second)?;
-        let steps =
-            |of, rest_ms| Task::Steps(Steps { of, directory: directory.clone(), count: COUNT, rest_ms });
+        let steps = |of, rest_ms| {
+            let directory = directory.clone();
+            Task::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us: COMPUTING_US })
+        };
         leader.one(By::Second, steps(Subject::New, 0))?;
         let done = leader.one(By::Ours, steps(Subject::Files, *rest_ms))?;
         let median = |at| median(&done, FILE_STEPS, at);
+        if *rest_ms <= SOON_MS {
+            probes.reads.extend(step(&done, FILE_STEPS, 2));
+        }
+        probes.closes.extend(step(&done, FILE_STEPS, 4));
         if let [Some(open), Some(look), Some(read), Some(look_again)] = [0, 1, 2, 3].map(median) {
             let rest = *rest_ms as f64 / 1e3;
             probes.files.push(FileSteps { rest, open, look, read, look_again });
@@ -81,8 +95,12 @@ fn directories(done: &Done) -> Option<DirectorySteps> {
     Some(DirectorySteps { open: open?, list: list?, look_within: look_within? })
 }
 
-/// The median of every `steps`th latency from `at` on.
+/// Every `steps`th latency from `at` on. Unit: microseconds.
+fn step(done: &Done, steps: usize, at: usize) -> impl Iterator<Item = f64> {
+    done.latencies.iter().skip(at).step_by(steps).map(|nanoseconds| *nanoseconds as f64 / 1e3)
+}
+
+/// The median of them.
 fn median(done: &Done, steps: usize, at: usize) -> Option<f64> {
-    let own = done.latencies.iter().skip(at).step_by(steps);
-    Summary::of(own.map(|nanoseconds| *nanoseconds as f64 / 1e3)).map(|summary| summary.p50)
+    Summary::of(step(done, steps, at)).map(|summary| summary.p50)
 }

@@ -165,6 +165,8 @@ pub(crate) struct Steps {
     pub(crate) count: u64,
     /// Between the lookup of the last and the start. Unit: milliseconds.
     pub(crate) rest_ms: u64,
+    /// Processor time that is computed for before each call. Unit: microseconds.
+    pub(crate) computing_us: u64,
 }
 
 /// What a worker says.

@@ -1,6 +1,7 @@
 //! Files and directories whose names are resolved, left alone for a while, then opened, looked at and read step by step: whether a
 //! step asks a server shows in how long it takes.
 
+use super::computing::Computing;
 use super::protocol::{Done, Steps, Subject};
 use super::worker::{Failed, Prepared, open_directory};
 use crate::operation::{Took, elapsed, entries, reopen, resolve};
@@ -30,11 +31,11 @@ pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prep
     std::thread::sleep(Duration::from_millis(steps.rest_ms));
     let step = if steps.of == Subject::Files { of_file } else { of_directory };
     Ok(Box::new(move || {
-        let mut done = Done::default();
+        let mut clock = Clock::new(steps.computing_us);
         for resolved in &resolved {
-            step(resolved.as_fd(), &mut done).map_err(failed)?;
+            step(resolved.as_fd(), &mut clock).map_err(failed)?;
         }
-        Ok(done)
+        Ok(clock.done)
     }))
 }
 
@@ -59,24 +60,43 @@ fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
     Ok(Done { count: steps.count, ..Done::default() })
 }
 
-fn timed<T>(done: &mut Done, step: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-    let began = Instant::now();
-    let result = step()?;
-    done.add(Took { operation: elapsed(began), close: None });
-    Ok(result)
+/// Times calls, each after some computing.
+#[derive(Debug)]
+struct Clock {
+    computing: Computing,
+    computing_us: u64,
+    done: Done,
 }
 
-/// Opens, looks, reads, looks again.
-fn of_file(resolved: BorrowedFd<'_>, done: &mut Done) -> Result<(), Errno> {
-    let file = timed(done, || reopen(resolved))?;
-    timed(done, || rustix::fs::fstat(&file))?;
-    timed(done, || rustix::io::pread(&file, &mut [0; 1], 0))?;
-    timed(done, || rustix::fs::fstat(&file)).map(drop)
+impl Clock {
+    fn new(computing_us: u64) -> Self {
+        Self { computing: Computing::new(computing_us), computing_us, done: Done::default() }
+    }
+
+    fn time<T>(&mut self, step: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        self.done.computed += self.computing.run(self.computing_us);
+        let began = Instant::now();
+        let result = step()?;
+        self.done.add(Took { operation: elapsed(began), close: None });
+        Ok(result)
+    }
+}
+
+/// Opens, looks, reads, looks again, closes.
+fn of_file(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+    let file = clock.time(|| reopen(resolved))?;
+    clock.time(|| rustix::fs::fstat(&file))?;
+    clock.time(|| rustix::io::pread(&file, &mut [0; 1], 0))?;
+    clock.time(|| rustix::fs::fstat(&file))?;
+    clock.time(|| {
+        drop(file);
+        Ok(())
+    })
 }
 
 /// Opens, lists, looks at what is within.
-fn of_directory(resolved: BorrowedFd<'_>, done: &mut Done) -> Result<(), Errno> {
-    let directory = timed(done, || open_directory(resolved, "."))?;
-    timed(done, || entries(directory.as_fd()))?;
-    timed(done, || rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)
+fn of_directory(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+    let directory = clock.time(|| open_directory(resolved, "."))?;
+    clock.time(|| entries(directory.as_fd()))?;
+    clock.time(|| rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)
 }

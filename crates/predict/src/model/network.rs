@@ -127,11 +127,12 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let bytes = segment.bytes;
         let requests = segment.asks.metadata();
         let answers = segment.waits.dot(&latency);
-        let chain = segment.think + answers;
+        let think = segment.think + parameters.own_answer * segment.own_answers;
+        let chain = think + answers;
         // A read costs as a request does, or by its size.
         let reading =
             (parameters.cpu * segment.asks.get(Operation::Read)).max(parameters.cpu_of_a_byte * bytes);
-        let computing = demand.processes * segment.think + parameters.cpu * requests + reading;
+        let computing = demand.processes * think + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
         // What bounds a node by itself: its cores, its link, the requests that it may have under way.
         let local = [
@@ -140,7 +141,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             segment.asks.dot(&latency) / parameters.in_flight,
         ];
         let alone = local.into_iter().fold(chain, f64::max);
-        let mut own = [segment.think, answers, 0.0, 0.0, 0.0];
+        let mut own = [think, answers, 0.0, 0.0, 0.0];
         if let Some(limit) = local.iter().position(|limit| *limit == alone && *limit > chain) {
             own = [0.0; 5];
             own[Own::Cores as usize + limit] = alone;
@@ -158,7 +159,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             weight: [
                 if waits > 0.0 { waits } else { requests },
                 if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },
-                if cores.is_some() { segment.think + parameters.cpu * waits + reading } else { 0.0 },
+                if cores.is_some() { think + parameters.cpu * waits + reading } else { 0.0 },
             ],
         }
     };

@@ -127,6 +127,9 @@ sections! {
         /// The same for a million bytes of data, where that is more than `cpu_us` for each of their reads. Unit:
         /// microseconds.
         cpu_us_per_mb MICROSECONDS,
+        /// What the client answers without a server, such as a close: some 100 for a daemon (FUSE), 0 or absent for a
+        /// kernel. All of it is processor time. Unit: microseconds.
+        own_answer_us MICROSECONDS,
     }
 
     /// The data servers.
@@ -137,7 +140,8 @@ sections! {
         bytes_per_second BYTES_RATE,
         /// Of one client, whatever the number of servers.
         client_bytes_per_second BYTES_RATE,
-        /// One small read of data that no cache holds. Unit: microseconds.
+        /// One small read of data that no cache holds: of a file that was just opened, where that takes longer. Unit:
+        /// microseconds.
         read_us MICROSECONDS,
     }
 

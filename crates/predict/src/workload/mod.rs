@@ -37,6 +37,8 @@ pub struct Demand {
 pub struct Segment {
     /// Computing of one process. Unit: seconds.
     pub think: f64,
+    /// Answers that one process gets from its client without waiting for a server.
+    pub own_answers: f64,
     /// Requests that one process waits for, one after the other; those that another process of the node sent count
     /// by the part that was left to wait.
     pub waits: PerOperation,
@@ -71,6 +73,7 @@ impl Demand {
     pub(crate) fn add(&mut self, other: &Self) {
         for (own, more) in self.segments.iter_mut().zip(&other.segments) {
             own.think += more.think;
+            own.own_answers += more.own_answers;
             own.bytes += more.bytes;
             own.waits.add_all(&more.waits, 1.0);
             own.asks.add_all(&more.asks, 1.0);
@@ -82,6 +85,7 @@ impl Demand {
     pub(crate) fn scale(&mut self, factor: f64) {
         for segment in &mut self.segments {
             segment.think *= factor;
+            segment.own_answers *= factor;
             segment.bytes *= factor;
             segment.waits.0.iter_mut().for_each(|number| *number *= factor);
             segment.asks.0.iter_mut().for_each(|number| *number *= factor);

@@ -29,6 +29,8 @@ pub struct Machine {
     pub cpu: f64,
     /// The same for a byte of data. Unit: seconds.
     pub cpu_of_a_byte: f64,
+    /// An answer that a client's daemon gives by itself. Unit: seconds.
+    pub own_answer: f64,
     /// The program has run on it before.
     pub is_warm: bool,
     /// How long one request takes. Unit: seconds.
@@ -71,6 +73,7 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
     };
     Segment {
         think: more.think,
+        own_answers: more.own_answers,
         waits: line(&less.waits, &more.waits, share.min(1.0)),
         asks: line(&less.asks, &more.asks, share),
         bytes: less.bytes + (more.bytes - less.bytes) * share,
@@ -169,6 +172,7 @@ impl<'a> Node<'a> {
         let share = 1.0 / self.processes.len() as f64;
         for segment in &mut self.demand.segments {
             segment.think *= share;
+            segment.own_answers *= share;
             segment.waits.0.iter_mut().for_each(|number| *number *= share);
         }
         if let Some(last) = self.demand.segments.last_mut() {
@@ -253,11 +257,18 @@ impl<'a> Node<'a> {
                 process.then = Then::Answered(effect);
                 answer
             }
-            Need::Told(operation) => {
-                segment.asks.add(operation, 1.0);
+            Need::Own(told) => {
+                segment.own_answers += 1.0;
                 process.progress.step += 1;
                 process.then = Then::Go;
-                self.handled(now, 0.0)
+                let begin = match told {
+                    Some(operation) => {
+                        segment.asks.add(operation, 1.0);
+                        self.handled(now, 0.0)
+                    }
+                    None => now,
+                };
+                begin + self.machine.own_answer
             }
             Need::Answer { at, of } => {
                 segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));

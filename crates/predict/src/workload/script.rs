@@ -47,6 +47,8 @@ pub enum Deed {
     Read(NameId, u32, u32),
     /// Closing it.
     Close(NameId),
+    /// A call on it that the client answers by itself: in its kernel at once, in a daemon after a while.
+    Tell(NameId),
     /// What a server is always asked for.
     Ask(Operation),
 }
@@ -280,6 +282,7 @@ impl<'a> Reader<'a> {
                 _ => Vec::new(),
             },
             (Class::Descriptor, Call::Close) if ok => vec![Deed::Close(name)],
+            (Class::Descriptor, Call::Ioctl) => vec![Deed::Tell(name)],
             _ => Vec::new(),
         }
     }

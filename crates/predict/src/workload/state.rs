@@ -51,8 +51,8 @@ pub(super) struct Caches<'a> {
 pub(super) enum Need {
     /// A request of its own.
     Request(Operation, Effect),
-    /// A request that it does not wait for: its client answers.
-    Told(Operation),
+    /// The client's own answer, and perhaps a request that nobody waits for.
+    Own(Option<Operation>),
     /// An answer that another process of the node waits for already.
     Answer { at: f64, of: Operation },
     /// Nothing: the act is done.
@@ -177,6 +177,10 @@ impl<'a> Caches<'a> {
             true => Need::Request(operation, effect),
             false => Need::Nothing,
         };
+        let or_own = |asks: bool, operation, effect| match first && !asks {
+            true => Need::Own(None),
+            false => once(asks, operation, effect),
+        };
         let rules = self.rules;
         match act.deed {
             Deed::Find => Need::Nothing,
@@ -189,12 +193,12 @@ impl<'a> Caches<'a> {
                     && !rules.atomic_open
                     && now <= std::mem::replace(&mut known.rides, -1.0)
                 {
-                    return Need::Told(Operation::Open);
+                    return Need::Own(Some(Operation::Open));
                 }
                 let is_known = known.was_answered && now < known.until;
                 let asks = rules.open_asks || (rules.atomic_open && !is_known);
                 let effect = if rules.atomic_open { Effect::Name(name, false) } else { Effect::Opened(name) };
-                once(asks, Operation::Open, effect)
+                or_own(asks, Operation::Open, effect)
             }
             Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::OpenDirectory, Effect::None),
             Deed::ReadLink(name) => {
@@ -205,8 +209,9 @@ impl<'a> Caches<'a> {
             Deed::Read(name, begin, end) => self.read(name, begin, end, now),
             Deed::Close(name) => {
                 let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
-                once(asks, Operation::Close, Effect::None)
+                or_own(asks, Operation::Close, Effect::None)
             }
+            Deed::Tell(_) => or_own(false, Operation::Close, Effect::None),
             Deed::Ask(operation) => once(true, operation, Effect::None),
         }
     }

@@ -63,6 +63,7 @@ fn machine(processes: u32, is_warm: bool) -> Machine {
         cores: None,
         cpu: 0.0,
         cpu_of_a_byte: 0.0,
+        own_answer: 0.0,
         is_warm,
         latency: PerOperation::of(|_| 0.0005),
     }
@@ -213,6 +214,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
         requests_in_flight: exact(8.0),
         cpu_us: exact(100.0),
         cpu_us_per_mb: exact(2000.0),
+        own_answer_us: exact(50.0),
     };
     profile
 }
