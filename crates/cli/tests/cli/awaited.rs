@@ -130,3 +130,22 @@ fn privileged_where_the_image_is_frozen() {
         assert!(next.code() == 1 && next.stderr.contains("[DIR]/env/lib was modified"), "{next}");
     }
 }
+
+/// A file whose size the kernel has just been told, and that another process then writes and closes.
+#[test]
+fn privileged_what_another_has_closed_is_read_whole() {
+    let Some(tests) = of_both() else { return };
+    for test in tests {
+        test.pack();
+        let script = "cat env/lib/a.txt > /dev/null; stat -c %s env/aside/deep/data; echo waiting; \
+            while [ ! -e go ]; do :; done; cat env/aside/deep/data";
+        let mut command = test.command(&with_quell(&["run", "app.qimg", "--", "sh", "-c", script]));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        assert_eq!(next_line(&mut child), "5");
+        assert_eq!(next_line(&mut child), "waiting");
+        test.write("env/aside/deep/data", "all that was written\n");
+        test.write("go", "");
+        assert_eq!(test.wait(child).succeeds(), "all that was written\n");
+    }
+}

@@ -63,7 +63,7 @@ impl Server {
             }
         };
         let node = Some(node.encode(self.root));
-        Ok(Entry { node, name_valid, attr_valid: Validity::Brief, attr })
+        Ok(Entry { node, name_valid, attr_valid: validity_of(&attr), attr })
     }
 
     /// The image's node for an original, if it still is the same. A file that was rewritten in place keeps its node,
@@ -124,7 +124,8 @@ impl Server {
         {
             self.note_if_rewritten(nid, &stat)?;
         }
-        Ok((self.original_attr(&path, &stat, self.may_write_beside(node)), Validity::Brief))
+        let attr = self.original_attr(&path, &stat, self.may_write_beside(node));
+        Ok((attr, validity_of(&attr)))
     }
 
     /// READ.
@@ -340,4 +341,10 @@ impl Server {
         own.is_some_and(|altered| altered.live || altered.rewritten || altered.displaced)
             || self.image.parent(nid).is_ok_and(|parent| self.is_live(parent))
     }
+}
+
+/// How long the attributes of an original hold. Those of a file not at all: the kernel does not tell us of opens, and who opens
+/// a file that another has closed must read all of it, which it does up to the size that the kernel knows.
+pub(crate) fn validity_of(attr: &Attr) -> Validity {
+    if FileType::from_raw_mode(attr.mode).is_file() { Validity::Never } else { Validity::Brief }
 }

@@ -18,6 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Server;
+use super::fallthrough::validity_of;
 use super::frozen::damaged;
 use super::holder::Kept;
 use super::lessons::Event;
@@ -46,7 +47,7 @@ impl Server {
             }
             Operation::SetAttributes(ref change) => {
                 let outcome = completed(self.set_attributes(node, change), attempt);
-                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, Validity::Brief));
+                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, validity_of(&attr)));
             }
             Operation::Create(ref create) => {
                 let outcome = completed(self.create(node, create, caller, attempt), attempt);
@@ -434,11 +435,12 @@ impl Server {
         if let Node::Found(number) = old {
             self.found.count_lookup(number);
         }
+        let attr = self.original_attr(&to, &stat, self.may_write_beside(old));
         Ok(Entry {
             node: Some(old.encode(self.root)),
             name_valid: Validity::Brief,
-            attr_valid: Validity::Brief,
-            attr: self.original_attr(&to, &stat, self.may_write_beside(old)),
+            attr_valid: validity_of(&attr),
+            attr,
         })
     }
 
