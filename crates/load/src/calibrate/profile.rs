@@ -98,7 +98,7 @@ impl Calibration {
                 "closed law of 1 to {} requests at once, fit error {error:.0} %",
                 self.most(operation, cache)
             );
-            return Some(spread(&rates, how));
+            return Some(widened(spread(&rates, how), error / 100.0));
         }
         let (most, rates) = self.largest(operation, cache)?;
         let how = format!("at least: {most} requests at once did not saturate the server");
@@ -249,6 +249,11 @@ fn in_bytes(blocks: Summary) -> Summary {
 
 fn spread(summary: &Summary, how: String) -> Figure {
     Figure::spread(summary.p10, summary.p50, summary.p90).count(summary.count as u64).source(how)
+}
+
+/// Two repetitions are near each other however far both are from the law.
+fn widened(figure: Figure, error: f64) -> Figure {
+    Figure { p10: figure.p10 * (1.0 - error).max(0.1), p90: figure.p90 * (1.0 + error), ..figure }
 }
 
 fn seconds(lifetime: &Lifetime) -> Option<Figure> {

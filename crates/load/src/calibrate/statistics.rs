@@ -15,7 +15,7 @@ pub struct Summary {
     pub most: f64,
     /// One in ten is below. Nearest rank.
     pub p10: f64,
-    /// The median.
+    /// The median: of an even count, the mean of the two in the middle.
     pub p50: f64,
     /// One in ten is above.
     pub p90: f64,
@@ -31,7 +31,7 @@ impl Summary {
         let mean = sorted.iter().sum::<f64>() / count as f64;
         let variance = sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count as f64;
         let at = |share: f64| sorted[(share * (count - 1) as f64).round() as usize];
-        let (p10, p50, p90) = (at(0.1), at(0.5), at(0.9));
+        let (p10, p50, p90) = (at(0.1), (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0, at(0.9));
         Some(Self { count, mean, deviation: variance.sqrt(), least, most, p10, p50, p90 })
     }
 
@@ -49,7 +49,7 @@ mod tests {
     fn known_numbers_have_known_statistics() {
         let summary = Summary::of([4.0, 2.0, 4.0, 5.0, 5.0, 7.0, 9.0, 4.0]).expect("there are numbers");
         assert_eq!((summary.count, summary.mean, summary.deviation), (8, 5.0, 2.0));
-        assert_eq!((summary.least, summary.p50, summary.most), (2.0, 5.0, 9.0));
+        assert_eq!((summary.least, summary.p50, summary.most), (2.0, 4.5, 9.0));
         let one = Summary::of([3.0]).expect("there is a number");
         assert_eq!(
             (one.mean, one.deviation, one.p10, one.p90, one.relative_spread()),
