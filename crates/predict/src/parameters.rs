@@ -121,8 +121,12 @@ impl Parameters {
         let round_trip =
             take("round_trip_us", &profile.network.round_trip_us, &wide.network.round_trip_us) / 1e6;
         let servers = take("servers", &profile.metadata.servers, &wide.metadata.servers);
-        // Not every server has threads that anybody counted: then one request is worked on at a time.
-        let threads = profile.metadata.threads.as_ref().map_or(1.0, |figure| choice("threads", figure));
+        // Rates of the wide prior are of a server with its threads. A server that was measured may have threads that nobody
+        // counted: then one request is worked on at a time.
+        let threads = match (&profile.metadata.threads, names_rates(profile)) {
+            (None, true) => 1.0,
+            (own, _) => take("threads", own, &wide.metadata.threads),
+        };
         let cpu = profile.client.cpu_us.as_ref().map_or(0.0, |figure| choice("cpu_us", figure)) / 1e6;
         let megabyte = &profile.client.cpu_us_per_mb;
         let cpu_of_a_byte = megabyte.as_ref().map_or(0.0, |figure| choice("cpu_us_per_mb", figure)) / 1e12;
@@ -164,6 +168,11 @@ impl Parameters {
     }
 }
 
+/// Whether a profile names a rate of its own.
+fn names_rates(profile: &Profile) -> bool {
+    profile.rates != crate::profile::Rates::default()
+}
+
 struct Chooser<'a> {
     choice: Choice<'a>,
     assumed: Vec<&'static str>,
@@ -185,7 +194,7 @@ impl Chooser<'_> {
     /// the same of a server; only where it names none are the rates of the wide prior taken.
     fn rates(&mut self, profile: &Profile, wide: &Profile) -> PerOperation {
         let own = &profile.rates;
-        let is_empty = own == &crate::profile::Rates::default();
+        let is_empty = !names_rates(profile);
         if is_empty {
             self.assumed.push("operations_per_second");
         }

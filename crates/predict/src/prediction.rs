@@ -1,7 +1,7 @@
 //! Workload, profile and question in; points of a curve, with their spread, out.
 
 use crate::chance::Chance;
-use crate::model::{Bounds, Cohorts, Network, Own, Scale, Station, Times, solve};
+use crate::model::{Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
 use crate::parameters::ClientRules;
 use crate::profile::{Figure, Profile};
 use crate::question::Question;
@@ -32,9 +32,9 @@ pub struct Point {
     pub mean: Range,
     /// With every figure at its median, the launch included.
     pub bounds: Bounds,
-    /// What decides the time.
+    /// What decides the largest part of the time.
     pub bottleneck: Bottleneck,
-    /// How often the demand is what the busiest station does in the time of one node.
+    /// How often the demand is what the busiest station does in the time of one node's busiest stretch.
     pub load: f64,
     /// Requests at the servers, of all nodes.
     pub operations: PerOperation,
@@ -152,7 +152,7 @@ impl<'a> Engine<'a> {
         let columns: Vec<Vec<f64>> = (0..KEYS.len()).map(|_| chance.stratified(samples)).collect();
         let run = |sample: usize| {
             Parameters::choose(self.profile, &|key, figure| {
-                let column = KEYS.iter().position(|known| *known == key).unwrap_or(0);
+                let column = column(key);
                 choose(key, figure, columns[column][sample])
             })
         };
@@ -178,7 +178,7 @@ impl<'a> Engine<'a> {
             slowest: range(slowest, times.slowest, launch),
             mean: range(mean, times.mean, launch),
             bounds: Bounds { lower: bounds.lower + launch, upper: bounds.upper + launch, ..bounds },
-            bottleneck: bottleneck(&bounds, &network, &demand, median),
+            bottleneck: bottleneck(&times.causes, &demand, median),
             load: bounds.load(nodes as f64),
             operations,
             bytes: demand.bytes() * nodes as f64,
@@ -308,9 +308,25 @@ const KEYS: &[&str] = &[
     "read_us",
 ];
 
+/// Which column of choices a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
+/// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
+/// a request, so those two take one.
+fn column(key: &str) -> usize {
+    let first = match key {
+        "threads" => "operations_per_second",
+        key if is_lifetime(key) => "positive_seconds",
+        key => key,
+    };
+    KEYS.iter().position(|known| *known == first).unwrap_or(0)
+}
+
+fn is_lifetime(key: &str) -> bool {
+    key.ends_with("_seconds")
+}
+
 /// Lifetimes decide what is replayed, so they take one of three values; everything else any.
 fn choose(key: &str, figure: &Figure, u: f64) -> f64 {
-    match key.ends_with("_seconds") {
+    match is_lifetime(key) {
         true if u < 0.3 => figure.p10,
         true if u > 0.7 => figure.p90,
         true => figure.p50,
@@ -337,13 +353,22 @@ fn range(mut runs: Vec<f64>, median: f64, launch: f64) -> Range {
     Range { p10: at(0.1).min(p50), p50, p90: at(0.9).max(p50) }
 }
 
-fn bottleneck(bounds: &Bounds, network: &Network, demand: &Demand, parameters: &Parameters) -> Bottleneck {
-    let (station, _) = bounds.busiest;
-    if bounds.load(network.nodes) >= 1.0 {
-        let time = parameters.demand();
-        let cost = |operation: &Operation| demand.asks().get(*operation) * time.get(*operation);
-        let most = Operation::ALL.iter().copied().max_by(|a, b| cost(a).total_cmp(&cost(b)));
-        return Bottleneck::Station(station, most.filter(|_| station == Station::Metadata));
-    }
-    Bottleneck::Own(network.holds())
+fn bottleneck(causes: &Causes, demand: &Demand, parameters: &Parameters) -> Bottleneck {
+    let own = Own::ALL.map(|own| (Bottleneck::Own(own), causes.own[own as usize]));
+    let stations = Station::ALL.map(|station| {
+        let operation = if station == Station::Metadata { costliest(demand, parameters) } else { None };
+        (Bottleneck::Station(station, operation), causes.stations[station as usize])
+    });
+    let all = own.into_iter().chain(stations);
+    all.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Bottleneck::Own(Own::Computing), |(cause, _)| cause)
 }
+
+/// The operation that takes most of the metadata servers' time.
+fn costliest(demand: &Demand, parameters: &Parameters) -> Option<Operation> {
+    let (asks, time) = (demand.asks(), parameters.demand());
+    let cost = |operation: &Operation| asks.get(*operation) * time.get(*operation);
+    Operation::ALL.iter().copied().max_by(|a, b| cost(a).total_cmp(&cost(b)))
+}
+
+#[cfg(test)]
+mod tests;

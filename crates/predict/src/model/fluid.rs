@@ -29,6 +29,18 @@ pub struct Times {
     pub slowest: f64,
     /// Of one node, from its own start, over all.
     pub mean: f64,
+    /// What that is made of.
+    pub causes: Causes,
+}
+
+/// Seconds of a node by what decides them, the mean over all nodes. While a station is full, its queue takes up whatever
+/// nodes save elsewhere: of their own time counts only by how much it is longer than that of those they meet there.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Causes {
+    /// Shape: by [`super::Own`].
+    pub own: [f64; 5],
+    /// Shape: by [`super::Station`].
+    pub stations: [f64; 3],
 }
 
 /// Lets the nodes flow.
@@ -62,6 +74,8 @@ struct Flow<'a> {
     /// The wait at each station.
     waits: [f64; 3],
     now: f64,
+    /// Of all cohorts together.
+    causes: Causes,
 }
 
 impl<'a> Flow<'a> {
@@ -74,7 +88,14 @@ impl<'a> Flow<'a> {
             ended: None,
         };
         let cohorts = (0..number).map(cohort).collect();
-        Self { parts, nodes: network.nodes / f64::from(number), cohorts, waits: [0.0; 3], now: 0.0 }
+        Self {
+            parts,
+            nodes: network.nodes / f64::from(number),
+            cohorts,
+            waits: [0.0; 3],
+            now: 0.0,
+            causes: Causes::default(),
+        }
     }
 
     fn run(mut self) -> Times {
@@ -86,8 +107,14 @@ impl<'a> Flow<'a> {
         }
         let ends = self.cohorts.iter().filter_map(|cohort| Some((cohort.starts, cohort.ended?)));
         let slowest = ends.clone().map(|(_, end)| end).fold(0.0, f64::max);
-        let mean = ends.map(|(start, end)| end - start).sum::<f64>() / self.cohorts.len() as f64;
-        Times { slowest, mean }
+        let number = self.cohorts.len() as f64;
+        let mean = ends.map(|(start, end)| end - start).sum::<f64>() / number;
+        let Causes { own, stations } = self.causes;
+        let causes = Causes {
+            own: own.map(|seconds| seconds / number),
+            stations: stations.map(|seconds| seconds / number),
+        };
+        Times { slowest, mean, causes }
     }
 
     /// Goes on to the next moment at which a cohort starts or ends a part.
@@ -108,6 +135,7 @@ impl<'a> Flow<'a> {
             .filter(|cohort| cohort.starts > self.now)
             .map(|cohort| cohort.starts - self.now);
         let step = flowing.chain(waiting).fold(f64::INFINITY, f64::min);
+        self.account(&groups, step);
         let now = self.now + step;
         for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.flows(self.now)) {
             cohort.left -= step * speed[cohort.part];
@@ -120,6 +148,44 @@ impl<'a> Flow<'a> {
             }
         }
         self.now = now;
+    }
+
+    /// Adds a step to the causes.
+    fn account(&mut self, groups: &[(usize, f64)], step: f64) {
+        let hidden = self.hidden(groups);
+        let mut shares = vec![Causes::default(); self.parts.len()];
+        for (number, _) in groups {
+            let (part, time) = (&self.parts[*number], self.time(&self.parts[*number]));
+            let waits: [f64; 3] = std::array::from_fn(|station| self.waits[station] * part.weight[station]);
+            let wait: f64 = waits.iter().sum();
+            let taken_up: f64 = part.weight.iter().zip(hidden).map(|(weight, hidden)| weight * hidden).sum();
+            let left = if wait > 0.0 { (part.alone - taken_up).max(0.0) } else { part.alone };
+            let of_own = if part.alone > 0.0 { left / part.alone / time } else { 0.0 };
+            let of_wait = if wait > 0.0 { (time - left) / wait / time } else { 0.0 };
+            let share = &mut shares[*number];
+            share.own = part.own.map(|seconds| seconds * of_own);
+            share.stations = waits.map(|seconds| seconds * of_wait);
+        }
+        for cohort in self.cohorts.iter().filter(|cohort| cohort.flows(self.now)) {
+            let share = &shares[cohort.part];
+            self.causes.own.iter_mut().zip(share.own).for_each(|(sum, share)| *sum += step * share);
+            self.causes.stations.iter_mut().zip(share.stations).for_each(|(sum, share)| *sum += step * share);
+        }
+    }
+
+    /// Of each full station, the own time of one visit's way that its queue would take up: the derivative of the wait, with
+    /// the station's load held at 1. Unit: seconds for each unit of weight.
+    fn hidden(&self, groups: &[(usize, f64)]) -> [f64; 3] {
+        std::array::from_fn(|station| {
+            let (mut alone, mut weight) = (0.0, 0.0);
+            for (part, nodes) in groups {
+                let part = &self.parts[*part];
+                let slope = nodes * part.demand[station] / self.time(part).powi(2);
+                alone += slope * part.alone;
+                weight += slope * part.weight[station];
+            }
+            if self.waits[station] > 0.0 && weight > 0.0 { alone / weight } else { 0.0 }
+        })
     }
 
     /// How long a part takes with the waits as they are. Never 0: what wants nothing takes no time, and is left out.

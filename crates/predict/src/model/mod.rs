@@ -15,7 +15,7 @@ mod fluid;
 mod network;
 
 pub use bounds::Bounds;
-pub use fluid::{Cohorts, Times, solve};
+pub use fluid::{Causes, Cohorts, Times, solve};
 pub use network::{Network, Own, Part, Scale, Station};
 
 #[cfg(test)]

@@ -76,6 +76,9 @@ pub struct Part {
     pub demand: [f64; 3],
     /// What one process of it waits for there: visits of a queue, or seconds of a shared core.
     pub weight: [f64; 3],
+    /// Of the demand, what one process is served itself and so does not wait for. Unit: seconds. Range: together at most
+    /// `alone`.
+    pub served: [f64; 3],
 }
 
 /// A node's run and the number of nodes.
@@ -105,17 +108,18 @@ impl Network {
         all
     }
 
-    /// What holds a node longest when nobody else is there.
-    pub fn holds(&self) -> Own {
-        let seconds = |own: &Own| self.parts.iter().map(|part| part.own[*own as usize]).sum::<f64>();
-        let longest = Own::ALL.into_iter().max_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        longest.unwrap_or(Own::Computing)
-    }
-
     /// How long one node takes when nobody else is there. Unit: seconds.
     pub fn alone(&self) -> f64 {
         self.parts.iter().map(|part| part.alone).sum()
     }
+}
+
+/// One process's share of a node's demand; no more than fits into its time alone.
+fn served(demand: [f64; 3], processes: f64, alone: f64) -> [f64; 3] {
+    let share = demand.map(|seconds| seconds / processes.max(1.0));
+    let all: f64 = share.iter().sum();
+    let fits = if all > alone { alone / all } else { 1.0 };
+    share.map(|seconds| seconds * fits)
 }
 
 fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
@@ -148,14 +152,16 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         }
         let cores = scale.cores.filter(|_| scale.is_shared_host);
         let waits = segment.waits.metadata();
+        let wanted = [
+            segment.asks.dot(&server) / free,
+            bytes / (stripes * parameters.data_rate),
+            cores.map_or(0.0, |cores| computing / cores),
+        ];
         Part {
             alone,
             own,
-            demand: [
-                segment.asks.dot(&server) / free,
-                bytes / (stripes * parameters.data_rate),
-                cores.map_or(0.0, |cores| computing / cores),
-            ],
+            demand: wanted,
+            served: served(wanted, demand.processes, alone),
             weight: [
                 if waits > 0.0 { waits } else { requests },
                 if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },

@@ -111,6 +111,7 @@ fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
         own: [*think, demand.iter().sum(), 0.0, 0.0, 0.0],
         demand: *demand,
         weight: demand.map(|demand| if demand > 0.0 { *visits } else { 0.0 }),
+        served: *demand,
     };
     Network { parts: parts.iter().map(part).collect(), nodes, skew }
 }
@@ -133,7 +134,7 @@ fn exactly(parts: &[(f64, [f64; 3], f64)], nodes: usize, skew: f64) -> Times {
     let begins: Vec<f64> = (0..nodes).map(|node| skew * node as f64 / last).collect();
     let ends = run(&begins, |_| steps.clone(), &[1; 3]);
     let mean = begins.iter().zip(&ends).map(|(begin, end)| end - begin).sum::<f64>() / nodes as f64;
-    Times { slowest: ends.into_iter().fold(0.0, f64::max), mean }
+    Times { slowest: ends.into_iter().fold(0.0, f64::max), mean, causes: Causes::default() }
 }
 
 const ONE_SERVER: &[(f64, [f64; 3], f64)] = &[(4.0, [0.02, 0.0, 0.0], 100.0), (1.0, [0.08, 0.0, 0.0], 400.0)];

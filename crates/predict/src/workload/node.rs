@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 /// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
 
-/// Segments that a run is cut into. More would follow a changing mix more closely.
+/// Segments that a run's acts are cut into. More would follow a changing mix more closely.
 pub(super) const SEGMENTS: usize = 64;
 
 /// What a node is, beside its caches' rules.
@@ -135,7 +135,6 @@ impl<'a> Node<'a> {
             then: Then::Begin,
             chance: Chance(u64::from(number)),
         };
-        let segments = SEGMENTS;
         let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
         let mut node = Self {
             script,
@@ -144,7 +143,7 @@ impl<'a> Node<'a> {
             events: BinaryHeap::new(),
             cores: vec![begin; cores as usize],
             demand: Demand {
-                segments: vec![Segment::default(); segments],
+                segments: vec![Segment::default(); SEGMENTS],
                 processes: f64::from(processes),
                 ..Demand::default()
             },
@@ -175,9 +174,8 @@ impl<'a> Node<'a> {
             segment.own_answers *= share;
             segment.waits.0.iter_mut().for_each(|number| *number *= share);
         }
-        if let Some(last) = self.demand.segments.last_mut() {
-            last.think += self.script.tail;
-        }
+        // Computing behind the last act is a part of its own: it shares no station with the acts before it.
+        self.demand.segments.push(Segment { think: self.script.tail, ..Segment::default() });
         self.demand.ended = end;
         (self.demand, end)
     }
@@ -286,7 +284,8 @@ impl<'a> Node<'a> {
         self.at(until, number);
     }
 
+    /// The segment of an act.
     fn segment(&self, act: usize) -> usize {
-        act * self.demand.segments.len() / self.script.acts.len().max(1)
+        act * SEGMENTS / self.script.acts.len().max(1)
     }
 }
