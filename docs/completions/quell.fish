@@ -28,7 +28,7 @@ complete -c quell -n "__fish_quell_needs_command" -l colour -l color -d 'When to
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_needs_command" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_needs_command" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_needs_command" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_needs_command" -s V -l version -d 'Print version'
 complete -c quell -n "__fish_quell_needs_command" -f -a "record" -d 'Run a command and record its file-system calls'
@@ -57,7 +57,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
-complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand import" -s o -l output -d 'Where the trace goes [default: named after the log, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand import" -l directory -d 'Where the command was started, for relative paths, if the log does not tell' -r -F
@@ -68,7 +68,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand import" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand import" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand import" -l here -d 'The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it'
-complete -c quell -n "__fish_quell_using_subcommand import" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand import" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand report" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'one row, the whole run'
 syscalls\t'a system call: calls, errors, times'
@@ -118,7 +118,7 @@ complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read t
 complete -c quell -n "__fish_quell_using_subcommand report" -s a -l all -d 'Show every table: paths, directories, names, data by file and commands too'
 complete -c quell -n "__fish_quell_using_subcommand report" -l thresholds -d 'List the limits of all findings instead'
 complete -c quell -n "__fish_quell_using_subcommand report" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand fix" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand fix" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
@@ -127,7 +127,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand fix" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand fix" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand fix" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand fix" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand fix" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand diff" -l fail-on-increase -d 'Fail only when a total is larger in B than in A, by default metadata_operations: METRIC, METRIC=COUNT or METRIC=PERCENT% for how much larger it may be. With commas, or several times, for several totals' -r
 complete -c quell -n "__fish_quell_using_subcommand diff" -l csv -d 'Print one table as CSV instead: a header line, then every row' -r -f -a "totals\t'a total, or who served metadata operations'
@@ -139,7 +139,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand diff" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand diff" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
@@ -171,7 +171,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l atomic-open -d 'What if lookup and open were one request'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -a "create" -d 'Predict creates of many nodes in one directory, and say what to set'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
@@ -190,14 +190,14 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l serial-token -d 'Nodes take the inode\'s token exclusively, one after the other, as before Spectrum Scale 5.0.3'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l grown -d 'The directory has left its inode already, and has its blocks'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand validate" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand validate" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand validate" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand validate" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand validate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote' -r -F
@@ -214,7 +214,7 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an 
 complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: what it does not hold is not there, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
 complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold the files that were used whole, not only the blocks that were used: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
-complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'Who compares the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first'
@@ -234,7 +234,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this
 complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be used'
 complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that neither you nor root own'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
-complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
@@ -244,13 +244,13 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand check" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that neither you nor root own'
 complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "ls" -d 'List names with their kind, size and time, and whether content is held'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "info" -d 'Say what an image was made from and what it knows'
@@ -263,27 +263,27 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s o -l output -d 'Where to' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
@@ -292,7 +292,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s f -l force -d 'Write into a directory that is not empty, and replace files of the same names'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'Where to; for --tar, `-` is standard output' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
@@ -304,13 +304,13 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l erofs -d 'Write an EROFS file system: what the image is already, useful with --fill'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "convert" -d 'Make module trees cheaper to ask, and prove that they say the same'
@@ -354,7 +354,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s a -l all -d 'Show every path of each finding'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l to -d 'What they become' -r -f -a "rc\t'One rc file a modulepath'
 eval\t'One rc file, and ready for mcookie_check=eval'
@@ -375,14 +375,14 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Ask nobody: the rules alone must do'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l latency -d 'What a call on the module tree takes, in microseconds; on a local disk 1 to 5, on a busy shared file system 1000 and more' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l load -d 'Load this module [default: one in the middle of the listing]' -r
@@ -395,7 +395,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, else those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
@@ -406,7 +406,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l exact -d 'Count it as a difference when a request that is refused is refused for another reason: "not there" instead of "permission denied", as after `convert --to eval`'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l modulepaths -d 'Modulepaths: applications, libraries, applications1, and so on' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
@@ -417,7 +417,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
@@ -425,7 +425,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at an image that neither you nor root own'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'Where the profile goes' -r -F
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured' -r
@@ -442,20 +442,20 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l quick -d 'Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s f -l force -d 'Replace earlier files of the same names'
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand demo" -l keep -d 'Keep the traces and the image in this new directory' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand demo" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand demo" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand demo" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "pynamic" -d 'Hundreds of generated libraries that Python imports: launch, import, visit'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "warp" -d 'A Python application on a Cray: 3388 opens, 1632 stats, 500 reads'
@@ -478,7 +478,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s f -l force -d 'Replace an earlier trace of the same name'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
@@ -490,7 +490,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s f -l force -d 'Replace an earlier trace of the same name'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
@@ -506,7 +506,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s f -l force -d 'Replace an earlier trace of the same name'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
@@ -525,7 +525,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s f -l force -d 'Replace an earlier trace of the same name'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
@@ -541,7 +541,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s f -l force -d 'Replace an earlier trace of the same name'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l root -d 'The directory to replay against' -r -F
 complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most]' -r -F
@@ -552,15 +552,15 @@ complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand replay" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand replay" -l writes -d 'Issue what changes files too, in a directory of each rank\'s own below --root, which is removed at the end'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l writes -d 'Issue what changes files too, in a directory of each rank\'s own below --root, which is removed at the end; what a killed replay leaves the next one names'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l csv -d 'Print a table of operations by class as CSV instead'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand replay" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand replay" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand config" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand config" -l json -d 'Print one JSON object instead'
-complete -c quell -n "__fish_quell_using_subcommand config" -s q -l quiet -d 'Say nothing but warnings and errors'
+complete -c quell -n "__fish_quell_using_subcommand config" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'

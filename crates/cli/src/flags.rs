@@ -52,7 +52,7 @@ pub struct General {
     /// When to use colour.
     #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
     pub colour: Colour,
-    /// Say nothing but warnings and errors.
+    /// Say nothing but warnings and errors, each with its hint.
     #[arg(short, long, global = true, env = "QUELL_QUIET", value_parser = FalseyValueParser::new())]
     pub quiet: bool,
     /// Read this settings file instead of the user's.

@@ -11,6 +11,7 @@ pub mod compression;
 pub mod duration;
 mod failure;
 pub mod flags;
+mod given;
 mod host;
 pub mod limits;
 mod names;

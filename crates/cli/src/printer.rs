@@ -67,9 +67,16 @@ impl Printer {
         self.line(&format!("  {line}"));
     }
 
-    /// A command to try.
+    /// What to do about a warning or a failure. Never silenced, as they are not.
     pub(crate) fn hint(&self, line: &str) {
         self.line(&format!("{HINT}hint:{HINT:#} {line}"));
+    }
+
+    /// What might be done although nothing is wrong.
+    pub(crate) fn advise(&self, line: &str) {
+        if self.verbosity == Verbosity::Normal {
+            self.hint(line);
+        }
     }
 
     /// Says why the command failed, once, and returns its status.

@@ -72,6 +72,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Columns that it takes with nothing shortened.
+    pub(crate) fn natural_width(&self) -> usize {
+        let widths = self.widths(usize::MAX);
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+    }
+
     /// The table's lines, each with its end.
     pub(crate) fn rendered(&self, style: Style) -> String {
         let widths = self.widths(style.width);

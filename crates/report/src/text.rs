@@ -75,15 +75,26 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Numbers that are grouped by spaces, made one word each.
+/// Numbers that are grouped by spaces, and numbers with their units, made one word each.
 pub(crate) fn glued(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let is_inside = |at: usize| at > 0 && digit(at - 1) && (at + 1..at + 4).all(digit) && !digit(at + 4);
+    let is_group = |at: usize| (at + 1..at + 4).all(digit) && !digit(at + 4);
+    let is_inside =
+        |at: usize| at > 0 && digit(at - 1) && (is_group(at) || begins_with_unit(&text[at + 1..]));
     let glue =
         |(at, character): (usize, char)| if character == ' ' && is_inside(at) { GLUE } else { character };
     text.char_indices().map(glue).collect()
 }
+
+fn begins_with_unit(text: &str) -> bool {
+    let end = text.find(|character: char| !character.is_alphanumeric() && character != '%');
+    UNITS.contains(&&text[..end.unwrap_or(text.len())])
+}
+
+/// What stands behind numbers; `1 in 3` is none.
+const UNITS: [&str; 15] =
+    ["ns", "us", "ms", "s", "min", "h", "days", "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +163,8 @@ mod tests {
     fn grouped_numbers_are_one_word() {
         for (text, expected) in
             [("12 345 of 1 000 000", "12_345 of 1_000_000"), ("3 files", "3 files"), ("2 34", "2 34")]
+                .into_iter()
+                .chain([("in place of 147 s", "in place of 147_s"), ("1.5 ms, 3 %", "1.5_ms, 3_%")])
         {
             assert_eq!(glued(text), expected.replace('_', &GLUE.to_string()));
         }

@@ -1,5 +1,6 @@
 //! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
 
+use super::leftovers;
 use crate::failure::Failure;
 use crate::flags::Calibrate;
 use crate::host;
@@ -37,6 +38,7 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
         may_be_written(file, flags.force)?;
     }
     let signal = signals()?;
+    leftovers::name("calibration", &quell_load::calibrate::leftovers(&flags.directory), printer);
     quell_load::calibrate::check(&flags.directory, &flags.bounds())
         .map_err(|error| explain(error, flags, &signal))?;
     warn_of_local(&flags.directory, printer);
@@ -161,10 +163,6 @@ fn doubts(calibration: &Calibration, printer: &Printer) {
     }
     for note in &calibration.notes {
         printer.warn(note);
-    }
-    for left in &calibration.leftovers {
-        printer
-            .warn(&format!("an earlier calibration left `{}`: remove it when none is running", shown(left)));
     }
 }
 

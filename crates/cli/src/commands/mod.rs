@@ -10,6 +10,7 @@ pub(crate) mod fix;
 pub(crate) mod html;
 pub mod image;
 pub(crate) mod import;
+mod leftovers;
 pub mod modules;
 pub(crate) mod pack;
 pub(crate) mod plain;

@@ -1,6 +1,6 @@
 //! `quell replay`.
 
-use super::{report, traces};
+use super::{leftovers, report, traces};
 use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
@@ -37,6 +37,8 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
         performance,
     };
     show(flags, &played, printer)?;
+    // Only now: a listing before would have let the client keep what the replay asks for.
+    leftovers::name("replay", &replay::leftovers(&root), printer);
     Ok(u8::from(played.performance.tally.failing > 0 || played.performance.tally.lost > 0))
 }
 

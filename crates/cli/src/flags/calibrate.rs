@@ -18,7 +18,8 @@ use std::time::Duration;
 /// A second client shows what a cache of this one would hide, and how long things are kept: give the words that run a
 /// command on another node, such as `ssh node2` or `srun -w node2 -n 1`. DIR and quell must have the same paths there.
 ///
-/// Exit status: 0, or 2 for an error; 128+N when signal N ended it. What was made is removed in every case.
+/// Exit status: 0, or 2 for an error; 128+N when signal N ended it. What was made is removed, also
+/// then; after kill -9 it stays, and the next calibration in DIR names it.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell calibrate [OPTIONS] DIR -o FILE")]
 pub struct Calibrate {

@@ -30,7 +30,8 @@ pub struct Replay {
     /// Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5.
     #[arg(long, value_name = "TIME", env = "QUELL_REPLAY_THINK", default_value = "none")]
     pub think: Think,
-    /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end.
+    /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end;
+    /// what a killed replay leaves the next one names.
     #[arg(long, env = "QUELL_WRITES", value_parser = FalseyValueParser::new())]
     pub writes: bool,
     /// Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once.

@@ -203,6 +203,7 @@ fn processes_of_a_killed_calibration_end_and_the_next_names_what_it_left() {
     test.wait(child);
     test.silence();
     let said = calibrate(&test, &[]);
-    assert!(said.stderr.contains("an earlier calibration left `[DIR]/here/quell-calibrate-"), "{said}");
+    assert!(said.stderr.contains("an earlier calibration was killed"), "{said}");
+    assert!(said.stderr.contains("rm -r [DIR]/here/quell-calibrate-"), "{said}");
     said.succeeds();
 }

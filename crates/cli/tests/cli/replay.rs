@@ -188,6 +188,8 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
     child.kill().unwrap();
     child.wait().unwrap();
     test.silence();
+    let next = test.quell(&["replay", "a.qtrace", "--root", "tree", "--from", "tree"]);
+    assert!(next.stderr.contains("once none is: rm -r [DIR]/tree/.quell-replay-"), "{next}");
 }
 
 #[test]

@@ -109,3 +109,54 @@ fn a_recording_without_calls_on_a_network_says_what_to_do() {
     let outcome = test.quell(&["predict", "empty.qtrace"]);
     assert_eq!(outcome.code(), 2, "{outcome}");
 }
+
+#[test]
+fn privileged_a_tree_that_changed_since_changes_no_prediction() {
+    let Some(test) = Test::privileged(&["python3"]) else { return };
+    std::fs::create_dir_all(test.path("X/t")).unwrap();
+    let program = "import os\nfor i in range(300): os.path.exists(f'X/t/{i}') or os.path.exists(f'X/no/{i}')";
+    test.quell(&["-q", "record", "-o", "two.qtrace", "--", "python3", "-ISc", program]).succeeds();
+    let predicted = |root: &str| -> Value {
+        let words =
+            ["predict", "two.qtrace", "--root", root, "--depth=2", "--fs=nfs", "--nodes=64", "--json"];
+        serde_json::from_str(&test.quell(&[&words[..], &["--samples=2"]].concat()).succeeds()).unwrap()
+    };
+    let requests = |object: &Value| object["points"][0]["operations"]["lookup_absent"].as_f64().unwrap();
+    let notes = |object: &Value| object["notes"].to_string();
+    let own = predicted("X");
+    assert_eq!(requests(&own), 64.0 * 301.0, "`X/no` is not there, and is asked for once: {own}");
+    assert!(notes(&own).contains("/X/no` is not there on this machine"), "{own}");
+    std::fs::rename(test.path("X/t"), test.path("X/tt")).unwrap();
+    let changed = predicted("X");
+    assert_eq!(requests(&changed), 64.0 * 600.0, "{changed}");
+    assert!(notes(&changed).contains("has changed since the recording"), "{changed}");
+    std::fs::rename(test.path("X"), test.path("Y")).unwrap();
+    let gone = predicted(test.path("X").to_str().unwrap());
+    assert_eq!(requests(&gone), 64.0 * 600.0, "{gone}");
+    assert!(notes(&gone).contains("/X` is not here"), "{gone}");
+}
+
+#[test]
+fn places_whose_ranges_overlap_are_named() {
+    let test = traced();
+    let words =
+        ["predict", "w.qtrace", "--fs", "lustre,nfs,wide,gpfs,bgl", "--nodes", "1,1024", "--samples", "9"];
+    let outcome = test.quell(&words);
+    assert!(outcome.stdout.contains("cannot be told apart from"), "{outcome}");
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{outcome}");
+    let object = json(&test, &["--fs", "lustre,nfs", "--nodes", "1024", "--samples", "9"]);
+    let second = object["profiles"].as_array().unwrap().iter().find(|profile| profile["rank"] == 2).unwrap();
+    assert_eq!(second["overlaps"].as_array().unwrap().len(), 1, "{object}");
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_into_is_refused() {
+    let test = traced();
+    rustix::fs::mknodat(rustix::fs::CWD, test.path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    for flag in ["--fs", "--measured"] {
+        let outcome = test.quell(&["predict", "w.qtrace", "--nodes=1", "--html=p.html", flag, "pipe"]);
+        assert_eq!(outcome.code(), 2, "{outcome}");
+        assert!(outcome.stderr.contains("it is a pipe and nobody writes into it"), "{outcome}");
+    }
+}

@@ -31,7 +31,7 @@ pub use caching::{Lifetime, Verdict};
 pub use cost::Cost;
 pub use fit::{ClosedLaw, Point, fit};
 pub use habits::{Habits, Rides};
-pub use place::PREFIX;
+pub use place::{PREFIX, leftovers};
 pub use series::{Cache, Case, Kind, Layout, Results, Run};
 pub use statistics::Summary;
 
@@ -40,7 +40,7 @@ use crate::{LoadError, Operation};
 use leader::Leader;
 use place::{Needs, Place};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// What to measure, and by which means.
@@ -103,8 +103,6 @@ pub struct Calibration {
     pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
-    /// Working directories of earlier calibrations that were killed.
-    pub leftovers: Vec<PathBuf>,
 }
 
 /// The case by which an idle request is known: one process asks for names that are not there, and nobody else asks.
@@ -132,14 +130,13 @@ pub fn calibrate(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Calibration, LoadError> {
     let began = std::time::Instant::now();
-    let leftovers = place::leftovers(setting.directory);
     let place = Place::make(setting.directory, needs(&setting.bounds))?;
     let measured = measure(setting, place.path(), progress);
     progress(Progress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
     let removed = place.remove();
     let calibration = measured?;
     removed?;
-    Ok(Calibration { leftovers, elapsed: began.elapsed(), ..calibration })
+    Ok(Calibration { elapsed: began.elapsed(), ..calibration })
 }
 
 fn measure(
@@ -182,7 +179,6 @@ fn measure(
         skipped: leader.skipped,
         notes: leader.notes,
         elapsed: Duration::ZERO,
-        leftovers: Vec::new(),
     })
 }
 

@@ -85,8 +85,10 @@ impl Drop for Place {
     }
 }
 
-/// Names of earlier loads that could not remove what they had made. Shape: sorted.
-pub(crate) fn leftovers(parent: &Path) -> Vec<PathBuf> {
+/// What earlier calibrations in a directory could not remove, because they were killed. Shape: absolute, sorted; empty where
+/// it cannot be listed.
+pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
+    let Ok(parent) = directory.canonicalize() else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
     let ours = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))

@@ -28,7 +28,7 @@ mod writes;
 
 pub use latency::Latency;
 pub use meeting::{Meeting, Place};
-pub use place::root;
+pub use place::{leftovers, root};
 pub use play::process;
 pub use ranks::{ARGUMENT, Conductor, Manner, Performance};
 pub use tally::{ClassTally, Difference, NAMED, Tally};

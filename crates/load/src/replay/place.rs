@@ -1,7 +1,12 @@
-//! Which recorded directory is meant when nobody says: the mount point of the network file system that was asked most.
+//! Which recorded directory is meant when nobody says: the mount point of the network file system that was asked most; and
+//! what earlier replays left in the one that they were played against.
 
 use super::ReplayError;
 use quell_trace::{Recording, ServedBy};
+use std::path::{Path, PathBuf};
+
+/// What the name of a directory begins with in which ranks write.
+pub(super) const PREFIX: &str = ".quell-replay-";
 
 /// The recorded root: the network mount with most metadata operations, the first of equals.
 ///
@@ -28,4 +33,17 @@ pub fn root(recording: &Recording) -> Result<Vec<u8>, ReplayError> {
         None if any => Err(ReplayError::NoRoot),
         None => Err(ReplayError::Empty),
     }
+}
+
+/// Directories of replays in `root` that could not remove them, because they were killed. Lists `root`, so it is nothing for
+/// the time before a replay. Shape: sorted; empty where it cannot be listed.
+pub fn leftovers(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = root.read_dir() else { return Vec::new() };
+    let ours = entries.flatten().filter(|entry| {
+        entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    });
+    let mut found: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
+    found.sort();
+    found
 }

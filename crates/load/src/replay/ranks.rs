@@ -5,6 +5,7 @@
 //! nothing is left behind, whatever ends it.
 
 use super::package::{self, Head};
+use super::place::PREFIX;
 use super::play::Report;
 use super::wire::{self, BEGIN, Order, READY};
 use super::writes::Prepared;
@@ -199,7 +200,7 @@ impl Conductor {
 
     /// Makes the directories in which ranks may write, with what must be in them.
     fn prepare(&mut self, prepared: &[(Vec<u8>, Prepared)], manner: &Manner) -> Result<(), ReplayError> {
-        let private = manner.root.join(format!(".quell-replay-{:016x}", manner.nonce));
+        let private = manner.root.join(format!("{PREFIX}{:016x}", manner.nonce));
         let failure = |path: &Path| {
             let path = path.to_owned();
             move |source| ReplayError::Private { path, source }

@@ -92,7 +92,10 @@ fn caches(creates: &Creates) -> Vec<Advice> {
     vec![
         Advice {
             setting: "maxFilesToCache",
-            value: format!("at least {}", grouped(files)),
+            value: match is_enough {
+                true => "as it is".to_owned(),
+                false => format!("at least {}", grouped(files)),
+            },
             command: (!is_enough).then(|| format!("mmchconfig maxFilesToCache={files}")),
             reason: match is_enough {
                 true => format!("{product} on a node: the default, {}, is enough", grouped(FILES_CACHED)),

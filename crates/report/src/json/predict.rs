@@ -25,6 +25,8 @@ pub struct Predict {
     pub profiles: Vec<PredictProfile>,
     /// What the prediction was made from, beside profiles.
     pub inputs: PredictInputs,
+    /// What to know beside the numbers.
+    pub notes: Vec<String>,
 }
 
 /// The prediction for one number of nodes.
@@ -67,6 +69,8 @@ pub struct PredictProfile {
     pub note: Option<String>,
     /// Its place at the largest number of nodes, fastest first, from 1.
     pub rank: usize,
+    /// Those with a better place that it cannot be told apart from there: its p10 is below their p90. In order of their places.
+    pub overlaps: Vec<String>,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
     /// Nodes from which on the busiest server decides the time; absent when nothing is shared.
@@ -129,12 +133,14 @@ pub struct PredictInputs {
     pub seed: u64,
 }
 
-/// The object of `quell predict --json`. Shape: profiles and predictions in the same order, at least one.
+/// The object of `quell predict --json`. Shape: profiles and predictions in the same order, at least one; `notes` a sentence
+/// each, without its full stop.
 pub fn predict(
     command: &[String],
     scripts: &[Script],
     question: &Question,
     predictions: &[(Profile, Prediction)],
+    notes: Vec<String>,
 ) -> Predict {
     let last = |prediction: &Prediction| prediction.points.last().map_or(0.0, |point| point.slowest.p50);
     let faster = |own: f64| predictions.iter().filter(|(_, other)| last(other) < own).count();
@@ -143,6 +149,7 @@ pub fn predict(
         kind: profile.kind.name().to_owned(),
         note: profile.note.clone(),
         rank: 1 + faster(last(prediction)),
+        overlaps: overlaps(predictions, prediction),
         points: prediction.points.iter().map(PredictPoint::from).collect(),
         knee_nodes: finite(prediction.knee),
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
@@ -160,7 +167,22 @@ pub fn predict(
         knee_nodes: first.and_then(|first| first.knee_nodes),
         inputs: inputs(scripts, question, predictions),
         profiles,
+        notes,
     }
+}
+
+/// Names of the faster profiles whose range reaches into that of `own`, fastest first.
+fn overlaps(predictions: &[(Profile, Prediction)], own: &Prediction) -> Vec<String> {
+    let Some(own) = own.points.last().map(|point| point.slowest) else { return Vec::new() };
+    let at =
+        |(profile, other): &(Profile, Prediction)| Some((other.points.last()?.slowest, profile.name.clone()));
+    let mut better: Vec<_> = predictions
+        .iter()
+        .filter_map(at)
+        .filter(|(other, _)| other.p50 < own.p50 && own.p10 < other.p90)
+        .collect();
+    better.sort_by(|(one, _), (other, _)| one.p50.total_cmp(&other.p50));
+    better.into_iter().map(|(_, name)| name).collect()
 }
 
 fn inputs(scripts: &[Script], question: &Question, predictions: &[(Profile, Prediction)]) -> PredictInputs {

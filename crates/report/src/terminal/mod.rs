@@ -21,6 +21,7 @@ pub use create::create;
 pub use diff::diff;
 pub use findings::thresholds;
 pub use fix::fix;
+pub(crate) use predict::not_told_apart;
 pub use predict::predict;
 pub use profiles::profiles;
 pub use replay::replay;

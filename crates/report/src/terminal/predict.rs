@@ -1,6 +1,7 @@
 //! `quell predict`: the curve as a table and a plot, what it rests on, and its regime in words.
 
 use super::Page;
+use super::findings::plain;
 use crate::Style;
 use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{GLUE, bytes, counted, grouped, rounded, seconds};
@@ -18,6 +19,7 @@ pub fn predict(object: &Predict, style: Style) -> String {
     if !inputs.what_if.is_empty() {
         page.entry("what if", &inputs.what_if.join("; "), Role::Plain);
     }
+    object.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
     match object.profiles.as_slice() {
         [only] => one(&mut page, only),
         several => compared(&mut page, several),
@@ -201,27 +203,15 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
     for profile in &ranked {
         page.entry("fs", &about(profile), Role::Plain);
     }
-    let mut table = Table::default().number("nodes");
-    for profile in &ranked {
-        table = table.number(&clean(&profile.name));
+    let mut title = "Start-up, slowest rank, medians; fastest file system first";
+    let mut rest = ranked.as_slice();
+    while !rest.is_empty() {
+        let fits = |count: &usize| medians(&rest[..*count]).natural_width() <= page.style.width;
+        let (block, further) = rest.split_at((2..=rest.len()).rev().find(fits).unwrap_or(1));
+        page.section(title, &medians(block));
+        title = "And";
+        rest = further;
     }
-    let count = ranked.first().map_or(0, |profile| profile.points.len());
-    for index in 0..count {
-        let at = ranked.iter().filter_map(|profile| profile.points.get(index));
-        let cell = |point: &PredictPoint| match point.may_fail {
-            true => format!(
-                "{} ({GLUE}x{}{GLUE}over)",
-                rough(point.seconds.p50),
-                grouped(point.load.round() as u64)
-            )
-            .replace(&format!("({GLUE}"), "("),
-            false => seconds(point.seconds.p50),
-        };
-        let mut cells = vec![grouped(ranked[0].points[index].nodes)];
-        cells.extend(at.map(cell));
-        table.row(cells);
-    }
-    page.section("Start-up, slowest rank, medians; fastest file system first", &table);
     let mut table = Table::default()
         .number("place")
         .text("file system")
@@ -232,6 +222,7 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
         .phrase("decided by");
     for profile in &ranked {
         let Some(last) = profile.points.last() else { continue };
+        let time = |value: f64| if last.may_fail { rough(value) } else { seconds(value) };
         let knee = match profile.knee_nodes {
             Some(knee) if knee < 1.0 => "<1".to_owned(),
             Some(knee) => grouped(knee.round() as u64),
@@ -240,16 +231,48 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
         table.row(vec![
             profile.rank.to_string(),
             clean(&profile.name),
-            seconds(last.seconds.p10),
-            seconds(last.seconds.p50),
-            seconds(last.seconds.p90),
+            time(last.seconds.p10),
+            time(last.seconds.p50),
+            time(last.seconds.p90),
             knee,
             last.bottleneck.clone(),
         ]);
     }
     page.section("At the largest number of nodes", &table);
+    not_told_apart(profiles).iter().for_each(|line| page.paragraph(&plain(line)));
     let owned: Vec<PredictProfile> = ranked.into_iter().cloned().collect();
     plot(page, &owned);
+}
+
+/// The medians of some file systems over nodes.
+fn medians(profiles: &[&PredictProfile]) -> Table {
+    let mut table = Table::default().number("nodes");
+    for profile in profiles {
+        table = table.number(&clean(&profile.name));
+    }
+    let cell = |point: &PredictPoint| match point.may_fail {
+        true => {
+            format!("{} (x{}{GLUE}over)", rough(point.seconds.p50), grouped(point.load.round() as u64))
+        }
+        false => seconds(point.seconds.p50),
+    };
+    for (index, point) in profiles.first().map_or(&[][..], |first| &first.points).iter().enumerate() {
+        let at = profiles.iter().filter_map(|profile| profile.points.get(index));
+        table.row(std::iter::once(grouped(point.nodes)).chain(at.map(cell)).collect());
+    }
+    table
+}
+
+/// Which file systems' places say nothing, because their ranges overlap. Shape: a line each, of one that has overlaps.
+pub(crate) fn not_told_apart(profiles: &[PredictProfile]) -> Vec<String> {
+    let mut ranked: Vec<&PredictProfile> =
+        profiles.iter().filter(|profile| !profile.overlaps.is_empty()).collect();
+    ranked.sort_by_key(|profile| profile.rank);
+    let line = |profile: &&PredictProfile| {
+        let names: Vec<String> = profile.overlaps.iter().map(|name| clean(name)).collect();
+        format!("{} cannot be told apart from {}: ranges overlap", clean(&profile.name), names.join(" or "))
+    };
+    ranked.iter().map(line).collect()
 }
 
 /// The curves, both axes logarithmic. Nothing with fewer than three points: a table says that better.

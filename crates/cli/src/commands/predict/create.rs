@@ -22,7 +22,7 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
             .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
         printer.hint("`quell calibrate DIR -o fs.toml` measures it; then `--fs fs.toml`");
     } else if profile.kind == Kind::Prior {
-        printer.hint("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
+        printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
     }
     Ok(0)
 }

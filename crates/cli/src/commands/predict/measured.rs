@@ -1,9 +1,9 @@
 //! Times that somebody measured, from a CSV file: `nodes,ppn,seconds`, a line each, with or without that line of titles.
 
 use crate::failure::Failure;
+use crate::given;
 use quell_report::html::prediction::MeasuredPoint;
 use quell_trace::path::escape;
-use std::io::Read;
 use std::path::Path;
 
 /// Reads the points of a file.
@@ -11,10 +11,9 @@ use std::path::Path;
 /// **Errors**: a file that cannot be read, a line that is not three numbers.
 pub(crate) fn load(file: &Path) -> Result<Vec<MeasuredPoint>, Failure> {
     let shown = escape(file.as_os_str().as_encoded_bytes());
-    let mut text = Vec::new();
-    let read = std::fs::File::open(file).and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut text));
-    let length = read.map_err(|error| Failure::new(error).context(format!("cannot read `{shown}`")))?;
-    let text = std::str::from_utf8(&text).ok().filter(|_| length as u64 <= MOST_BYTES);
+    let text = given::read(file, MOST_BYTES)
+        .map_err(|error| Failure::new(error).context(format!("cannot read `{shown}`")))?;
+    let text = std::str::from_utf8(&text).ok().filter(|text| text.len() as u64 <= MOST_BYTES);
     let text =
         text.ok_or_else(|| Failure::message(format!("`{shown}` is no table of measured times")).hint(FORM))?;
     points(text).map_err(|(line, words)| {

@@ -5,6 +5,7 @@ mod measured;
 mod page;
 mod profiles;
 mod start;
+mod tree;
 
 use crate::failure::Failure;
 use crate::flags::{Predict, PredictCommand};

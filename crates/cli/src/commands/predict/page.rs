@@ -35,8 +35,7 @@ pub(super) fn write(
 fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatIfs {
     let nodes = question.nodes.last().copied().unwrap_or(1);
     let change = |(words, changes): (&str, Changes)| {
-        let samples = question.samples.min(SAMPLES);
-        let question = Question { nodes: vec![nodes], changes, samples, ..question.clone() };
+        let question = Question { nodes: vec![nodes], changes, ..question.clone() };
         let prediction = quell_predict::predict(scripts, profile, &question);
         let slowest = prediction.points.first().map(|point| point.slowest).unwrap_or_default();
         Change {
@@ -64,6 +63,3 @@ fn changes(asked: &Changes) -> Vec<(&'static str, Changes)> {
     let new = all.into_iter().filter(|(_, changes)| changes != asked);
     std::iter::once(("as asked", asked.clone())).chain(new).collect()
 }
-
-/// Runs of which the range of a change is made: a table needs fewer than a curve.
-const SAMPLES: u32 = 25;

@@ -1,10 +1,11 @@
 //! Profiles by name or by file.
 
 use crate::failure::Failure;
+use crate::given;
 use quell_predict::profile::{SHIPPED, shipped};
 use quell_predict::{Profile, ProfileError};
 use quell_trace::path::escape;
-use std::io::Read;
+use std::path::Path;
 
 /// A profile that comes with quell, by its name; or that of a file.
 ///
@@ -32,13 +33,11 @@ pub(crate) fn list(style: quell_report::Style) -> String {
 
 fn read(word: &str) -> Result<Vec<u8>, Failure> {
     let shown = escape(word.as_bytes());
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(word).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-    match read {
-        Ok(length) if length as u64 > MOST_BYTES => {
+    match given::read(Path::new(word), MOST_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MOST_BYTES => {
             Err(Failure::message(format!("`{shown}` is too large to be a profile")).hint(WHERE_FROM))
         }
-        Ok(_) => Ok(bytes),
+        Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let missing = format!("`{shown}` is neither a file nor a profile that comes with quell");
             let mut failure = Failure::message(missing);

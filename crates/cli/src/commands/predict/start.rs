@@ -1,5 +1,6 @@
 //! `quell predict T...`: how long a program takes to start.
 
+use super::tree::{self, Tree};
 use super::{page, profiles};
 use crate::commands::{html, report, traces};
 use crate::failure::Failure;
@@ -8,8 +9,6 @@ use crate::printer::Printer;
 use quell_predict::profile::wide;
 use quell_predict::{Changes, Image, Kind, Prediction, Profile, Question, Roots, Script};
 use quell_trace::Trace;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -27,7 +26,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         words => words.iter().map(|word| profiles::load(word)).collect::<Result<_, _>>()?,
     };
     let trace = traces::open(&flags.traces)?;
-    let scripts = scripts(&trace, flags)?;
+    let (scripts, notes) = scripts(&trace, flags)?;
     let question = question(flags);
     let predict = |profile: Profile| {
         let prediction = quell_predict::predict(&scripts, &profile, &question);
@@ -36,7 +35,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let predictions: Vec<(Profile, Prediction)> = profiles.into_iter().map(predict).collect();
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
-    let object = quell_report::json::predict(&command, &scripts, &question, &predictions);
+    let object = quell_report::json::predict(&command, &scripts, &question, &predictions, notes);
     if let Some(file) = &flags.html {
         let asked = page::Asked { scripts: &scripts, question: &question, predictions: &predictions };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
@@ -58,18 +57,19 @@ fn say_where_from(flags: &Predict, predictions: &[(Profile, Prediction)], printe
             "`quell calibrate DIR -o fs.toml` measures it, and `--list-fs` lists others; then `--fs fs.toml`",
         );
     } else if predictions.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
-        printer.hint("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
+        printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
     }
 }
 
-/// What the recorded ranks do on the tree.
-fn scripts(trace: &Trace, flags: &Predict) -> Result<Vec<Script>, Failure> {
+/// What the recorded ranks do on the tree, and what to know of the tree.
+fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>), Failure> {
     let roots = roots(flags)?;
-    let known: RefCell<HashMap<Vec<u8>, Option<bool>>> = RefCell::default();
-    let ask = |path: &[u8]| is_there(&known, path);
-    let mut scripts = Vec::new();
+    let (mut scripts, mut trees) = (Vec::new(), Vec::new());
     for recording in &trace.recordings {
-        let mut script = Script::of(recording, &roots, &ask).map_err(traces::explain)?;
+        let tree = Tree::of(recording, &roots);
+        let mut script =
+            Script::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
+        trees.push(tree);
         if let Some(think) = flags.think {
             script.scale_think(think);
         }
@@ -77,7 +77,7 @@ fn scripts(trace: &Trace, flags: &Predict) -> Result<Vec<Script>, Failure> {
     }
     match scripts.iter().all(|script| script.acts.is_empty()) {
         true => Err(nothing(flags)),
-        false => Ok(scripts),
+        false => Ok((scripts, tree::notes(&trees))),
     }
 }
 
@@ -109,28 +109,6 @@ fn roots(flags: &Predict) -> Result<Roots, Failure> {
     let directories = flags.roots.iter().map(absolute).collect::<Result<_, Failure>>()?;
     Ok(Roots::Below { directories, depth: flags.depth })
 }
-
-/// Whether a directory is there, if the place where it was recorded can be seen from here. Asked once each.
-fn is_there(known: &RefCell<HashMap<Vec<u8>, Option<bool>>>, path: &[u8]) -> Option<bool> {
-    let mut known = known.borrow_mut();
-    if known.len() >= MOST_QUESTIONS {
-        return None;
-    }
-    *known.entry(path.to_vec()).or_insert_with(|| {
-        let path = Path::new(std::ffi::OsStr::from_bytes(path));
-        match path.symlink_metadata() {
-            Ok(_) => Some(true),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // Somewhere else, where the whole tree is missing, its absence says nothing.
-                path.parent().filter(|parent| parent.is_dir()).map(|_| false)
-            }
-            Err(_) => None,
-        }
-    })
-}
-
-/// Directories that are looked at on the tree itself: predicting must not raise a storm.
-const MOST_QUESTIONS: usize = 2000;
 
 fn question(flags: &Predict) -> Question {
     Question {

@@ -104,6 +104,8 @@ fn notes(predict: &Predict) -> Vec<String> {
             seconds(inputs.launch_seconds)
         ));
     }
+    notes.extend(predict.notes.iter().cloned());
+    notes.extend(crate::terminal::not_told_apart(&predict.profiles));
     notes.extend(inputs.what_if.iter().map(|change| format!("with {change}")));
     for profile in predict.profiles.iter().filter(|profile| !profile.assumed.is_empty()) {
         notes.push(format!(
