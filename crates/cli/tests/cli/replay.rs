@@ -188,7 +188,7 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
     child.kill().unwrap();
     child.wait().unwrap();
     test.silence();
-    let next = test.quell(&["replay", "a.qtrace", "--root", "tree", "--from", "tree"]);
+    let next = test.quell(&["replay", "a.qtrace", "--root", "tree", "--from", "tree", "--writes"]);
     assert!(next.stderr.contains("once none is: rm -r [DIR]/tree/.quell-replay-"), "{next}");
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::Test;
+use crate::harness::{Need, Test};
 
 fn traced() -> Test {
     let test = Test::new();
@@ -112,7 +112,7 @@ fn a_recording_without_calls_on_a_network_says_what_to_do() {
 
 #[test]
 fn privileged_a_tree_that_changed_since_changes_no_prediction() {
-    let Some(test) = Test::privileged(&["python3"]) else { return };
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("python3")]) else { return };
     std::fs::create_dir_all(test.path("X/t")).unwrap();
     let program = "import os\nfor i in range(300): os.path.exists(f'X/t/{i}') or os.path.exists(f'X/no/{i}')";
     test.quell(&["-q", "record", "-o", "two.qtrace", "--", "python3", "-ISc", program]).succeeds();
@@ -140,7 +140,7 @@ fn privileged_a_tree_that_changed_since_changes_no_prediction() {
 fn places_whose_ranges_overlap_are_named() {
     let test = traced();
     let words =
-        ["predict", "w.qtrace", "--fs", "lustre,nfs,wide,gpfs,bgl", "--nodes", "1,1024", "--samples", "9"];
+        ["predict", "w.qtrace", "--fs", "lustre,nfs,wide,gpfs,beegfs", "--nodes", "1,1024", "--samples", "9"];
     let outcome = test.quell(&words);
     assert!(outcome.stdout.contains("cannot be told apart from"), "{outcome}");
     assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{outcome}");

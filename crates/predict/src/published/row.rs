@@ -35,9 +35,11 @@ impl Use {
     /// In a few words.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Calibration => "calibration: a parameter was fitted to it",
+            Self::Calibration => {
+                "calibration, not tested: a parameter was fitted to it, and it follows from its inputs"
+            }
             Self::Validation => "validation: no parameter has seen it",
-            Self::Arithmetic => "arithmetic on counts",
+            Self::Arithmetic => "arithmetic on published counts, not tested: follows from its inputs",
             Self::Derived => "derived by its authors from other figures: not independent",
             Self::Bound => "a bound, from one side only",
             Self::PostHoc => "post-hoc: the law was chosen after the comparison",

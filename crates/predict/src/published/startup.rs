@@ -68,8 +68,9 @@ fn home_rows() -> Vec<Row> {
         },
         Row {
             unit: Unit::Count,
+            used: Use::Bound,
             rule: Rule::AtMost,
-            note: "the knee: above it time grows with the cores; requires a mean round trip below 5 ms",
+            note: "from one side only, any smaller knee holds too; above it time grows with the cores; requires a mean round trip below 5 ms",
             ..row(
                 "warp-home-knee",
                 "cores from which the start-up from /home grows linearly",
