@@ -270,7 +270,7 @@ pub(crate) fn not_told_apart(profiles: &[PredictProfile]) -> Vec<String> {
     ranked.sort_by_key(|profile| profile.rank);
     let line = |profile: &&PredictProfile| {
         let names: Vec<String> = profile.overlaps.iter().map(|name| clean(name)).collect();
-        format!("{} cannot be told apart from {}: ranges overlap", clean(&profile.name), names.join(" or "))
+        format!("ranges overlap: {} cannot be told apart from {}", clean(&profile.name), names.join(" or "))
     };
     ranked.iter().map(line).collect()
 }
