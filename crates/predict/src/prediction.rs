@@ -123,7 +123,7 @@ struct Engine<'a> {
     question: &'a Question,
     image_bytes: f64,
     /// Demands that were replayed, with what they depend on.
-    replayed: Vec<(ClientRules, f64, Demand)>,
+    replayed: Vec<(ClientRules, u32, Demand)>,
 }
 
 impl<'a> Engine<'a> {
@@ -186,18 +186,27 @@ impl<'a> Engine<'a> {
     }
 
     /// The time of one run. Names are forgotten while a start is slowed down, so what is asked depends on the time that
-    /// it takes: the replay is made again once with the waits that came out.
+    /// it takes: what is asked is found again with the waits that came out, until the time holds or [`ROUNDS`] are done.
     fn times(&mut self, nodes: u64, parameters: &Parameters, cohorts: Cohorts) -> (Demand, Network, Times) {
         let scale = self.scale(nodes);
         let mut found = self.run(1.0, parameters, &scale, cohorts);
-        let slowed = (found.2.slowest / found.1.alone().max(1e-9)).max(1.0);
-        if slowed > 1.5
-            && self.question.changes.image.is_none()
-            && forgets(&parameters.client, found.2.slowest)
-        {
-            let again = self.run(slowed.log2().round().exp2(), parameters, &scale, cohorts);
+        let think = found.0.think() + parameters.own_answer * found.0.own_answers();
+        let answers = found.1.alone() - think;
+        for _ in 0..ROUNDS {
+            let seconds = found.2.slowest - scale.skew;
+            // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
+            let is_for_ever = !forgets(&parameters.client, POWER * seconds);
+            if self.question.changes.image.is_some() || is_for_ever || answers <= 0.0 {
+                break;
+            }
+            let slowed = ((seconds - think) / answers).clamp(1.0, MOST_SLOWED);
+            let again = self.run(slowed, parameters, &scale, cohorts);
+            let holds = again.2.slowest <= found.2.slowest * (1.0 + 1e-3);
             if again.2.slowest > found.2.slowest {
                 found = again;
+            }
+            if holds {
+                break;
             }
         }
         found
@@ -210,7 +219,7 @@ impl<'a> Engine<'a> {
         scale: &Scale,
         cohorts: Cohorts,
     ) -> (Demand, Network, Times) {
-        let mut demand = self.demand(slowed, parameters);
+        let mut demand = self.slowed(slowed, parameters);
         if let Some(image) = self.question.changes.image {
             let (bytes, warm) = (self.image_bytes, self.question.is_warm);
             demand = changes::from_image(&demand, bytes, image, scale.nodes, parameters, warm);
@@ -220,19 +229,41 @@ impl<'a> Engine<'a> {
         (demand, network, times)
     }
 
-    /// What a node asks. Replayed with the median's latencies, so that few replays serve many runs: they decide when
-    /// names are forgotten and which process comes first, nothing else.
-    fn demand(&mut self, slowed: f64, parameters: &Parameters) -> Demand {
+    /// What a node asks while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
+    /// time has no step where a replay gives way to the next.
+    fn slowed(&mut self, slowed: f64, parameters: &Parameters) -> Demand {
+        let power = slowed.ln() / POWER.ln();
+        let mut demand = self.demand(power.floor() as u32, parameters);
+        if power.fract() > 0.0 {
+            let above = self.demand(power.floor() as u32 + 1, parameters);
+            demand.towards(&above, power.fract());
+        }
+        demand
+    }
+
+    /// The same for a power of [`POWER`]; never less than for a lower one.
+    fn demand(&mut self, power: u32, parameters: &Parameters) -> Demand {
         let rules = changes::rules(parameters.client, &self.question.changes);
-        let serves = |(own, at, demand): &&(ClientRules, f64, Demand)| {
-            *at == slowed && own.are_alike(&rules, demand.ended)
+        let serves = |(own, at, demand): &&(ClientRules, u32, Demand)| {
+            *at == power && own.are_alike(&rules, demand.ended)
         };
         if let Some((.., known)) = self.replayed.iter().find(serves) {
             return known.clone();
         }
+        let mut whole = self.replay(power, rules);
+        if power > 0 {
+            whole.at_least(&self.demand(power - 1, parameters));
+        }
+        self.replayed.push((rules, power, whole.clone()));
+        whole
+    }
+
+    /// Replays with the median's latencies, so that few replays serve many runs: they decide when names are forgotten and
+    /// which process comes first, nothing else.
+    fn replay(&self, power: u32, rules: ClientRules) -> Demand {
         let median = Parameters::median(self.profile);
         let mut latency = median.latency();
-        latency.0.iter_mut().for_each(|seconds| *seconds *= slowed);
+        latency.0.iter_mut().for_each(|seconds| *seconds *= POWER.powf(f64::from(power)));
         let machine = Machine {
             processes: self.question.processes,
             cores: self.question.cores,
@@ -246,7 +277,6 @@ impl<'a> Engine<'a> {
         let mut whole = demands.next().unwrap_or_default();
         demands.for_each(|other| whole.add(&other));
         whole.scale(1.0 / self.scripts.len().max(1) as f64);
-        self.replayed.push((rules, slowed, whole.clone()));
         whole
     }
 
@@ -272,9 +302,14 @@ impl<'a> Engine<'a> {
                     self.times(nodes, &Parameters::choose(profile, &choice), Cohorts::COARSE).2.slowest
                 };
                 let (low, high) = (seconds(&|figure| figure.p10), seconds(&|figure| figure.p90));
-                let (less, more) =
-                    (seconds(&|figure| figure.p50 / STEP), seconds(&|figure| figure.p50 * STEP));
-                let elasticity = (more / less).ln() / (2.0 * STEP.ln());
+                // Each value of a lifetime is a replay, so one on one side has to do.
+                let less = match is_lifetime(figure) {
+                    true => seconds(&|figure| figure.p50),
+                    false => seconds(&|figure| figure.p50 / STEP),
+                };
+                let more = seconds(&|figure| figure.p50 * STEP);
+                let steps = if is_lifetime(figure) { 1.0 } else { 2.0 };
+                let elasticity = (more / less).ln() / (steps * STEP.ln());
                 Sensitivity { figure, elasticity, low, high }
             })
             .filter(|found| found.elasticity.abs() > 5e-4 || found.low != found.high)
@@ -284,6 +319,13 @@ impl<'a> Engine<'a> {
         found
     }
 }
+
+/// From one replay to the next slower one.
+const POWER: f64 = 4.0;
+/// Requests slower than that forget nothing more: a lookup of a tenth of a millisecond takes half an hour.
+const MOST_SLOWED: f64 = 16_777_216.0;
+/// How often what is asked is found again.
+const ROUNDS: u32 = 2;
 
 /// Step of a derivative.
 const STEP: f64 = 1.05;

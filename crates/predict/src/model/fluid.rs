@@ -5,9 +5,10 @@
 //! `W` at which exactly as much comes as they can do. Between two moments at which a cohort changes parts nothing changes,
 //! so the engine goes from one to the next: their number depends on cohorts and parts, never on nodes or requests.
 //!
-//! What it leaves out: chance. Waiting below saturation (queues that form and vanish) is none here, which an exact
-//! simulation puts at 0 to 10 % around the knee; and single requests that drift apart over two stations which are
-//! both nearly full, where the fluid is 4 to 11 % slow. `exact.rs` and the tests measure both.
+//! What it leaves out: chance. Waiting below saturation (queues that form and vanish) is none here. Around the knee that
+//! makes it too fast: by up to 6 % against equal requests in turn, and by up to 17 % against a machine repairman, whose
+//! times are exponential (9 % at 0.7 of the knee, 16 % at the knee, 6 % at 1.3 of it). And single requests that drift apart over two
+//! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
 use super::{Network, Part};
 

@@ -104,6 +104,22 @@ fn the_oracle_is_a_machine_repairman_and_so_is_mean_value_analysis() {
     }
 }
 
+/// The fluid has no chance in it: against exponential times it is as fast as it says, and slow nowhere.
+#[test]
+fn the_fluid_is_a_machine_repairman_within_its_error() {
+    let mut worst: f64 = 0.0;
+    for jobs in 1..=200 {
+        let (think, service) = (10.0, 1.0);
+        let exact = jobs as f64 / mva(jobs, think, service);
+        let found =
+            solve(&network(&[(think, [service, 0.0, 0.0], 1.0)], jobs as f64, 0.0), Cohorts::FINE).slowest;
+        let off = found / exact - 1.0;
+        assert!((-0.17..=1e-6).contains(&off), "{jobs}: {:+.1} %", off * 100.0);
+        worst = worst.min(off);
+    }
+    assert!(worst < -0.15, "what is said of it is the truth: {worst}");
+}
+
 /// Parts in which a node thinks and visits stations: each part is `visits` equal rounds.
 fn network(parts: &[(f64, [f64; 3], f64)], nodes: f64, skew: f64) -> Network {
     let part = |(think, demand, visits): &(f64, [f64; 3], f64)| Part {

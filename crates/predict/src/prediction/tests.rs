@@ -93,6 +93,55 @@ fn a_profile_that_says_nothing_is_the_wide_prior() {
     assert_eq!(Parameters::median(&plain(0.0)).threads, 1.0);
 }
 
+fn p50(script: &Script, nodes: u64, processes: u32) -> f64 {
+    // Names that are asked again and again, and kept for 5 s: a slow start forgets them all.
+    point(script, &plain(5.0), nodes, processes).slowest.p50
+}
+
+/// Each replay costs time: so many choices of lifetimes may not need as many replays.
+#[test]
+fn few_replays_serve_all_runs() {
+    for name in ["wide", "nfs"] {
+        let profile = shipped(name).unwrap();
+        let question = Question { nodes: vec![1563], processes: 64, ..Question::default() };
+        let scripts = [misses(50, 2, 0.0, 1.0)];
+        let mut engine = Engine::new(&scripts, &profile, &question);
+        let (median, runs) = (Parameters::median(&profile), engine.runs());
+        engine.point(1563, &median, &runs);
+        assert!(engine.replayed.len() <= 30, "{name}: {}", engine.replayed.len());
+    }
+}
+
+#[test]
+fn time_grows_with_nodes_processes_and_computing_and_without_cliffs() {
+    let script = misses(40, 2, 0.0, 0.1);
+    let mut before = p50(&script, 1, 1);
+    for step in 1..60 {
+        let (nodes, less) = (1.2_f64.powi(step), 1.2_f64.powi(step - 1));
+        let (nodes, less) = (nodes.round(), less.round());
+        let now = p50(&script, nodes as u64, 1);
+        assert!(now >= before * 0.99, "{less} to {nodes} nodes: {before} to {now}");
+        // Where names begin to be forgotten, a node more asks its share and makes all others ask more.
+        let most = (nodes / less).powf(if now < 30.0 { 2.5 } else { 1.0 });
+        assert!(now <= before * most * 1.01, "{less} to {nodes} nodes: {before} to {now}");
+        before = now;
+    }
+    for nodes in [700, 880, 1250, 9000] {
+        let (now, next) = (p50(&script, nodes, 4), p50(&script, nodes + 1, 4));
+        assert!(now <= next && next <= now * 1.1, "{nodes} nodes and one more: {now} to {next}");
+    }
+    for nodes in [1, 1000] {
+        let by_processes = [1, 2, 3, 8, 12, 64].map(|processes| p50(&script, nodes, processes));
+        assert!(by_processes.windows(2).all(|two| two[1] >= two[0] * 0.99), "{nodes}: {by_processes:?}");
+        let by_think = [0.0, 1.0, 10.0, 100.0].map(|think| {
+            let mut slower = script.clone();
+            slower.scale_think(think);
+            p50(&slower, nodes, 4)
+        });
+        assert!(by_think.windows(2).all(|two| two[1] >= two[0] * 0.99), "{nodes}: {by_think:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

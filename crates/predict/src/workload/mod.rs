@@ -92,6 +92,33 @@ impl Demand {
         }
     }
 
+    /// Moves what is asked and waited for towards that of another replay of the same run. Range of `share`: 0 to 1.
+    pub(crate) fn towards(&mut self, other: &Self, share: f64) {
+        let line = |own: &mut f64, other: f64| *own += (other - *own) * share;
+        for (own, other) in self.segments.iter_mut().zip(&other.segments) {
+            own.waits.0.iter_mut().zip(other.waits.0).for_each(|(own, other)| line(own, other));
+            own.asks.0.iter_mut().zip(other.asks.0).for_each(|(own, other)| line(own, other));
+            line(&mut own.own_answers, other.own_answers);
+            line(&mut own.bytes, other.bytes);
+        }
+        self.ended = self.ended.max(other.ended);
+    }
+
+    /// Raises what is asked and waited for to that of another replay of the same run.
+    pub(crate) fn at_least(&mut self, other: &Self) {
+        for (own, least) in self.segments.iter_mut().zip(&other.segments) {
+            own.waits.0.iter_mut().zip(least.waits.0).for_each(|(own, least)| *own = own.max(least));
+            own.asks.0.iter_mut().zip(least.asks.0).for_each(|(own, least)| *own = own.max(least));
+            own.bytes = own.bytes.max(least.bytes);
+        }
+        self.ended = self.ended.max(other.ended);
+    }
+
+    /// Answers that one process gets from its client without waiting.
+    pub(crate) fn own_answers(&self) -> f64 {
+        self.segments.iter().map(|segment| segment.own_answers).sum()
+    }
+
     /// Computing of one process. Unit: seconds.
     pub fn think(&self) -> f64 {
         self.segments.iter().map(|segment| segment.think).sum()

@@ -47,12 +47,7 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
         (fewer, before, replayed) = (replayed, whole, replayed * 2);
         whole = replay(script, rules, machine, replayed);
         // What more processes wait for and ask together is never less.
-        for (more, less) in whole.segments.iter_mut().zip(&before.segments) {
-            at_least(&mut more.waits, &less.waits);
-            at_least(&mut more.asks, &less.asks);
-            more.bytes = more.bytes.max(less.bytes);
-        }
-        whole.ended = whole.ended.max(before.ended);
+        whole.at_least(&before);
     }
     if wanted != replayed {
         let share = f64::from(wanted - fewer) / f64::from(replayed - fewer);
@@ -77,12 +72,6 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
         waits: line(&less.waits, &more.waits, share.min(1.0)),
         asks: line(&less.asks, &more.asks, share),
         bytes: less.bytes + (more.bytes - less.bytes) * share,
-    }
-}
-
-fn at_least(numbers: &mut PerOperation, least: &PerOperation) {
-    for (number, least) in numbers.0.iter_mut().zip(least.0) {
-        *number = number.max(least);
     }
 }
 
