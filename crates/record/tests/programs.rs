@@ -222,6 +222,9 @@ fn privileged_java_is_within_the_envelope_of_strace() {
                 public static void main(String[] words) throws Exception {
                     try { Class.forName("not.There"); } catch (ClassNotFoundException expected) {}
                     try (Stream<Path> files = Files.walk(Path.of("tree"))) { System.out.println(files.count()); }
+                    // What loads classes is done once here: else one of the threads does it, whichever is first.
+                    Files.writeString(Path.of("first"), "x");
+                    Files.exists(Path.of("absent"));
                     List<Thread> threads = new ArrayList<>();
                     for (int n = 0; n < 4; n++) {
                         Path path = Path.of("out" + n);

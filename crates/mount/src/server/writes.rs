@@ -47,7 +47,7 @@ impl Server {
             }
             Operation::SetAttributes(ref change) => {
                 let outcome = completed(self.set_attributes(node, change), attempt);
-                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, validity_of(&attr)));
+                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, Validity::Brief));
             }
             Operation::Create(ref create) => {
                 let outcome = completed(self.create(node, create, caller, attempt), attempt);
@@ -360,6 +360,8 @@ impl Server {
         self.go_live(directory);
         let stat = rustix::fs::fstat(&descriptor)?;
         let entry = self.original_entry(directory, create.name, path, &stat)?;
+        // Who made the file knows what is in it. A process that dumps its core asks for nothing any more.
+        let entry = Entry { attr_valid: Validity::Brief, ..entry };
         if let Some(id) = entry.node {
             let held = Held { descriptor, access: Access::Both };
             self.hold(Node::decode(id, self.root), Arc::new(held));
