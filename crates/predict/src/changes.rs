@@ -14,9 +14,18 @@ const ENTERING: f64 = 0.1;
 /// takes 0.2 s more than a further one, for some 4700 requests. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
 
-/// Requests of a node for the image itself: a few names, an open, an attribute. As `bench/run.sh` counts them.
-const REQUESTS: [(Operation, f64); 3] =
-    [(Operation::Lookup, 2.0), (Operation::Open, 1.0), (Operation::Getattr, 1.0)];
+/// Requests of a node's processes for the image itself, as the rig's server counted them: the first looks the name up, opens it and
+/// asks for its attributes; each further one that starts with it looks at the name, and where names are kept more than
+/// half of them do so before the first has an answer.
+fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
+    let keeps = rules.positive > 0.0;
+    let further = (processes - 1.0).max(0.0);
+    let mut asks = PerOperation::default();
+    asks.add(Operation::Lookup, if keeps { 1.0 } else { 2.0 } + further * if keeps { 0.6 } else { 1.0 });
+    asks.add(Operation::Open, 1.0);
+    asks.add(Operation::Getattr, 1.0);
+    asks
+}
 
 /// A part of an image that is passed on while the next one arrives. Unit: bytes.
 const PASSED_ON: f64 = 1048576.0;
@@ -102,12 +111,13 @@ pub(crate) fn from_image(
         plain.segments.iter().map(|segment| Segment { think: segment.think, ..Segment::default() }).collect();
     let mut entering = Segment { think: ENTERING + answers, ..Segment::default() };
     if !warm {
-        let mut asks = PerOperation::default();
-        REQUESTS.iter().for_each(|(operation, count)| asks.add(*operation, *count));
+        let mut asks = requests(&parameters.client, plain.processes);
         match image {
             Image::Read => {
                 asks.add(Operation::Read, 1.0);
-                (entering.waits, entering.asks, entering.bytes) = (asks, asks, bytes);
+                (entering.asks, entering.bytes) = (asks, bytes);
+                entering.waits = requests(&parameters.client, 1.0);
+                entering.waits.add(Operation::Read, 1.0);
             }
             Image::Broadcast => {
                 let rate = parameters.client_rate.min(parameters.data_rate * parameters.data_servers);

@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
     fn times(&mut self, nodes: u64, parameters: &Parameters, cohorts: Cohorts) -> (Demand, Network, Times) {
         let scale = self.scale(nodes);
         let mut found = self.run(1.0, parameters, &scale, cohorts);
-        let think = found.0.think() + parameters.own_answer * found.0.own_answers();
+        let think = parameters.computing * found.0.think() + parameters.own_answer * found.0.own_answers();
         let answers = found.1.alone() - think;
         for _ in 0..ROUNDS {
             let seconds = found.2.slowest - scale.skew;
@@ -332,6 +332,7 @@ const STEP: f64 = 1.05;
 
 /// The figures that runs vary. All rates of a server vary together: a server that is slow is slow at everything.
 const KEYS: &[&str] = &[
+    "computing",
     "operations_per_second",
     "round_trip_us",
     "servers",

@@ -131,7 +131,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let bytes = segment.bytes;
         let requests = segment.asks.metadata();
         let answers = segment.waits.dot(&latency);
-        let think = segment.think + parameters.own_answer * segment.own_answers;
+        let think = parameters.computing * segment.think + parameters.own_answer * segment.own_answers;
         let chain = think + answers;
         // A read costs as a request does, or by its size.
         let reading =
