@@ -6,12 +6,12 @@ use crate::workload::{Act, Deed, Demand, NameId, Script, Segment, WINDOW, Window
 use crate::{Operation, Parameters, PerOperation};
 use std::collections::HashMap;
 
-/// Starting from an image: entering the mount, a process. Measured by `bench/run.sh`: a start from a warm image takes 0.1 s
-/// more than one from a local disk. Unit: seconds.
-const ENTERING: f64 = 0.1;
+/// Entering the mount, a process. Measured by `bench/launch.sh`. Unit: seconds.
+const ENTERING: f64 = 0.003;
 
-/// What the image's server takes to answer one request on the node. Measured by the same: the first process of a node
-/// takes 0.2 s more than a further one, for some 4700 requests. Unit: seconds.
+/// What the image's server takes to answer one request on the node. Measured by `bench/run.sh`: the first process of a node
+/// takes 0.2 s more than a further one, for some 4700 requests; a further one 0.1 s more than from a local disk, for some 2900
+/// calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
 
 /// Requests of a node's processes for the image itself, as the rig's server counted them: the first looks the name up, opens it and
@@ -107,8 +107,12 @@ pub(crate) fn from_image(
 ) -> Demand {
     let answered = plain.waits();
     let answers = answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING };
-    let mut segments: Vec<Segment> =
-        plain.segments.iter().map(|segment| Segment { think: segment.think, ..Segment::default() }).collect();
+    let computing = |segment: &Segment| segment.think + ANSWERING * segment.own_answers;
+    let mut segments: Vec<Segment> = plain
+        .segments
+        .iter()
+        .map(|segment| Segment { think: computing(segment), ..Segment::default() })
+        .collect();
     let mut entering = Segment { think: ENTERING + answers, ..Segment::default() };
     if !warm {
         let mut asks = requests(&parameters.client, plain.processes);
