@@ -51,8 +51,8 @@ pub mod sound {
     use quell_trace::resolve::{Answer, Links};
     use quell_trace::writer::{Ending, Finish, OpenedFile};
     use quell_trace::{
-        Call, Completeness, ElfFile, Event, Execution, Exit, Extent, Fd, Header, Mount, Nanos, Outcome,
-        PathId, Pid, Process, ProcessId, Stripe, Thread, ThreadId, TraceError, Writer,
+        Call, Completeness, ElfFile, Event, Execution, Exit, Extent, Fd, Header, Mount, Nanos, Outcome, PathId, Pid,
+        Process, ProcessId, Stripe, Thread, ThreadId, TraceError, Writer,
     };
     use std::path::Path;
 
@@ -65,14 +65,8 @@ pub mod sound {
         let (process, thread) = (ProcessId(0), ThreadId(0));
         let work = writer.path(b"/work")?;
         writer.process(Process { pid: Pid(7), parent: None, start: Nanos(0), end: None, exit: None })?;
-        let first = Thread {
-            tid: Pid(7),
-            process,
-            parent: None,
-            start: Nanos(0),
-            shares_files: false,
-            shares_directory: false,
-        };
+        let first =
+            Thread { tid: Pid(7), process, parent: None, start: Nanos(0), shares_files: false, shares_directory: false };
         writer.thread(first)?;
         writer.working_directory(work)?;
         writer.inherited(InheritedFd { fd: 0, path: None })?;
@@ -99,31 +93,16 @@ pub mod sound {
             writer.seen(thread, Fd::WORKING_DIRECTORY, Some(work))?;
             writer.event(&event)?;
             if opens {
-                writer.identity(&OpenedFile {
-                    device: 1,
-                    inode: 2,
-                    mode: 0o100_644,
-                    size: 3,
-                    modified: 4,
-                })?;
+                writer.identity(&OpenedFile { device: 1, inode: 2, mode: 0o100_644, size: 3, modified: 4 })?;
             }
         }
         let library = writer.path(b"/lib/l.so")?;
-        writer.touched(
-            process,
-            library,
-            &[Extent { offset: 8192, size: 4096 }, Extent { offset: 0, size: 4096 }],
-        )?;
+        writer.touched(process, library, &[Extent { offset: 8192, size: 4096 }, Extent { offset: 0, size: 4096 }])?;
         writer.touched(process, work, &[Extent { offset: 4096, size: 4096 }])?;
         writer.looked(process)?;
         writer.ended(process, Nanos(200), Some(Exit::Status(0)))?;
         if completeness == Completeness::Complete {
-            let ending = Ending {
-                exit: Some(Exit::Status(0)),
-                took: Some(Nanos(200)),
-                lost: 0,
-                notes: vec!["n".into()],
-            };
+            let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(200)), lost: 0, notes: vec!["n".into()] };
             writer.finish(ending, &mut Answers)?;
         }
         Ok(())
@@ -163,14 +142,7 @@ pub mod sound {
         fn elf(&mut self, path: PathId, _: &[u8]) -> Option<ElfFile> {
             let text = || Some("x".to_owned());
             let needed = vec!["libc.so.6".into()];
-            Some(ElfFile {
-                path,
-                interpreter: text(),
-                soname: text(),
-                needed,
-                rpath: text(),
-                runpath: text(),
-            })
+            Some(ElfFile { path, interpreter: text(), soname: text(), needed, rpath: text(), runpath: text() })
         }
 
         fn stripe(&mut self, path: PathId, _: &[u8]) -> Option<Stripe> {

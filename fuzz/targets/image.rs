@@ -23,8 +23,7 @@ fuzz_target!(|input: &[u8]| {
 
 /// Makes the checksums of the first block and of the index right, where they are.
 fn repair(bytes: &mut [u8]) {
-    let index =
-        (0..bytes.len() / 4096).map(|block| block * 4096).find(|&at| bytes[at..].starts_with(b"QUELLIDX"));
+    let index = (0..bytes.len() / 4096).map(|block| block * 4096).find(|&at| bytes[at..].starts_with(b"QUELLIDX"));
     if let Some(start) = index {
         let length = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap());
         let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));

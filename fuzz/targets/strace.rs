@@ -76,21 +76,12 @@ impl Sink for Checker {
         Ok(())
     }
 
-    fn execution(
-        &mut self,
-        execution: Execution,
-        _: Vec<(String, String)>,
-    ) -> std::result::Result<(), TraceError> {
+    fn execution(&mut self, execution: Execution, _: Vec<(String, String)>) -> std::result::Result<(), TraceError> {
         assert!(execution.thread.0 < self.threads && self.knows(execution.program));
         Ok(())
     }
 
-    fn ended(
-        &mut self,
-        process: ProcessId,
-        at: Nanos,
-        _: Option<Exit>,
-    ) -> std::result::Result<(), TraceError> {
+    fn ended(&mut self, process: ProcessId, at: Nanos, _: Option<Exit>) -> std::result::Result<(), TraceError> {
         assert!(process.0 < self.processes && at > self.last);
         Ok(())
     }
@@ -107,7 +98,6 @@ fuzz_target!(|input: &[u8]| {
     }
     let is_one = logs.len() == 1;
     let name = |index: usize| if is_one { "log".into() } else { format!("log.{}", index + 7).into() };
-    let logs: Vec<_> =
-        logs.into_iter().enumerate().map(|(index, text)| Log { name: name(index), text }).collect();
+    let logs: Vec<_> = logs.into_iter().enumerate().map(|(index, text)| Log { name: name(index), text }).collect();
     let _refused = read(&logs, &mut Checker::default());
 });
