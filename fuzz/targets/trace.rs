@@ -1,10 +1,11 @@
-//! The reader of traces: a trace with one damaged file is read or refused.
+//! The reader of traces, and what a prediction makes of them: a trace with one damaged file is read or refused.
 //!
 //! The first byte of an input says which file, the rest is its content as [`quell_fuzz::content`] says.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use quell_fuzz::{content, scratch, sound};
+use quell_predict::{Roots, Script};
 use quell_trace::{Completeness, Recording};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -43,6 +44,12 @@ fuzz_target!(|input: &[u8]| {
         let _refused = recording.for_each_event(|event| {
             paths += event.target.map_or(0, |target| recording.paths.display(target).len());
         });
+        for depth in [0, 2] {
+            let roots = Roots::Below { directories: vec![b"/".to_vec()], depth };
+            if let Ok(script) = Script::of(&recording, &roots, &|_| None) {
+                assert!(script.acts.iter().all(|act| act.walk.end as usize <= script.walks.len()));
+            }
+        }
     }
     std::fs::write(path, whole).unwrap();
 });

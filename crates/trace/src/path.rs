@@ -8,6 +8,10 @@ use std::sync::Arc;
 #[serde(transparent)]
 pub struct PathId(pub u32);
 
+/// No path is longer: the kernel refuses one of as many bytes (`PATH_MAX` of `linux/limits.h`, the zero at its end included), and those
+/// that descriptors lead to, step by step, stay unknown beyond it. Unit: bytes. A reader refuses a trace with a longer one.
+pub const LONGEST: usize = 4096;
+
 /// Every distinct path of a recording, as given by the program or as resolved.
 #[derive(Clone, Debug, Default)]
 pub struct PathTable {

@@ -1,6 +1,7 @@
 //! Reads recordings. One directory is a recording; those read together are a trace.
 
 use crate::header::{FORMAT, VERSION};
+use crate::path::LONGEST;
 use crate::resolve::{Nobody, Resolver};
 use crate::store::spool::{Note, Record};
 use crate::store::sums::Sums;
@@ -46,10 +47,12 @@ impl Recording {
         let spool = directory.join("spool");
         if header.completeness == Completeness::Partial {
             let Recovered { paths, context, events, touched } = recover(&spool)?;
+            refuse_long(&directory, &paths, &context)?;
             header.recorder.events = events.len() as u64;
             return Ok(Self { directory, header, paths, context, store: Store::Spool(events, touched) });
         }
         let (paths, context) = tables::read(&directory, &files)?;
+        refuse_long(&directory, &paths, &context)?;
         Ok(Self { directory, header, paths, context, store: Store::Parquet(files) })
     }
 
@@ -103,6 +106,17 @@ impl Trace {
             .collect::<Result<Vec<_>, _>>()?;
         recordings.sort_by_key(|recording| (recording.header.rank, recording.directory.clone()));
         Ok(Self { recordings })
+    }
+}
+
+/// Who reads a trace keeps each directory on the way of a path, so that a long one would fill the memory.
+fn refuse_long(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
+    // A byte of a link's content is at most four in the table.
+    let is_long = paths.iter().any(|(_, path)| path.len() > LONGEST)
+        || context.links.iter().any(|link| link.target.len() > 4 * LONGEST);
+    match is_long {
+        true => Err(TraceError::damaged(directory, format!("it has a path of more than {LONGEST} bytes"))),
+        false => Ok(()),
     }
 }
 
@@ -173,4 +187,24 @@ fn recover(spool: &Path) -> Result<Recovered, TraceError> {
         Ok(())
     })?;
     Ok(Recovered { paths, context, events, touched: touched.into_rows() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SymbolicLink;
+
+    #[test]
+    fn paths_that_no_kernel_takes_are_refused() {
+        for (length, target, is_sound) in
+            [(LONGEST, 4 * LONGEST, true), (LONGEST + 1, 1, false), (1, 4 * LONGEST + 1, false)]
+        {
+            let mut paths = PathTable::default();
+            let path = paths.intern(&vec![b'/'; length]);
+            let links = vec![SymbolicLink { path, target: "a".repeat(target) }];
+            let context = Context { links, ..Context::default() };
+            let said = refuse_long(Path::new("t.qtrace"), &paths, &context);
+            assert_eq!(said.is_ok(), is_sound, "{length} {target}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Writes a recording: first a spool that survives the recorder's death, at the end the Parquet files.
 
 use crate::context::{InheritedFd, NamespaceChange};
+use crate::path::LONGEST;
 use crate::resolve::{Links, Nobody, Resolver};
 use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
@@ -87,11 +88,12 @@ impl Writer {
         })
     }
 
-    /// The number of a path as the program gave it.
+    /// The number of a path as the program gave it. What is longer than [`LONGEST`], which names nothing, is cut there.
     ///
     /// # Errors
     /// [`TraceError::Io`] as for all appends: usually a full disk.
     pub fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError> {
+        let bytes = &bytes[..bytes.len().min(LONGEST)];
         let known = self.paths.len();
         let id = self.paths.intern(bytes);
         if id.0 as usize == known {

@@ -14,15 +14,13 @@ use crate::write::output::hidden_name;
 use crate::write::{Audience, WriteError};
 
 /// Options that make the same bytes of the same archive, in a form that every kernel in use reads.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 12] = [
     "-tar",
     "-noappend",
     "-no-progress",
     "-quiet",
     "-comp",
     "gzip",
-    "-mkfs-time",
-    "0",
     "-root-mode",
     "755",
     "-root-uid",
@@ -42,7 +40,7 @@ pub fn write(
 ) -> Result<u64, ExportError> {
     let temporary = Temporary::create(target)?;
     let needed = tar::length(selection);
-    let mut child = start(tool, &temporary.path)?;
+    let mut child = start(tool, &temporary.path, newest(selection))?;
     let streamed = feed(selection, &mut child, target, needed);
     let said = finish(child);
     match (said, streamed) {
@@ -60,9 +58,16 @@ pub fn write(
     Ok(temporary.publish(target, audience)?)
 }
 
-fn start(tool: &Path, output: &Path) -> Result<Child, ExportError> {
+/// The latest time that anything was modified at. Unit: seconds. The root has no entry in the archive, and 4.5.1 gives it the
+/// moment whatever it is told; but no time later than this.
+fn newest(selection: &Selection<'_>) -> u32 {
+    let times = selection.members.iter().map(|member| member.attributes.mtime.seconds);
+    u32::try_from(times.max().unwrap_or_default().max(0)).unwrap_or(u32::MAX)
+}
+
+fn start(tool: &Path, output: &Path, newest: u32) -> Result<Child, ExportError> {
     let mut command = Command::new(tool);
-    command.arg("-").arg(output).args(OPTIONS).env_remove("SOURCE_DATE_EPOCH");
+    command.arg("-").arg(output).args(OPTIONS).env("SOURCE_DATE_EPOCH", newest.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().map_err(|source| ExportError::ToolMissing { tool: tool.to_path_buf(), source })
 }

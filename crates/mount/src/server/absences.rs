@@ -50,6 +50,13 @@ impl ToldAbsences {
         told.names.entry(directory).or_default().insert(name.into())
     }
 
+    /// Forgets that `name` was absent from `directory`.
+    pub(crate) fn revoke(&self, directory: Nid, name: &[u8]) {
+        if let Some(names) = lock(&self.0).names.get_mut(&directory) {
+            names.remove(name);
+        }
+    }
+
     /// Takes the names of `directory` out.
     pub(crate) fn take(&self, directory: Nid) -> Vec<Box<[u8]>> {
         lock(&self.0).names.remove(&directory).unwrap_or_default().into_iter().collect()

@@ -47,7 +47,7 @@ impl Server {
             }
             Operation::SetAttributes(ref change) => {
                 let outcome = completed(self.set_attributes(node, change), attempt);
-                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, Validity::Brief));
+                reply_with(outcome, reply, |attr, reply| reply.attr(&attr, validity_of(&attr)));
             }
             Operation::Create(ref create) => {
                 let outcome = completed(self.create(node, create, caller, attempt), attempt);
@@ -258,6 +258,15 @@ impl Server {
         Ok(())
     }
 
+    /// From now on `name` is there, and is new. The kernel learns that from the answer, and must not be told to forget it
+    /// again: what is open under a name that it drops looks as if it were removed.
+    fn note_made(&self, directory: Node, name: &[u8]) {
+        if let Node::Frozen(nid) = directory {
+            self.told_absences.revoke(nid, name);
+        }
+        self.go_live(directory);
+    }
+
     /// Makes a directory live, once.
     fn go_live(&self, directory: Node) {
         let Node::Frozen(nid) = directory else {
@@ -357,11 +366,9 @@ impl Server {
         self.notice_unknown_name(directory, create.name, made.as_ref().err());
         let descriptor = made?;
         self.give_to(&path, caller)?;
-        self.go_live(directory);
+        self.note_made(directory, create.name);
         let stat = rustix::fs::fstat(&descriptor)?;
         let entry = self.original_entry(directory, create.name, path, &stat)?;
-        // Who made the file knows what is in it. A process that dumps its core asks for nothing any more.
-        let entry = Entry { attr_valid: Validity::Brief, ..entry };
         if let Some(id) = entry.node {
             let held = Held { descriptor, access: Access::Both };
             self.hold(Node::decode(id, self.root), Arc::new(held));
@@ -414,7 +421,7 @@ impl Server {
         self.notice_unknown_name(parent, name, made.as_ref().err());
         made?;
         self.give_to(&path, caller)?;
-        self.go_live(parent);
+        self.note_made(parent, name);
         let stat = self.originals.lookup(&path)?;
         self.original_entry(parent, name, path, &stat)
     }

@@ -48,6 +48,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("append_that_would_overwrite", writes::append_that_would_overwrite),
     ("truncated_and_rewritten", writes::truncated_and_rewritten),
     ("removed_while_open", writes::removed_while_open),
+    ("made_where_a_name_was_absent", writes::made_where_a_name_was_absent),
     ("written_after_a_rename_that_failed", writes::written_after_a_rename_that_failed),
     ("attributes_set_by_a_server_that_died", writes::attributes_set_by_a_server_that_died),
     ("many_created_files", writes::many_created_files),

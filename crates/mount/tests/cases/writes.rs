@@ -150,6 +150,24 @@ print(open(lib + 'a.txt').read(), old.read(), os.path.exists(lib + 'a.new'), end
     }
 }
 
+/// The kernel is told to forget that a name was absent; by then the name is there, and somebody has it open.
+pub(crate) fn made_where_a_name_was_absent() {
+    const PROGRAM: &str = "
+import os, sys, time
+for name in ['bin/made', 'lib/made', 'lib/python/pkg/made']:
+    path = os.path.join(sys.argv[1], name)
+    assert not os.path.exists(path)
+    made = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    time.sleep(0.05)
+    print(os.path.relpath(os.readlink(f'/proc/self/fd/{made}'), sys.argv[1]))
+";
+    for user in USERS {
+        let scene = Scene::new(user);
+        let (printed, _) = python(&scene, PROGRAM);
+        assert_eq!(printed, "bin/made\nlib/made\nlib/python/pkg/made\n");
+    }
+}
+
 /// A rename that fails leaves the file that it would have replaced, held open: what is written to it shows.
 pub(crate) fn written_after_a_rename_that_failed() {
     const PROGRAM: &str = "

@@ -1,5 +1,6 @@
 //! Walks a path as the kernel does: one component after the other, following links.
 
+use crate::path::LONGEST;
 use crate::{PathTable, SymbolicLink};
 use std::collections::HashMap;
 
@@ -51,7 +52,8 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    /// The absolute path that `path`, seen from `base`, leads to; `None` in a loop of links.
+    /// The absolute path that `path`, seen from `base`, leads to; `None` in a loop of links, for a path that the kernel refuses
+    /// for its length, and where what it leads to is longer than [`LONGEST`].
     pub(super) fn walk(
         &mut self,
         links: &mut dyn Links,
@@ -59,6 +61,9 @@ impl Walker {
         path: &[u8],
         follow: Follow,
     ) -> Option<Vec<u8>> {
+        if path.len() >= LONGEST {
+            return None;
+        }
         let mut at = if path.first() == Some(&b'/') { Vec::new() } else { trimmed(base).to_vec() };
         let mut todo = components(path);
         let mut met = 0;
@@ -79,6 +84,9 @@ impl Walker {
                     at.push(b'/');
                     at.extend_from_slice(name);
                 }
+            }
+            if at.len() > LONGEST {
+                return None;
             }
             if absent.is_some() || (todo.is_empty() && follow != Follow::All) {
                 continue;
