@@ -59,9 +59,11 @@ class Calibrated(unittest.TestCase):
         profile, done, server = self.calibrate("nfs")
         self.assert_round_trip(profile)
         for key in ("positive_seconds", "negative_seconds", "directory_seconds"):
-            self.assertEqual(profile["client"][key]["p10"], 3, f"{key}: longer than was waited")
+            watched = profile["client"][key]["p10"]
+            self.assertGreaterEqual(watched, 3, f"{key}: watched for less than was asked for")
+            self.assertLess(watched, 30, f"{key}: such a client keeps names for 30 s")
             self.assertEqual(median(profile["client"][key]), 3600, f"{key}: taken for the length of a start")
-            self.assertIn("longer than 3 s", profile["client"][key]["source"])
+            self.assertIn(f"longer than {watched:.0f} s", profile["client"][key]["source"])
         self.assert_counts(done, server)
 
     def assert_round_trip(self, profile: dict[str, Any]) -> None:

@@ -81,6 +81,10 @@ fn generate(root: &Path) -> Generated {
         schema(&quell_cli::commands::modules::convert::schema()),
     ));
     generated.push((
+        "docs/schema/modules-convert-undo.json".into(),
+        schema(&quell_cli::commands::modules::convert::undo_schema()),
+    ));
+    generated.push((
         "docs/schema/modules-caches.json".into(),
         schema(&quell_cli::commands::modules::caches::schema()),
     ));

@@ -43,6 +43,16 @@ pub enum LoadError {
         #[source]
         source: std::io::Error,
     },
+    /// What is measured could not be prepared in time.
+    #[error("`{operation}` of {wanted} entries takes more than a minute: {made} were made")]
+    Slow {
+        /// What prepares it.
+        operation: &'static str,
+        /// Entries that were made.
+        made: u64,
+        /// Entries that were to be.
+        wanted: u64,
+    },
     /// A process of the load could not be started.
     #[error("cannot start {process}")]
     Start {
@@ -63,6 +73,15 @@ pub enum LoadError {
     /// The second client has the same mount of the file system, and so the same cache, as this one.
     #[error("the second client is this client: both use one mount, and its cache")]
     SameClient,
+    /// What the load made could not be removed.
+    #[error("cannot remove `{}`", path.display())]
+    Left {
+        /// The directory that it made.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -77,9 +96,10 @@ impl LoadError {
     /// The system's error at the bottom, if there is one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
-            Self::Directory { source, .. } | Self::Operation { source, .. } | Self::Start { source, .. } => {
-                Errno::from_io_error(source)
-            }
+            Self::Directory { source, .. }
+            | Self::Operation { source, .. }
+            | Self::Start { source, .. }
+            | Self::Left { source, .. } => Errno::from_io_error(source),
             _ => None,
         }
     }

@@ -1,16 +1,38 @@
-//! A replay is planned of any trace that can be read, whatever its events claim of processes, descriptors and paths; and no
-//! plan changes the tree.
+//! A replay is planned of any trace that can be read, whatever its events claim of processes, descriptors and paths; no
+//! plan changes the tree, and every plan comes to its end when it is played.
+//!
+//! This program is its own test harness: the processes of a replay are the program that plays it, started again.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use proptest::prelude::*;
-use quell_load::replay::{self, Writes};
+use proptest::test_runner::TestRunner;
+use quell_load::replay::{self, Conductor, Manner, Plan, Writes};
 use quell_trace::resolve::Nobody;
 use quell_trace::writer::Ending;
 use quell_trace::{
     Bytes, Call, Event, Fd, Header, Nanos, Outcome, PathId, Pid, Process, ProcessId, Recording, Thread,
     ThreadId, Writer,
 };
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|word| word == replay::ARGUMENT) {
+        return replay::process();
+    }
+    a_close_that_failed_keeps_nobody_waiting();
+    a_process_has_open_files_of_the_one_that_starts_it();
+    any_trace_that_can_be_read_can_be_planned_and_played();
+    ExitCode::SUCCESS
+}
+
+/// A thread: its process, the thread that started it, and when.
+type Begun = (u32, Option<u32>, u64);
 
 fn header() -> Header {
     Header::begun("test", "0", vec!["hostile".to_owned()])
@@ -52,11 +74,7 @@ fn claim() -> impl Strategy<Value = Claim> {
     )
 }
 
-fn write(
-    directory: &std::path::Path,
-    threads: &[(u32, Option<u32>)],
-    claims: &[Claim],
-) -> Result<(), quell_trace::TraceError> {
+fn write(directory: &Path, threads: &[Begun], claims: &[Claim]) -> Result<(), quell_trace::TraceError> {
     let mut writer = Writer::create(directory, header())?;
     let ids: Vec<PathId> = PATHS.iter().map(|path| writer.path(path)).collect::<Result<_, _>>()?;
     writer.working_directory(ids[0])?;
@@ -64,12 +82,12 @@ fn write(
         let parent = (number > 0).then(|| ProcessId(number - 1));
         writer.process(Process { pid: Pid(1), parent, start: Nanos(0), end: Some(Nanos(40)), exit: None })?;
     }
-    for (number, (process, parent)) in threads.iter().enumerate() {
+    for (number, (process, parent, start)) in threads.iter().enumerate() {
         writer.thread(Thread {
             tid: Pid(1),
             process: ProcessId(*process),
             parent: parent.map(ThreadId),
-            start: Nanos(number as u64),
+            start: Nanos(*start),
             shares_files: number % 2 == 0,
             shares_directory: false,
         })?;
@@ -97,25 +115,84 @@ fn write(
     Ok(())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+/// Plays a plan once and changes nothing. False when it has not come to its end in time.
+fn ends(plan: &Plan, root: &Path) -> bool {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (over, watched) = mpsc::channel::<()>();
+    let flag = Arc::clone(&interrupted);
+    let watch = std::thread::spawn(move || {
+        let is_late = watched.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout);
+        flag.store(is_late, Ordering::Relaxed);
+    });
+    let manner = Manner { root: root.to_owned(), first: 0, ranks: 1, think: None, nonce: 1 };
+    let played =
+        Conductor::start(plan, &manner, &interrupted).and_then(|conductor| conductor.perform(&interrupted));
+    drop(over);
+    watch.join().unwrap();
+    match played {
+        Ok(performance) => performance.rank_seconds.len() == 1,
+        Err(replay::ReplayError::Interrupted) => false,
+        Err(error) => panic!("{error:?}"),
+    }
+}
 
-    #[test]
-    fn any_trace_that_can_be_read_can_be_planned(
-        threads in proptest::collection::vec((0..3_u32, proptest::option::of(0..6_u32)), 1..6),
-        claims in proptest::collection::vec(claim(), 1..40),
-    ) {
-        let directory = tempfile::tempdir().unwrap();
-        let trace = directory.path().join("t.qtrace");
-        write(&trace, &threads, &claims).unwrap();
-        let Ok(recording) = Recording::open(&trace) else { return Ok(()) };
-        for writes in [Writes::Skip, Writes::Private] {
-            for moves in [false, true] {
-                if let Ok(plan) = replay::plan(&recording, b"/t", moves, writes) {
-                    prop_assert!(plan.operations as usize <= claims.len());
-                    prop_assert!(plan.spares_tree());
-                }
+/// Writes, plans and plays.
+fn check(threads: &[Begun], claims: &[Claim]) {
+    let directory = tempfile::tempdir().unwrap();
+    let (trace, root) = (directory.path().join("t.qtrace"), directory.path().join("tree"));
+    write(&trace, threads, claims).unwrap();
+    std::fs::create_dir_all(root.join("a")).unwrap();
+    std::fs::write(root.join("a/b"), "b").unwrap();
+    let Ok(recording) = Recording::open(&trace) else { return };
+    for writes in [Writes::Skip, Writes::Private] {
+        for moves in [false, true] {
+            if let Ok(plan) = replay::plan(&recording, b"/t", moves, writes) {
+                assert!(plan.operations as usize <= claims.len());
+                assert!(plan.spares_tree());
+                // What is written may be of any size.
+                assert!(!moves || writes == Writes::Private || ends(&plan, &root), "it never ends");
             }
         }
     }
+    assert_eq!(std::fs::read(root.join("a/b")).unwrap(), b"b");
+}
+
+fn any_trace_that_can_be_read_can_be_planned_and_played() {
+    let thread = (0..3_u32, proptest::option::of(0..6_u32), 0..200_u64);
+    let threads = proptest::collection::vec(thread, 1..6);
+    let claims = proptest::collection::vec(claim(), 1..40);
+    let config = ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        max_shrink_iters: 16,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&(threads, claims), |(threads, claims)| {
+            check(&threads, &claims);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn call(thread: u32, call: Call, fd: i32, value: i64) -> Claim {
+    let call = Call::ALL.iter().position(|other| *other == call).unwrap();
+    Claim { thread, call, fd, fd2: -1, paths: (2, 2), flags: 0, value, size: 0, offset: 0 }
+}
+
+fn a_close_that_failed_keeps_nobody_waiting() {
+    let failed = -i64::from(quell_trace::Errno::EBADF.0);
+    let calls = [
+        call(0, Call::Openat, -100, 3),
+        call(0, Call::Close, 3, failed),
+        call(0, Call::Fstat, 3, 0),
+        call(0, Call::Close, 3, 0),
+    ];
+    check(&[(0, None, 0)], &calls);
+}
+
+/// The trace calls the second process the parent of the third, which the first one starts after it has opened a file.
+fn a_process_has_open_files_of_the_one_that_starts_it() {
+    let calls = [call(0, Call::Openat, -100, 3), call(1, Call::Openat, -100, 4), call(2, Call::Fstat, 3, 0)];
+    check(&[(0, None, 0), (1, Some(0), 1), (2, Some(0), 12)], &calls);
 }

@@ -1,8 +1,9 @@
 //! What-ifs: a script, a client's rules or a node's demand with something changed.
 
+use crate::model::Scale;
 use crate::parameters::ClientRules;
 use crate::question::{Changes, Image};
-use crate::workload::{Act, Deed, Demand, NameId, Script, Segment, WINDOW, Windows};
+use crate::workload::{Act, Broadcast, Deed, Demand, NameId, Script, Segment, WINDOW, Windows};
 use crate::{Operation, Parameters, PerOperation};
 use std::collections::HashMap;
 
@@ -30,29 +31,41 @@ fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
 /// A part of an image that is passed on while the next one arrives. Unit: bytes.
 const PASSED_ON: f64 = 1048576.0;
 
-/// A script with fewer misses and files. What was computed stays.
+/// A script with fewer misses and files. What was computed stays, and so does the data of gathered files: it is read from the
+/// file that they are gathered into.
 pub(crate) fn script(script: &Script, changes: &Changes) -> Script {
-    let (mut misses, mut files) = (Share::new(changes.fewer_misses), HashMap::<NameId, bool>::new());
-    let mut dropped_files = Share::new(changes.fewer_files);
+    let mut misses = Share::new(changes.fewer_misses);
+    // The first file is left, for the others to be gathered into.
+    let mut files = Share { due: -changes.fewer_files, ..Share::new(changes.fewer_files) };
+    let mut names = script.names.clone();
     let mut carried = 0.0;
     let mut kept = Vec::with_capacity(script.acts.len());
     for act in &script.acts {
         let drops = match (act.absent, subject(script, act)) {
-            (true, _) => misses.takes(),
-            (false, Some(name)) => *files.entry(name).or_insert_with(|| dropped_files.takes()),
+            (true, _) => last_name(script, act).is_some_and(|name| misses.takes(name)),
+            (false, Some(name)) => files.takes(name),
             (false, None) => false,
         };
-        match drops {
-            true => carried += act.think,
-            false => kept.push(Act { think: act.think + std::mem::take(&mut carried), ..act.clone() }),
+        match (drops, act.deed) {
+            (true, Deed::Read(name, ..)) => names[name.0 as usize].is_gathered = true,
+            (true, _) => {
+                carried += act.think;
+                continue;
+            }
+            (false, _) => {}
         }
+        kept.push(Act { think: act.think + std::mem::take(&mut carried), ..act.clone() });
     }
-    Script { acts: kept, tail: script.tail + carried, ..script.clone() }
+    Script { acts: kept, names, tail: script.tail + carried, ..script.clone() }
+}
+
+/// The last name of an act's walk: of an absent path, the one that is not there.
+fn last_name(script: &Script, act: &Act) -> Option<NameId> {
+    act.walk.clone().last().and_then(|at| script.walks.get(at as usize).copied())
 }
 
 /// The file that an act is about; `None` for directories.
 fn subject(script: &Script, act: &Act) -> Option<NameId> {
-    let of_walk = || act.walk.clone().last().and_then(|at| script.walks.get(at as usize).copied());
     let name = match act.deed {
         Deed::Stat(name)
         | Deed::Open(name)
@@ -60,7 +73,7 @@ fn subject(script: &Script, act: &Act) -> Option<NameId> {
         | Deed::Close(name)
         | Deed::Tell(name)
         | Deed::ReadLink(name) => Some(name),
-        Deed::Find => of_walk(),
+        Deed::Find => last_name(script, act),
         Deed::OpenDirectory(_) | Deed::List(_) | Deed::Ask(_) => None,
     };
     name.filter(|name| {
@@ -68,72 +81,91 @@ fn subject(script: &Script, act: &Act) -> Option<NameId> {
     })
 }
 
-/// Takes a share of what comes by, evenly.
+/// Takes a share of the names that come by, evenly: each once and for all.
 struct Share {
     share: f64,
     due: f64,
+    decided: HashMap<NameId, bool>,
 }
 
 impl Share {
     fn new(share: f64) -> Self {
-        Self { share, due: 0.0 }
+        Self { share, due: 0.0, decided: HashMap::new() }
     }
 
-    fn takes(&mut self) -> bool {
-        self.due += self.share;
-        let takes = self.due >= 1.0 - 1e-9;
-        self.due -= f64::from(u8::from(takes));
-        takes
+    fn takes(&mut self, name: NameId) -> bool {
+        let Self { share, due, decided } = self;
+        *decided.entry(name).or_insert_with(|| {
+            *due += *share;
+            let takes = *due >= 1.0 - 1e-9;
+            *due -= f64::from(u8::from(takes));
+            takes
+        })
     }
 }
 
-/// A client's rules, changed.
+/// A client's rules, changed. Where an open asks nobody there is nothing that a lookup could be joined with.
 pub(crate) fn rules(rules: ClientRules, changes: &Changes) -> ClientRules {
     let negative = match changes.keeps_absences {
         true => rules.negative.max(rules.directory).max(rules.positive),
         false => rules.negative,
     };
-    ClientRules { negative, atomic_open: rules.atomic_open || changes.atomic_open, ..rules }
+    let atomic_open = rules.atomic_open || (changes.atomic_open && rules.open_asks);
+    ClientRules { negative, atomic_open, ..rules }
 }
 
-/// What a node asks when its processes start from an image. `plain` is what it asks without.
+/// What a node asks when its processes start from an image. `plain` is what it asks without. What changes the tree reaches the
+/// original all the same.
 pub(crate) fn from_image(
     plain: &Demand,
     bytes: f64,
     image: Image,
-    nodes: f64,
     parameters: &Parameters,
+    scale: &Scale,
     warm: bool,
 ) -> Demand {
-    let answered = plain.waits();
+    let answered = but(&plain.waits(), |operation| !operation.is_change());
     let answers = answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING };
-    let computing = |segment: &Segment| segment.think + ANSWERING * segment.own_answers;
-    let mut segments: Vec<Segment> = plain
-        .segments
-        .iter()
-        .map(|segment| Segment { think: computing(segment), ..Segment::default() })
-        .collect();
+    let local = |segment: &Segment| Segment {
+        think: segment.think + ANSWERING * segment.own_answers,
+        waits: but(&segment.waits, Operation::is_change),
+        asks: but(&segment.asks, Operation::is_change),
+        ..Segment::default()
+    };
     let mut entering = Segment { think: ENTERING + answers, ..Segment::default() };
-    if !warm {
-        let mut asks = requests(&parameters.client, plain.processes);
-        match image {
-            Image::Read => {
-                asks.add(Operation::Read, 1.0);
-                (entering.asks, entering.bytes) = (asks, bytes);
-                entering.waits = requests(&parameters.client, 1.0);
-                entering.waits.add(Operation::Read, 1.0);
-            }
-            Image::Broadcast => {
-                let rate = parameters.client_rate.min(parameters.data_rate * parameters.data_servers);
-                let steps = nodes.max(1.0).log2().ceil();
-                entering.think +=
-                    bytes / rate + steps * (parameters.round_trip + PASSED_ON / parameters.client_rate);
-                entering.asks.add_all(&asks, 1.0 / nodes.max(1.0));
-            }
+    let mut passed_on = None;
+    match image {
+        _ if warm => {}
+        Image::Read => {
+            entering.bytes = bytes;
+            entering.asks = reading(parameters, plain.processes);
+            entering.waits = reading(parameters, 1.0);
         }
+        Image::Broadcast => passed_on = Some(broadcast(bytes, parameters, scale)),
     }
-    segments.insert(0, entering);
-    Demand { segments, processes: plain.processes, ended: plain.ended }
+    let segments = std::iter::once(entering).chain(plain.segments.iter().map(local)).collect();
+    Demand { segments, processes: plain.processes, broadcast: passed_on, alike: plain.alike }
+}
+
+/// Numbers of some operations alone.
+fn but(all: &PerOperation, keeps: impl Fn(Operation) -> bool) -> PerOperation {
+    PerOperation::of(|operation| if keeps(operation) { all.get(operation) } else { 0.0 })
+}
+
+/// Requests of a node's processes for the image and its data.
+fn reading(parameters: &Parameters, processes: f64) -> PerOperation {
+    let mut asks = requests(&parameters.client, processes);
+    asks.add(Operation::Read, 1.0);
+    asks
+}
+
+/// An image that one node reads, and that the nodes pass on as a tree.
+fn broadcast(bytes: f64, parameters: &Parameters, scale: &Scale) -> Broadcast {
+    let asks = reading(parameters, 1.0);
+    let rate = parameters.client_rate.min(parameters.data_rate * scale.targets(parameters));
+    let steps = scale.nodes.max(1.0).log2().ceil();
+    let passing = steps * (parameters.round_trip + PASSED_ON / parameters.client_rate);
+    Broadcast { seconds: asks.dot(&parameters.latency()) + bytes / rate + passing, asks, bytes }
 }
 
 /// How large an image of a script is, as far as it tells: what was read of each file, and a little for each name.

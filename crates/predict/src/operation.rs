@@ -48,6 +48,11 @@ operations! {
 }
 
 impl Operation {
+    /// Whether it changes the tree: no image answers it.
+    pub const fn is_change(self) -> bool {
+        matches!(self, Self::Create | Self::Unlink | Self::Rename)
+    }
+
     /// Whether a metadata server answers it.
     pub const fn is_metadata(self) -> bool {
         !matches!(self, Self::Read)

@@ -69,21 +69,6 @@ pub struct ClientRules {
     pub read_spoils_attributes: bool,
 }
 
-impl ClientRules {
-    /// Whether two clients cannot be told from each other within a time: what outlives it may live as long as it likes.
-    pub(crate) fn are_alike(&self, other: &Self, seconds: f64) -> bool {
-        let within = |rules: &Self| Self {
-            positive: rules.positive.min(seconds),
-            negative: rules.negative.min(seconds),
-            directory: rules.directory.min(seconds),
-            attributes: rules.attributes.min(seconds),
-            open_rides: rules.open_rides.min(seconds),
-            ..*rules
-        };
-        within(self) == within(other)
-    }
-}
-
 /// From start to start a program does not take the same time: of 25 of one import from a warm local disk of an idle machine one in
 /// ten took less than 0.88 times the median, and one in ten more than 1.16 times.
 static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(25), source: None };
@@ -112,7 +97,10 @@ impl Parameters {
             open_asks: own.open_asks.or(prior.open_asks).unwrap_or(true),
             open_directory_asks: own.open_directory_asks.unwrap_or(false),
             atomic_open: own.atomic_open.unwrap_or(false),
-            open_rides: own.open_rides_seconds.as_ref().map_or(0.0, |figure| figure.p50),
+            open_rides: own
+                .open_rides_seconds
+                .as_ref()
+                .map_or(0.0, |figure| choice("open_rides_seconds", figure)),
             close_asks: own.close_asks.unwrap_or(false),
             readdir_fills: own.readdir_fills.unwrap_or(false),
             layout_asks: own.layout_asks.unwrap_or(false),

@@ -13,8 +13,9 @@ pub struct Question {
     pub background: f64,
     /// The program has run on the nodes before, and their caches have kept what they may.
     pub is_warm: bool,
-    /// Cores that the processes of a node share.
-    pub cores: Option<u32>,
+    /// Cores that the processes of a node share, in units of one that works alone: less than their number where they slow
+    /// each other down. Range: at least 1.
+    pub cores: Option<f64>,
     /// All nodes and servers share the cores of one machine.
     pub is_shared_host: bool,
     /// Data servers that files are spread over.

@@ -45,6 +45,17 @@ pub(crate) fn decimal(value: f64) -> String {
     if value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.1}") }
 }
 
+/// Cores that a node has for its processes: less than their number where they slow each other down.
+pub(crate) fn cores(cores: f64) -> String {
+    let plural = if cores == 1.0 { "" } else { "s" };
+    format!("{} core{plural}", decimal(cores))
+}
+
+/// A figure of a profile in its own unit: a count as such, anything else with three decimals.
+pub(crate) fn figure(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { grouped(value as u64) } else { format!("{value:.3}") }
+}
+
 /// The difference with its sign.
 pub(crate) fn difference(from: u64, to: u64) -> String {
     match to.cmp(&from) {

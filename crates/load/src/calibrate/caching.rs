@@ -24,9 +24,9 @@ pub struct Lifetime {
     pub aspect: Aspect,
     /// When each change was noticed; 0 where the first look saw it. Unit: seconds since it was fetched.
     pub noticed: Vec<f64>,
-    /// Changes that were not noticed while there was time.
+    /// Changes that were looked for during half a second or more, and not noticed.
     pub unnoticed: usize,
-    /// How long was waited. Unit: seconds.
+    /// For how long they were, the shortest of them; 0 where there is none. Unit: seconds since it was fetched.
     pub waited: f64,
     /// The oldest unchanged entry that was still answered without a round trip. Unit: seconds.
     pub kept: f64,
@@ -50,7 +50,7 @@ pub enum Verdict {
         /// And less than this. Unit: seconds.
         most: Option<f64>,
     },
-    /// There was no second client, or no time.
+    /// There was no second client, or too little time.
     NotMeasured,
 }
 
@@ -73,6 +73,10 @@ impl Lifetime {
 const AT_ONCE: f64 = 0.05;
 /// Entries that are kept for so much longer than a change stays unnoticed are taken back.
 const TWICE: f64 = 2.0;
+
+/// An old state that was seen for less tells nothing: clients that keep anything by time keep it for a second or more. Unit:
+/// seconds.
+const LEAST: f64 = 0.5;
 
 /// Entries of each aspect that are changed.
 const CHANGED: usize = 3;
@@ -109,7 +113,12 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<Vec<Lifetime>, LoadError> {
     }
     let wait = leader.bounds.cache_wait.min(leader.left());
     watch(leader, &mut watched, wait)?;
-    Ok(ASPECTS.map(|aspect| lifetime(aspect, &watched, wait)).into())
+    let lifetimes = ASPECTS.map(|aspect| lifetime(aspect, &watched));
+    let is_told = |lifetime: &Lifetime| lifetime.verdict() != Verdict::NotMeasured;
+    if !lifetimes.iter().all(is_told) && leader.begins(STEP, 1.0) {
+        leader.notes.push(format!("{STEP}: not told of everything, the wait for it was too short"));
+    }
+    Ok(lifetimes.into())
 }
 
 /// An entry, and what was seen of it.
@@ -177,6 +186,11 @@ impl Watched {
         self.fetched.elapsed().as_secs_f64()
     }
 
+    /// Whether its change was looked for long enough, and not seen.
+    fn is_unnoticed(&self) -> bool {
+        self.again.is_none() && self.outcome.is_none() && self.old >= LEAST
+    }
+
     fn fetch(&mut self, leader: &mut Leader<'_>) -> Result<(), LoadError> {
         self.fetched = Instant::now();
         self.first = self.look(leader)?.0;
@@ -219,7 +233,7 @@ fn watch(leader: &mut Leader<'_>, watched: &mut [Watched], wait: Duration) -> Re
     Ok(())
 }
 
-fn lifetime(aspect: Aspect, watched: &[Watched], wait: Duration) -> Lifetime {
+fn lifetime(aspect: Aspect, watched: &[Watched]) -> Lifetime {
     let own = || watched.iter().filter(|entry| entry.aspect == aspect);
     let noticed = own().filter_map(|entry| match entry.outcome {
         Some(Outcome::Noticed(age)) => Some(age),
@@ -231,12 +245,13 @@ fn lifetime(aspect: Aspect, watched: &[Watched], wait: Duration) -> Lifetime {
             _ => None,
         })
     };
+    let unnoticed = || own().filter(|entry| entry.is_unnoticed()).map(|entry| entry.old);
     let kept = answered(true).fold(0.0, f64::max);
     Lifetime {
         aspect,
         noticed: noticed.collect(),
-        unnoticed: own().filter(|entry| entry.again.is_none() && entry.outcome.is_none()).count(),
-        waited: wait.as_secs_f64(),
+        unnoticed: unnoticed().count(),
+        waited: unnoticed().min_by(f64::total_cmp).unwrap_or(0.0),
         kept,
         asked: answered(false).filter(|age| *age > kept).min_by(f64::total_cmp),
     }
@@ -245,6 +260,21 @@ fn lifetime(aspect: Aspect, watched: &[Watched], wait: Duration) -> Lifetime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn changed(old: f64, outcome: Option<Outcome>) -> Watched {
+        let (aspect, path, fetched) = (Aspect::Name, String::new(), Instant::now());
+        Watched { aspect, path, again: None, fetched, first: 1, old, outcome }
+    }
+
+    #[test]
+    fn a_change_that_nobody_looked_for_says_nothing_of_a_lifetime() {
+        let never = [changed(0.0, None), changed(0.0, None), changed(LEAST / 2.0, None)];
+        assert_eq!(lifetime(Aspect::Name, &never).verdict(), Verdict::NotMeasured);
+        let long = [changed(2.0, None), changed(2.5, None), changed(0.0, None)];
+        assert_eq!(lifetime(Aspect::Name, &long).verdict(), Verdict::LongerThan(2.0));
+        let seen = [changed(0.9, Some(Outcome::Noticed(1.0))), changed(0.0, None)];
+        assert_eq!(lifetime(Aspect::Name, &seen).verdict(), Verdict::Kept(1.0));
+    }
 
     #[test]
     fn what_was_noticed_and_what_was_kept_mean_something_together() {

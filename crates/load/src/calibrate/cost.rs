@@ -15,7 +15,7 @@
 //! caches, and a request costs a half to two thirds of what it costs a program.
 
 use super::leader::{By, Leader, names};
-use super::reads;
+use super::reads::{self, Content};
 use super::statistics::Summary;
 use crate::crew::{Access, Data, Done, Names, Task};
 use crate::{LoadError, Operation};
@@ -66,18 +66,21 @@ struct Pair {
     computed: f64,
 }
 
-/// Measures both. A part is `None`, with a note, where `/proc` shows nobody's work.
-pub(super) fn run(leader: &mut Leader<'_>, file: &str) -> Result<Cost, LoadError> {
+/// Measures both. A part is `None`, with a note, where `/proc` shows nobody's work; and that of data where there is no file.
+pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<Cost, LoadError> {
     let mut latencies = Vec::new();
     let requests = measured(leader, 0.0, "a request", &mut |leader| {
         let done = ask(leader)?;
         latencies.extend(done.latencies.iter().map(|nanoseconds| *nanoseconds as f64 / 1e3));
         Ok((done.count as f64, done.computed as f64 / 1e9))
     })?;
-    let megabytes = measured(leader, 0.5, "a megabyte", &mut |leader| {
-        let bytes = read(leader, file)?.count as f64 * Access::Sequential.bytes() as f64;
-        Ok((bytes / 1e6, 0.0))
-    })?;
+    let megabytes = match file {
+        Some(file) => measured(leader, 0.5, "a megabyte", &mut |leader| {
+            let bytes = read(leader, file)?.count as f64 * Access::Sequential.bytes() as f64;
+            Ok((bytes / 1e6, 0.0))
+        })?,
+        None => None,
+    };
     Ok(Cost { latency: Summary::of(latencies), cpu: requests, cpu_of_a_megabyte: megabytes })
 }
 
@@ -91,7 +94,7 @@ fn ask(leader: &mut Leader<'_>) -> Result<Done, LoadError> {
 }
 
 /// One process reads the whole file in order, without pages of it.
-fn read(leader: &mut Leader<'_>, file: &str) -> Result<Done, LoadError> {
+fn read(leader: &mut Leader<'_>, file: &Content) -> Result<Done, LoadError> {
     let data = Data { drop_pages: true, ..reads::data(leader, file, Access::Sequential) };
     leader.read(By::Ours, data)
 }

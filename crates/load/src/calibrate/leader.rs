@@ -80,10 +80,15 @@ impl<'a> Leader<'a> {
         Ok((first..self.serial).map(|number| format!("d{number:06}")).collect())
     }
 
-    /// Preparation that nobody times: by the second client where that is wanted and there is one.
+    /// Preparation that nobody times: by the second client where that is wanted and there is one. Everything that was asked
+    /// for is there afterwards.
     pub(super) fn prepare(&mut self, by: By, names: Names) -> Result<(), LoadError> {
-        let stop = self.stop;
-        self.maker(by).one(Task::Names(names), stop).map(drop)
+        let (operation, wanted) = (names.operation.name(), names.count * u64::from(names.threads.max(1)));
+        let made = self.one(by, Task::Names(names))?.count;
+        match made < wanted {
+            true => Err(LoadError::Slow { operation, made, wanted }),
+            false => Ok(()),
+        }
     }
 
     fn maker(&mut self, by: By) -> &mut Crew {

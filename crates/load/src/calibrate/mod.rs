@@ -124,7 +124,8 @@ pub fn check(directory: &Path, bounds: &Bounds) -> Result<(), LoadError> {
 
 /// Measures, and leaves nothing behind.
 ///
-/// **Errors**: as [`LoadError`]; whatever happened, what was made is removed first.
+/// **Errors**: as [`LoadError`]; whatever happened, what was made is removed first. [`LoadError::Interrupted`] and success
+/// mean that it has been.
 pub fn calibrate(
     setting: &Setting<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -133,10 +134,10 @@ pub fn calibrate(
     let place = Place::make(setting.directory, needs(&setting.bounds))?;
     let measured = measure(setting, place.path(), progress);
     progress(Progress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
-    let removed = place.remove();
-    let calibration = measured?;
-    removed?;
-    Ok(Calibration { elapsed: began.elapsed(), ..calibration })
+    match (measured, place.remove()) {
+        (Ok(_) | Err(LoadError::Interrupted), Err(left)) => Err(left),
+        (measured, _) => Ok(Calibration { elapsed: began.elapsed(), ..measured? }),
+    }
 }
 
 fn measure(
@@ -163,8 +164,10 @@ fn measure(
     let lifetimes = caching::run(&mut leader)?;
     let probes = probes::run(&mut leader)?;
     let file = reads::write(&mut leader)?;
-    let cost = cost::run(&mut leader, &file)?;
-    reads::run(&mut leader, &file)?;
+    let cost = cost::run(&mut leader, file.as_ref())?;
+    if let Some(file) = &file {
+        reads::run(&mut leader, file)?;
+    }
     let habits = Habits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
     leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
     Ok(Calibration {

@@ -74,7 +74,7 @@ impl Place {
         // Twice: what another client makes until it ends may come in between.
         (0..2).for_each(|_| empty(&self.path));
         std::fs::remove_dir_all(&self.path)
-            .map_err(|source| LoadError::Directory { path: self.path.clone(), source })
+            .map_err(|source| LoadError::Left { path: self.path.clone(), source })
     }
 }
 

@@ -8,7 +8,9 @@ use super::statistics::Summary;
 use super::{Calibration, IDLE};
 use crate::Operation;
 use crate::crew::{Access, Aspect};
-use quell_predict::profile::{Client, Data, Figure, Kind as Origin, Metadata, Network, Profile, Rates};
+use quell_predict::profile::{
+    Client, Data, Figure, Kind as Origin, Metadata, Network, Profile, Rates, SharedDirectory,
+};
 
 impl Calibration {
     /// The profile. What was not measured is absent in it.
@@ -19,6 +21,10 @@ impl Calibration {
             // One client cannot tell several servers from a faster one: the rates below are those of all together.
             metadata: Metadata { servers: Some(Figure::exact(1.0)), threads: Some(Figure::exact(1.0)) },
             rates: self.server_rates(),
+            shared_directory: SharedDirectory {
+                creates_per_second: self.shared_creates(),
+                ..SharedDirectory::default()
+            },
             client: self.client(),
             data: self.data(),
             ..Profile::new(name, Origin::Measured)
@@ -66,6 +72,21 @@ impl Calibration {
         }
     }
 
+    /// A client's kernel makes one file at a time in a directory, so one client tells the least that all nodes get there;
+    /// directories of their own tell the most.
+    fn shared_creates(&self) -> Option<Figure> {
+        let (_, here) = self.largest(Operation::Create, Layout::Shared, Cache::Cold)?;
+        let own = self.rate(Operation::Create, Cache::Cold)?;
+        let how = format!(
+            "between the {:.0} a second that processes of one client get in one directory, where a client makes one \
+             at a time, and the rate in directories of their own",
+            here.p50
+        );
+        let middle = (here.p50 * own.p50).sqrt();
+        let spread = Figure::spread(here.p10.min(own.p10), middle, here.p90.max(own.p90));
+        Some(spread.count(here.count as u64).source(how))
+    }
+
     /// Rates of open and close. Both are measured as one, so where a close asks each is given half of the time.
     fn opens(&self, theirs: Cache) -> (Option<Figure>, Option<Figure>) {
         if self.habits.open_asks != Some(true) {
@@ -100,25 +121,25 @@ impl Calibration {
             );
             return Some(widened(spread(&rates, how), error / 100.0));
         }
-        let (most, rates) = self.largest(operation, cache)?;
+        let (most, rates) = self.largest(operation, Layout::Unique, cache)?;
         let how = format!("at least: {most} requests at once did not saturate the server");
         Some(spread(&rates, how))
     }
 
     /// The case with the largest median rate, and the requests at once in it.
-    fn largest(&self, operation: Operation, cache: Cache) -> Option<(u32, Summary)> {
+    fn largest(&self, operation: Operation, layout: Layout, cache: Cache) -> Option<(u32, Summary)> {
         let rates = self
-            .cases(operation, cache)
+            .cases(operation, layout, cache)
             .filter_map(|case| Some((case.population(), self.results.rates(case)?)));
         rates.max_by(|a, b| a.1.p50.total_cmp(&b.1.p50))
     }
 
     fn most(&self, operation: Operation, cache: Cache) -> u32 {
-        self.cases(operation, cache).map(Case::population).max().unwrap_or(0)
+        self.cases(operation, Layout::Unique, cache).map(Case::population).max().unwrap_or(0)
     }
 
-    fn cases(&self, operation: Operation, cache: Cache) -> impl Iterator<Item = &Case> {
-        let wanted = (Kind::Metadata(operation), Layout::Unique, cache, 1);
+    fn cases(&self, operation: Operation, layout: Layout, cache: Cache) -> impl Iterator<Item = &Case> {
+        let wanted = (Kind::Metadata(operation), layout, cache, 1);
         self.results
             .iter()
             .map(|(case, _)| case)
@@ -290,4 +311,51 @@ fn seconds(lifetime: &Lifetime) -> Option<Figure> {
 /// p10 is what was seen; beyond it nothing was, and a prediction is about one start.
 fn outlasting(seen: f64) -> Figure {
     Figure::spread(seen, seen.max(START), seen.max(START))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bounds, Cost, Habits, Results, Run};
+    use super::*;
+    use std::time::Duration;
+
+    fn calibration(results: Results) -> Calibration {
+        Calibration {
+            bounds: Bounds::QUICK,
+            has_second_client: false,
+            results,
+            lifetimes: Vec::new(),
+            habits: Habits::default(),
+            cost: Cost::default(),
+            first_read_us: None,
+            close_us: None,
+            skipped: Vec::new(),
+            notes: Vec::new(),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn creates_in_one_directory_lie_between_those_of_one_client_and_those_in_directories_of_their_own() {
+        let mut results = Results::default();
+        for (layout, processes, rate) in [
+            (Layout::Shared, 1, 1000.0),
+            (Layout::Shared, 8, 1000.0),
+            (Layout::Unique, 1, 1000.0),
+            (Layout::Unique, 8, 4000.0),
+        ] {
+            let kind = Kind::Metadata(Operation::Create);
+            let run =
+                Run { count: 100, seconds: 100.0 / rate, latencies_us: Vec::new(), closes_us: Vec::new() };
+            results.add(Case { kind, layout, processes, ..IDLE }, run);
+        }
+        let profile = calibration(results).profile("fs", String::new());
+        let own = profile.rates.create.expect("creates were measured");
+        let shared = profile.shared_directory.creates_per_second.expect("so were those in one directory");
+        assert_eq!(shared.p10, 1000.0);
+        assert!((shared.p50 - (1000.0 * own.p50).sqrt()).abs() < 1e-9, "{shared:?}");
+        assert_eq!(shared.p90, own.p90);
+        let nothing = calibration(Results::default()).profile("fs", String::new());
+        assert_eq!(nothing.shared_directory.creates_per_second, None);
+    }
 }

@@ -9,15 +9,34 @@ use crate::crew::{Access, Data, SPOT, Task};
 
 const STEP: &str = "reads and page faults";
 
-/// Makes the file that is read, by the second client if there is one.
-pub(super) fn write(leader: &mut Leader<'_>) -> Result<String, LoadError> {
-    let directory = leader.directory(By::Second)?;
-    let file = format!("{directory}/data");
-    leader.read(By::Second, Data { limit_ms: WRITING_MS, ..data(leader, &file, Access::Write) })?;
-    Ok(file)
+/// The file that is read.
+pub(super) struct Content {
+    /// Below the working directory.
+    file: String,
+    /// What was written of it. Unit: bytes.
+    bytes: u64,
 }
 
-pub(super) fn run(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
+/// Makes the file that is read, by the second client if there is one; as much of it as can be written in a minute. `None`
+/// where there is no time.
+pub(super) fn write(leader: &mut Leader<'_>) -> Result<Option<Content>, LoadError> {
+    if !leader.begins(STEP, 0.0) {
+        return Ok(None);
+    }
+    let wanted = leader.bounds.file_bytes;
+    let content = Content { file: format!("{}/data", leader.directory(By::Second)?), bytes: wanted };
+    let written = Data { limit_ms: WRITING_MS, ..data(leader, &content, Access::Write) };
+    let bytes = leader.read(By::Second, written)?.count * Access::Write.bytes();
+    if bytes < wanted - wanted % Access::Write.bytes() {
+        let [bytes, wanted] = [bytes, wanted].map(|bytes| bytes >> 20);
+        leader
+            .notes
+            .push(format!("{STEP}: of {bytes} MiB, as {wanted} MiB could not be written in a minute"));
+    }
+    Ok(Some(Content { bytes, ..content }))
+}
+
+pub(super) fn run(leader: &mut Leader<'_>, file: &Content) -> Result<(), LoadError> {
     let iterations = leader.bounds.iterations;
     for number in 0..iterations {
         if leader.begins(STEP, f64::from(number) / f64::from(iterations)) {
@@ -34,11 +53,11 @@ const WRITING_MS: u64 = 60_000;
 /// Threads that read in order at once.
 const READERS: u16 = 4;
 
-pub(super) fn data(leader: &Leader<'_>, file: &str, access: Access) -> Data {
+pub(super) fn data(leader: &Leader<'_>, content: &Content, access: Access) -> Data {
     Data {
         access,
-        file: file.to_owned(),
-        bytes: leader.bounds.file_bytes,
+        file: content.file.clone(),
+        bytes: content.bytes,
         part: 0,
         parts: 1,
         drop_pages: false,
@@ -48,7 +67,7 @@ pub(super) fn data(leader: &Leader<'_>, file: &str, access: Access) -> Data {
     }
 }
 
-fn in_order(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
+fn in_order(leader: &mut Leader<'_>, file: &Content) -> Result<(), LoadError> {
     for threads in [1, READERS] {
         let data = Data { drop_pages: true, threads, ..data(leader, file, Access::Sequential) };
         leader.phase(case(Access::Sequential, Cache::Cold, (1, threads)), vec![Task::Data(data)])?;
@@ -60,7 +79,7 @@ fn in_order(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
 }
 
 /// Each width as so many processes, and as so many threads of one.
-fn scattered(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
+fn scattered(leader: &mut Leader<'_>, file: &Content) -> Result<(), LoadError> {
     let widths = leader.bounds.widths();
     let threads = widths.iter().skip(1).map(|width| (1, *width));
     let crowds: Vec<(u16, u16)> = widths.iter().map(|width| (*width, 1)).chain(threads).collect();
@@ -81,12 +100,12 @@ fn scattered(leader: &mut Leader<'_>, file: &str) -> Result<(), LoadError> {
 
 fn crowded(
     leader: &mut Leader<'_>,
-    file: &str,
+    file: &Content,
     access: Access,
     cache: Cache,
     (processes, threads): (u16, u16),
 ) -> Result<(), LoadError> {
-    let spots = leader.bounds.file_bytes / SPOT / u64::from(processes) / u64::from(threads);
+    let spots = file.bytes / SPOT / u64::from(processes) / u64::from(threads);
     // No cold page is read twice.
     let count = if cache == Cache::Cold { spots } else { WARM };
     let task = |rank: u16| {

@@ -62,6 +62,8 @@ impl Crew {
         name: &str,
         stop: Stop<'_>,
     ) -> Result<Self, LoadError> {
+        // Each process has two pipes here.
+        worker::use_all_descriptors();
         let named = |number| if count == 1 { name.to_owned() } else { format!("{name} {number}") };
         let started = (0..count).map(|number| Worker::start(command, named(number)));
         let mut workers = started.collect::<Result<Vec<_>, _>>()?;
@@ -104,7 +106,7 @@ pub(crate) fn together(crews: Vec<(&mut Crew, Vec<Task>)>, stop: Stop<'_>) -> Re
         worker.order(&Order::Task(task.clone()))?;
     }
     for (worker, task) in &mut busy {
-        match worker.reply(stop)? {
+        match worker.reply(task.patience(), stop)? {
             Reply::Ready => {}
             reply => return Err(worker.refused(task, reply)),
         }
@@ -112,7 +114,7 @@ pub(crate) fn together(crews: Vec<(&mut Crew, Vec<Task>)>, stop: Stop<'_>) -> Re
     for (worker, _) in &mut busy {
         worker.order(&Order::Go)?;
     }
-    let results = busy.iter_mut().map(|(worker, task)| match worker.reply(stop)? {
+    let results = busy.iter_mut().map(|(worker, task)| match worker.reply(task.patience(), stop)? {
         Reply::Done(done) => Ok(done),
         reply => Err(worker.refused(task, reply)),
     });
@@ -135,7 +137,7 @@ impl Worker {
     }
 
     fn greet(&mut self, stop: Stop<'_>) -> Result<(), LoadError> {
-        match self.reply(stop)? {
+        match self.reply(PATIENCE, stop)? {
             Reply::Hello(hello) if hello.version == VERSION => {
                 self.hello = Some(hello);
                 Ok(())
@@ -159,7 +161,7 @@ impl Worker {
         }
     }
 
-    fn reply(&mut self, stop: Stop<'_>) -> Result<Reply, LoadError> {
+    fn reply(&mut self, patience: Duration, stop: Stop<'_>) -> Result<Reply, LoadError> {
         let began = Instant::now();
         loop {
             match self.replies.recv_timeout(GLANCE) {
@@ -172,8 +174,11 @@ impl Worker {
                 Ok(Err(_)) => return Err(self.fault("said what no worker of quell says")),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.fault("ended early")),
                 Err(RecvTimeoutError::Timeout) if stop() => return Err(LoadError::Interrupted),
-                Err(RecvTimeoutError::Timeout) if began.elapsed() > PATIENCE => {
-                    return Err(self.fault("has not answered for two minutes: its file system hangs"));
+                Err(RecvTimeoutError::Timeout) if began.elapsed() > patience => {
+                    let minutes = patience.as_secs().div_ceil(60);
+                    return Err(
+                        self.fault(&format!("has not answered for {minutes} minutes: its file system hangs"))
+                    );
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -223,6 +228,16 @@ impl Task {
             Self::Change(_) => "change",
             Self::Steps(_) => "single calls",
         }
+    }
+
+    /// How long an answer may take.
+    fn patience(&self) -> Duration {
+        let limit_ms = match self {
+            Self::Names(names) => names.limit_ms,
+            Self::Data(data) => data.limit_ms,
+            Self::Look(_) | Self::Change(_) | Self::Steps(_) => 0,
+        };
+        PATIENCE.saturating_add(Duration::from_millis(limit_ms))
     }
 }
 

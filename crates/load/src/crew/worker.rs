@@ -7,6 +7,7 @@ use crate::operation::{Operation, RENAMED, Target, Took, elapsed, reopen, resolv
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::{CStr, CString};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,6 +31,7 @@ pub fn serve(
     mut replies: impl Write,
     leave: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<()> {
+    use_all_descriptors();
     let orders = received(orders, leave);
     let root = match open_directory(rustix::fs::CWD, directory) {
         Ok(root) => root,
@@ -59,6 +61,13 @@ pub fn serve(
         reply(&mut replies, &said)?;
     }
     Ok(())
+}
+
+/// Lets this process, and those that it starts, have as many files open as the system allows; the usual soft limit is 1024.
+pub(super) fn use_all_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused the phases that need many are made smaller.
+    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Orders as they come in.
@@ -170,10 +179,23 @@ fn prepare_share(names: &Names, root: BorrowedFd<'_>, thread: u16) -> Result<Sha
     let directory = open_directory(root, own.as_str()).map_err(|errno| (own.clone(), errno))?;
     let number =
         |k: u64| names.first.saturating_add(thread.into()).saturating_add(k.saturating_mul(names.stride));
-    let named =
-        (0..names.count).map(|k| named(names, number(k), &directory)).collect::<Result<_, Failed>>()?;
+    let count =
+        if names.operation.is_by_descriptor() { names.count.min(room(names.threads)) } else { names.count };
+    let named = (0..count).map(|k| named(names, number(k), &directory)).collect::<Result<_, Failed>>()?;
     Ok(Share { directory, names: named })
 }
+
+/// Names that each of so many threads may hold open: a phase of fewer is as good a measurement.
+fn room(threads: u16) -> u64 {
+    let threads = u64::from(threads.max(1));
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (limit.saturating_sub(SPARE) / threads).saturating_sub(OF_THREAD).max(1)
+}
+
+/// Descriptors of the process beside those: streams, directories, entries that are watched.
+const SPARE: u64 = 256;
+/// Descriptors of a thread beside its names: its directory, and what is open for a moment.
+const OF_THREAD: u64 = 4;
 
 fn named(names: &Names, number: u64, directory: &OwnedFd) -> Result<Named, Failed> {
     let text = format!("{}{number:06}{}", names.prefix, names.suffix);

@@ -117,7 +117,7 @@ pub enum ReplayError {
     /// The recording has no calls on files.
     #[error("the recording has no file-system calls")]
     Empty,
-    /// The directory to replay against is missing, or is none.
+    /// The directory to replay against, or the one in it where the program was started, is missing or is none.
     #[error("cannot use `{}`", path.display())]
     Root {
         /// The directory.

@@ -119,13 +119,16 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// Checks the root, starts the ranks and waits until each is ready.
+    /// Checks the root and the directory in it where the program was started, starts the ranks and waits until each is ready.
     ///
     /// # Errors
-    /// [`ReplayError::Root`] when there is no such directory, [`ReplayError::Private`] when nothing may be written there and
+    /// [`ReplayError::Root`] when one of them is no directory, [`ReplayError::Private`] when nothing may be written there and
     /// the plan writes, [`ReplayError::Process`] when a process cannot be started.
     pub fn start(plan: &Plan, manner: &Manner, interrupted: &AtomicBool) -> Result<Self, ReplayError> {
-        check_root(&manner.root)?;
+        check_directory(&manner.root)?;
+        if let Some(directory) = &plan.directory {
+            check_directory(&manner.root.join(OsStr::from_bytes(directory)))?;
+        }
         let mut conductor = Self { children: Vec::new(), private: None };
         if let Some(prepared) = &plan.prepared {
             conductor.prepare(prepared, manner)?;
@@ -240,9 +243,9 @@ impl Drop for Conductor {
     }
 }
 
-fn check_root(root: &Path) -> Result<(), ReplayError> {
-    let failure = |source| ReplayError::Root { path: root.to_owned(), source };
-    let metadata = root.metadata().map_err(failure)?;
+fn check_directory(directory: &Path) -> Result<(), ReplayError> {
+    let failure = |source| ReplayError::Root { path: directory.to_owned(), source };
+    let metadata = directory.metadata().map_err(failure)?;
     match metadata.is_dir() {
         true => Ok(()),
         false => Err(failure(std::io::ErrorKind::NotADirectory.into())),

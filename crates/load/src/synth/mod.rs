@@ -103,6 +103,12 @@ pub enum SynthError {
         /// An estimate.
         calls: u64,
     },
+    /// The files are larger together than any file system holds.
+    #[error("these sizes give {bytes} bytes, and a shape may have {MOST_BYTES}")]
+    TooManyBytes {
+        /// All files; the most that can be said where it is more. Unit: bytes.
+        bytes: u64,
+    },
     /// The directory for the files holds something.
     #[error("`{}` holds something already", path.display())]
     NotEmpty {
@@ -128,36 +134,52 @@ pub enum SynthError {
         #[source]
         source: std::io::Error,
     },
+    /// The caller asked to stop. What had been written is removed.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Calls of a made trace: the largest start-up known is far below, and the trace of so many still fits into memory.
 const MOST_CALLS: u64 = 10_000_000;
 
-/// Makes the trace, and the files before it if they are wanted.
+/// Bytes of all files of a shape: 1 EiB, far below what 64 bits count.
+const MOST_BYTES: u64 = 1 << 60;
+
+/// When the caller wants it to end.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// Makes the trace, and the files before it if they are wanted. `stop` is asked often.
 ///
 /// # Errors
 /// See [`SynthError`]; nothing is left behind then.
-pub fn make(request: &Request) -> Result<Made, SynthError> {
+pub fn make(request: &Request, stop: Stop<'_>) -> Result<Made, SynthError> {
     let calls = request.shape.calls();
     if calls > MOST_CALLS {
         return Err(SynthError::TooLarge { calls });
     }
     let mut script = Script::new(&request.root);
     request.shape.play(&mut script);
-    if let Some(directory) = &request.tree {
-        tree::write(directory, script.files())?;
-    }
     let (files, bytes) = script.size();
-    let written = script.write(request);
-    if let (Err(_), Some(directory)) = (&written, &request.tree) {
-        tree::remove(directory);
+    if bytes > MOST_BYTES {
+        return Err(SynthError::TooManyBytes { bytes });
+    }
+    let write = |directory| tree::write(directory, script.files(), stop);
+    let tree = request.tree.as_deref().map(write).transpose()?;
+    let written = script.write(request, stop);
+    if let (Err(_), Some(tree)) = (&written, &tree) {
+        tree.undo();
     }
     Ok(Made { calls: written?, files, bytes })
 }
 
 /// `total` parts as even as they can be over `count` places: the share of place `index`. The shares add up to `total`.
 fn share(total: u64, count: u64, index: u64) -> u64 {
-    total * (index + 1) / count - total * index / count
+    part(total, index + 1, count) - part(total, index, count)
+}
+
+/// So many of `of` equal parts of a whole, rounded down. Range: `parts` up to `of`, which is not 0.
+fn part(whole: u64, parts: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(parts) / u128::from(of)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -166,7 +188,7 @@ mod tests {
 
     #[test]
     fn shares_add_up() {
-        for (total, count) in [(0, 3), (2893, 260), (7, 7), (5, 9)] {
+        for (total, count) in [(0, 3), (2893, 260), (7, 7), (5, 9), (u64::MAX, 5)] {
             let shares: Vec<u64> = (0..count).map(|index| share(total, count, index)).collect();
             assert_eq!(shares.iter().sum::<u64>(), total);
             assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);

@@ -87,7 +87,7 @@ impl Pynamic {
         let count = self.libraries();
         let mean = super::share(self.bytes, count, number);
         // A library and its neighbour differ from the mean by the same, one up and one down; a last single one not.
-        let swing = self.bytes / count * ((number / 2 * 7) % (SPREAD + 1)) / 100;
+        let swing = super::part(self.bytes / count, (number / 2 * 7) % (SPREAD + 1), 100);
         match (number % 2, number + 1 == count) {
             (0, true) => mean,
             (0, false) => mean + swing,

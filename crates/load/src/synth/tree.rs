@@ -1,17 +1,40 @@
 //! Writes the files of a shape: real bytes, so that reads of them cost what reads cost, which follow from each file's name.
 
-use super::SynthError;
 use super::script::{Content, File, MODIFIED};
+use super::{Stop, SynthError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// Files that were written.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    directory: &'a Path,
+    /// Whether it was made here.
+    is_new: bool,
+}
+
+impl Tree<'_> {
+    /// Removes them; the directory held nothing else.
+    pub(super) fn undo(&self) {
+        let Ok(entries) = self.directory.read_dir() else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            // What cannot be removed stays: the error that led here is the one to tell.
+            _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        }
+        if self.is_new {
+            _ = std::fs::remove_dir(self.directory);
+        }
+    }
+}
+
 /// Writes them below `directory`, which is made, or must be empty. When that fails, what was written is removed.
-pub(super) fn write<'a>(
-    directory: &Path,
+pub(super) fn write<'a, 'd>(
+    directory: &'d Path,
     files: impl Iterator<Item = (&'a str, Option<&'a File>)>,
-) -> Result<(), SynthError> {
+    stop: Stop<'_>,
+) -> Result<Tree<'d>, SynthError> {
     let failure = |path: &Path| {
         let path = path.to_owned();
         move |source| SynthError::Write { path, source }
@@ -22,42 +45,30 @@ pub(super) fn write<'a>(
         return Err(SynthError::NotEmpty { path: directory.to_owned() });
     }
     let files: Vec<_> = files.collect();
-    let undo = || {
-        remove(directory);
-        if is_new {
-            // It is empty, and was made here.
-            _ = std::fs::remove_dir(directory);
-        }
-    };
-    check_room(directory, &files).inspect_err(|_| undo())?;
+    let tree = Tree { directory, is_new };
+    check_room(directory, &files).inspect_err(|_| tree.undo())?;
     let write = || {
         for (name, file) in &files {
             let path = directory.join(name);
-            match file {
-                None => std::fs::create_dir_all(&path).map_err(failure(&path))?,
-                Some(file) => write_file(&path, name, file).map_err(failure(&path))?,
+            let written = match file {
+                None => std::fs::create_dir_all(&path),
+                Some(file) => write_file(&path, name, file, stop),
+            };
+            if stop() {
+                return Err(SynthError::Interrupted);
             }
+            written.map_err(failure(&path))?;
         }
         Ok(())
     };
-    write().inspect_err(|_| undo())
-}
-
-/// Removes what is in `directory`; it held nothing else.
-pub(super) fn remove(directory: &Path) {
-    let Ok(entries) = directory.read_dir() else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        // What cannot be removed stays: the error that led here is the one to tell.
-        _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-    }
+    write().inspect_err(|_| tree.undo())?;
+    Ok(tree)
 }
 
 fn check_room(directory: &Path, files: &[(&str, Option<&File>)]) -> Result<(), SynthError> {
-    let needed: u64 = files
-        .iter()
-        .filter_map(|(_, file)| *file)
-        .map(|file| file.content.size().next_multiple_of(4096))
-        .sum();
+    // A shape is far smaller than what 64 bits count: [`super::make`] has seen to it.
+    let blocks = files.iter().filter_map(|(_, file)| *file).map(|file| file.content.size().div_ceil(4096));
+    let needed = blocks.sum::<u64>().saturating_mul(4096);
     let Ok(state) = rustix::fs::statvfs(directory) else { return Ok(()) };
     let free = state.f_bavail.saturating_mul(state.f_frsize);
     match needed > free {
@@ -66,7 +77,7 @@ fn check_room(directory: &Path, files: &[(&str, Option<&File>)]) -> Result<(), S
     }
 }
 
-fn write_file(path: &Path, name: &str, file: &File) -> std::io::Result<()> {
+fn write_file(path: &Path, name: &str, file: &File, stop: Stop<'_>) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
@@ -74,19 +85,19 @@ fn write_file(path: &Path, name: &str, file: &File) -> std::io::Result<()> {
     let mut to = std::fs::File::options().write(true).create_new(true).mode(mode).open(path)?;
     match &file.content {
         Content::Text(text) => to.write_all(text.as_bytes())?,
-        Content::Bytes(size) => fill(&mut to, name, *size)?,
+        Content::Bytes(size) => fill(&mut to, name, *size, stop)?,
     }
     to.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED))
 }
 
-/// Bytes that no file system can fold or compress away.
-fn fill(to: &mut impl Write, name: &str, size: u64) -> std::io::Result<()> {
+/// Bytes that no file system can fold or compress away; fewer when it is to stop.
+fn fill(to: &mut impl Write, name: &str, size: u64, stop: Stop<'_>) -> std::io::Result<()> {
     let mut state = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {
         (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut left = size;
     let mut block = vec![0_u8; BLOCK.min(size as usize)];
-    while left > 0 {
+    while left > 0 && !stop() {
         for word in block.chunks_mut(8) {
             // Source: Marsaglia, Xorshift RNGs, J. Stat. Soft. 8 (14), 2003: the triple 13, 7, 17.
             state ^= state << 13;

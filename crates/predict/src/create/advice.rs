@@ -5,9 +5,9 @@
 
 use super::parameters::Parameters;
 use super::predict::point;
-use super::split::{self, BLOCK_BYTES};
-use super::terms::{Connections, Creates, Directory, State};
-use super::what_if::{Setting, directories, pre_split_level, settings};
+use super::split;
+use super::terms::{Creates, Directory, State};
+use super::what_if::{Setting, better_directories, pre_split_level, settings};
 
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,35 +44,39 @@ fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -
     if level == 0 {
         return Vec::new();
     }
+    let has_fewer = settings(parameters, creates, state).contains(&Setting::PreSplit { level });
+    let pre_split = has_fewer.then(|| pre_split(level, parameters.block_bytes(), creates));
+    let whole_blocks = Advice {
+        setting: "avoidDirFragments",
+        value: "yes".to_owned(),
+        command: Some("mmchconfig avoidDirFragments=yes".to_owned()),
+        reason: format!(
+            "a directory that leaves its inode gets a whole block of {} KiB instead of one sub-block that must grow first; \
+             undocumented: mmchconfig asks for confirmation",
+            parameters.block_bytes() >> 10
+        ),
+    };
+    pre_split.into_iter().chain([whole_blocks]).collect()
+}
+
+fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> Advice {
     let blocks = split::blocks(level);
-    let size = (blocks * BLOCK_BYTES) >> 20;
-    vec![
-        Advice {
-            setting: "DirPreSplitLevels",
-            value: level.to_string(),
-            command: Some(format!("mmchconfig DirPreSplitLevels={level}")),
-            reason: format!(
-                "a new directory gets {blocks} blocks ({size} MiB) at once, so that {} do not wait for splits; each new \
-                 directory that outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first",
-                plural(creates.nodes_per_directory(), "node")
-            ),
-        },
-        Advice {
-            setting: "avoidDirFragments",
-            value: "yes".to_owned(),
-            command: Some("mmchconfig avoidDirFragments=yes".to_owned()),
-            reason: format!(
-                "a directory that leaves its inode gets a whole block of {} KiB instead of one sub-block that must grow \
-                 first; undocumented: mmchconfig asks for confirmation",
-                BLOCK_BYTES >> 10
-            ),
-        },
-    ]
+    let size = blocks.saturating_mul(block_bytes) >> 20;
+    Advice {
+        setting: "DirPreSplitLevels",
+        value: level.to_string(),
+        command: Some(format!("mmchconfig DirPreSplitLevels={level}")),
+        reason: format!(
+            "a new directory gets {blocks} blocks ({size} MiB) at once, so that {} do not wait for splits; each new directory that \
+             outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first",
+            plural(creates.nodes_per_directory(), "node")
+        ),
+    }
 }
 
 fn connections(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
     let helps = settings(parameters, creates, state).contains(&Setting::AllToAll);
-    (helps && state.connections == Connections::OnDemand).then(|| Advice {
+    helps.then(|| Advice {
         setting: "allToAllConnection",
         value: "remote".to_owned(),
         command: Some("mmchconfig allToAllConnection=remote".to_owned()),
@@ -119,9 +123,9 @@ fn caches(creates: &Creates) -> Vec<Advice> {
 }
 
 fn spreading(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
-    let directories = directories(parameters, creates, state);
+    let directories = better_directories(parameters, creates, state)?;
     let spread = Creates { directories, ..*creates };
-    (directories > creates.directories()).then(|| Advice {
+    Some(Advice {
         setting: "directories",
         value: grouped(directories),
         command: None,

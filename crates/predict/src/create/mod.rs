@@ -18,7 +18,6 @@ mod what_if;
 
 pub use advice::Advice;
 pub use error::CreateError;
-pub(crate) use parameters::halton;
 pub use parameters::{Input, Law, Parameters, inputs};
 pub(crate) use predict::point;
 pub use predict::{Point, Prediction, Request, Sensitivity, Spread, WhatIf, elasticities, predict};

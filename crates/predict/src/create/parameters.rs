@@ -2,12 +2,13 @@
 //!
 //! Samples are points of a Halton sequence, one prime for each figure, so that a few hundred cover all spreads evenly and the same
 //! profile always gives the same range. Figures vary independently: a profile does not say how they depend on each other.
-//! Source: J. H. Halton, Numerische Mathematik 2 (1960), 84-90.
+//! What a profile does not say is taken from a prior, and named: it is never 0.
 
 use super::error::CreateError;
-use super::split::SplitLaw;
+use super::split::{BLOCK_BYTES, SplitLaw};
 use super::terms::{Rates, Tokens};
-use crate::profile::{Figure, Profile};
+use crate::chance::{PRIMES, halton};
+use crate::profile::{Figure, Profile, shipped, wide};
 
 /// What of a profile creates depend on.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub struct Parameters {
     unique: Figure,
     round_trip: Figure,
     tokens: Option<TokenFigures>,
+    block_bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -50,28 +52,40 @@ impl Parameters {
     /// # Errors
     /// [`CreateError::NotMeasured`] for a profile without a rate of creates.
     pub fn of(profile: &Profile) -> Result<Self, CreateError> {
+        let Completed { profile, .. } = completed(profile);
         let (shared, unique) = (&profile.shared_directory.creates_per_second, &profile.rates.create);
         let missing = || CreateError::NotMeasured { profile: profile.name.clone() };
         let servers = profile.metadata.servers.as_ref().map_or(1.0, |servers| servers.p50);
         let unique = unique.as_ref().map(|rate| scaled(rate, servers));
         let tokens = &profile.shared_directory;
-        let zero = || Figure::exact(0.0);
+        let known = "`completed` puts in what is not there";
         Ok(Self {
             shared: shared.clone().or_else(|| profile.rates.create.clone()).ok_or_else(missing)?,
             unique: unique.or_else(|| shared.clone()).ok_or_else(missing)?,
-            round_trip: profile.network.round_trip_us.clone().unwrap_or_else(zero),
+            round_trip: profile.network.round_trip_us.clone().expect(known),
             tokens: tokens.inode_token_us.clone().map(|hand_over| TokenFigures {
                 hand_over,
-                connection: tokens.connection_us.clone().unwrap_or_else(zero),
-                revoke: tokens.revoke_us.clone().unwrap_or_else(zero),
+                connection: tokens.connection_us.clone().expect(known),
+                revoke: tokens.revoke_us.clone().expect(known),
                 split: tokens.split_us.clone().zip(tokens.split_serves.clone()),
             }),
+            block_bytes: tokens.block_bytes.as_ref().map_or(BLOCK_BYTES, |bytes| bytes.p50 as u64),
         })
     }
 
     /// Whether clients of this file system pass tokens, so that a directory's blocks and connections matter.
     pub fn has_tokens(&self) -> bool {
         self.tokens.is_some()
+    }
+
+    /// Whether daemons that connect while nodes wait cost them anything.
+    pub(super) fn waits_for_connections(&self) -> bool {
+        self.tokens.as_ref().is_some_and(|tokens| tokens.connection.p50 > 0.0)
+    }
+
+    /// Size of a directory block. Unit: bytes.
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.block_bytes
     }
 
     /// The laws of splits that the profile has figures for.
@@ -91,7 +105,7 @@ impl Parameters {
     pub fn sample(&self, k: u32) -> Rates {
         let laws = self.laws();
         let turns = laws.len() as u32;
-        let point = PRIMES.map(|prime| halton(1 + k / turns, prime));
+        let point = std::array::from_fn(|figure| halton(1 + k / turns, PRIMES[figure]));
         self.rates(&point, laws[(k % turns) as usize])
     }
 
@@ -115,6 +129,35 @@ impl Parameters {
             }),
         }
     }
+}
+
+/// A profile in which nothing is left out that creates cannot do without.
+pub(super) struct Completed {
+    pub(super) profile: Profile,
+    /// The prior that the rest is of.
+    pub(super) prior: String,
+    /// The keys of the rest.
+    pub(super) assumed: Vec<&'static str>,
+}
+
+/// Takes what a profile does not say from the prior of file systems like it.
+pub(super) fn completed(profile: &Profile) -> Completed {
+    let has_tokens = profile.shared_directory.inode_token_us.is_some();
+    let prior = if has_tokens { shipped("gpfs").expect("it comes with quell") } else { wide() };
+    let (mut whole, mut assumed) = (profile.clone(), Vec::new());
+    let mut take = |key, own: &mut Option<Figure>, other: &Option<Figure>| {
+        let Some(figure) = other.as_ref().filter(|_| own.is_none()) else { return };
+        let source = figure.source.as_deref().unwrap_or("no source");
+        *own = Some(figure.clone().source(format!("the prior `{}`: {source}", prior.name)));
+        assumed.push(key);
+    };
+    take("round_trip_us", &mut whole.network.round_trip_us, &prior.network.round_trip_us);
+    if has_tokens {
+        let (own, tokens) = (&mut whole.shared_directory, &prior.shared_directory);
+        take("connection_us", &mut own.connection_us, &tokens.connection_us);
+        take("revoke_us", &mut own.revoke_us, &tokens.revoke_us);
+    }
+    Completed { profile: whole, prior: prior.name.clone(), assumed }
 }
 
 /// The figures of a profile that creates depend on, those that it has. Shape: in the order of the file.
@@ -144,32 +187,3 @@ fn scaled(figure: &Figure, by: f64) -> Figure {
 }
 
 const FIGURES: usize = 8;
-const PRIMES: [u32; FIGURES] = [2, 3, 5, 7, 11, 13, 17, 19];
-
-/// The digits of `index` to the base, mirrored at the point. Range: within 0 to 1.
-pub(crate) fn halton(mut index: u32, base: u32) -> f64 {
-    let (mut value, mut scale) = (0.0, 1.0);
-    while index > 0 {
-        scale /= f64::from(base);
-        value += f64::from(index % base) * scale;
-        index /= base;
-    }
-    value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_cover_every_figure_evenly() {
-        for prime in PRIMES {
-            let points: Vec<f64> = (1..=500).map(|k| halton(k, prime)).collect();
-            for tenth in 0..10 {
-                let within = |u: &&f64| (**u * 10.0).floor() == f64::from(tenth);
-                let share = points.iter().filter(within).count();
-                assert!((44..=56).contains(&share), "base {prime}, {tenth}: {share}");
-            }
-        }
-    }
-}

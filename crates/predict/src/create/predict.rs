@@ -2,8 +2,9 @@
 
 use super::advice::{Advice, advise};
 use super::error::CreateError;
-use super::parameters::{Input, Law, Parameters, inputs};
+use super::parameters::{Completed, Input, Law, Parameters, completed, inputs};
 use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
+use crate::chance::percentiles;
 use crate::profile::{Figure, Kind, Profile};
 
 /// What is asked.
@@ -48,7 +49,7 @@ pub struct Prediction {
     /// What it was made from.
     pub inputs: Vec<Input>,
     /// What a reader must know beside the numbers.
-    pub notes: Vec<&'static str>,
+    pub notes: Vec<String>,
 }
 
 /// One node count.
@@ -97,7 +98,8 @@ pub struct WhatIf {
 /// # Errors
 /// [`CreateError::NotMeasured`] for a profile without a rate of creates; [`CreateError::OutOfRange`] for counts of 0 or too many.
 pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, CreateError> {
-    let parameters = Parameters::of(profile)?;
+    let whole = completed(profile);
+    let parameters = Parameters::of(&whole.profile)?;
     check(request)?;
     let points =
         request.nodes.iter().map(|&nodes| point(&parameters, request.creates(nodes), &request.state));
@@ -111,10 +113,10 @@ pub fn predict(profile: &Profile, request: &Request) -> Result<Prediction, Creat
         points: points.collect(),
         what_ifs: super::what_if::what_ifs(&parameters, &largest, &request.state),
         typical: typical(&parameters, &largest, &request.state),
-        sensitivities: sensitivities(profile, &largest, &request.state),
+        sensitivities: sensitivities(&whole.profile, &largest, &request.state),
         advice: advise(&parameters, &largest, &request.state),
-        inputs: inputs(profile),
-        notes: notes(&parameters),
+        inputs: inputs(&whole.profile),
+        notes: notes(&parameters, profile, &whole),
     })
 }
 
@@ -173,11 +175,9 @@ pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) ->
 
 impl Spread {
     /// The percentiles of values, by nearest rank. Shape: `values` is not empty.
-    pub(crate) fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let last = values.len().saturating_sub(1);
-        let at = |share: f64| values[(share * last as f64).round() as usize];
-        Self { p10: at(0.1), p50: at(0.5), p90: at(0.9) }
+    pub(crate) fn of(values: Vec<f64>) -> Self {
+        let [p10, p50, p90] = percentiles(values).unwrap_or([f64::NAN; 3]);
+        Self { p10, p50, p90 }
     }
 }
 
@@ -275,15 +275,41 @@ fn check(request: &Request) -> Result<(), CreateError> {
     Ok(())
 }
 
-fn notes(parameters: &Parameters) -> Vec<&'static str> {
-    let mut notes = vec!["all nodes create at the same moment; skew between them makes it less"];
-    if parameters.has_tokens() {
-        notes.push(
+fn notes(parameters: &Parameters, profile: &Profile, whole: &Completed) -> Vec<String> {
+    let is_measured = profile.kind == Kind::Measured;
+    let all = [
+        (true, "all nodes create at the same moment; skew between them makes it less"),
+        (
+            parameters.has_tokens(),
             "published times of token traffic are all of 4096 nodes: that they grow linearly is assumed",
-        );
-    }
-    if parameters.laws().len() > 1 {
-        notes.push("two laws of block splits fit the same published times; the range covers both");
+        ),
+        (
+            parameters.laws().len() > 1,
+            "two laws of block splits fit the same published times; the range covers both",
+        ),
+        (
+            !parameters.has_tokens() && is_measured,
+            "what clients hand each other was not measured: where they pass tokens (IBM Storage Scale), many nodes take longer in \
+             a new directory",
+        ),
+        (
+            profile.shared_directory.creates_per_second.is_none(),
+            "the profile has no rate of creates in a directory that clients share: that of directories of their own stands in, \
+             and may be much higher",
+        ),
+        (
+            profile.rates.create.is_none(),
+            "the profile has no rate of creates in directories of one's own: that of a shared one stands in",
+        ),
+    ];
+    let mut notes: Vec<String> =
+        all.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned()).collect();
+    if !whole.assumed.is_empty() {
+        notes.push(format!(
+            "the profile does not say {}: the prior `{}` does",
+            whole.assumed.join(", "),
+            whole.prior
+        ));
     }
     notes
 }

@@ -1,7 +1,7 @@
 //! Creates: the terms against sums by hand, the limits, and what must hold for every request.
 
 use super::*;
-use crate::profile::{Profile, shipped};
+use crate::profile::{Figure, Profile, shipped};
 use proptest::prelude::*;
 
 fn coral() -> Profile {
@@ -97,6 +97,88 @@ fn every_what_if_is_an_improvement() {
 }
 
 #[test]
+fn what_is_set_already_is_not_advised() {
+    for level in [6, 8] {
+        let state = State { blocks: split::blocks(level), ..State::of(&coral()) };
+        let advice = predict(&coral(), &Request { state, ..request(4096) }).unwrap().advice;
+        assert!(advice.iter().all(|advice| advice.setting != "DirPreSplitLevels"), "{level}: {advice:?}");
+    }
+}
+
+/// A profile of which only the hand-over of a token and the rate of creates are known.
+fn sparse() -> Profile {
+    let mut profile = Profile::new("sparse", crate::Kind::Measured);
+    profile.shared_directory.inode_token_us = Some(Figure::exact(30_000.0));
+    profile.shared_directory.creates_per_second = Some(Figure::exact(20_000.0));
+    profile
+}
+
+#[test]
+fn what_a_profile_does_not_say_of_tokens_is_a_prior_that_is_named_and_never_0() {
+    let found = predict(&sparse(), &request(4096)).unwrap();
+    let gpfs = shipped("gpfs").unwrap().shared_directory;
+    let of = |term: Term| found.points[0].terms.iter().find(|(known, _)| *known == term).unwrap().1;
+    for (term, figure) in [(Term::Connections, gpfs.connection_us), (Term::Revokes, gpfs.revoke_us)] {
+        assert!(
+            (of(term) / (4096.0 * figure.unwrap().p50 * 1e-6) - 1.0).abs() < 0.02,
+            "{term:?} {}",
+            of(term)
+        );
+    }
+    let said = "the profile does not say round_trip_us, connection_us, revoke_us: the prior `gpfs` does";
+    assert!(found.notes.iter().any(|note| note == said), "{:?}", found.notes);
+    let input = found.inputs.iter().find(|input| input.key == "shared_directory.revoke_us").unwrap();
+    assert!(input.figure.source.as_ref().unwrap().starts_with("the prior `gpfs`: "));
+    // What is measured as nothing stays nothing, and is not worth a setting.
+    let mut free = sparse();
+    free.shared_directory.connection_us = Some(Figure::exact(0.0));
+    let found = predict(&free, &request(4096)).unwrap();
+    assert!(found.advice.iter().all(|advice| advice.setting != "allToAllConnection"), "{:?}", found.advice);
+}
+
+#[test]
+fn a_rate_that_stands_in_for_another_is_named() {
+    let mut measured = Profile::new("measured", crate::Kind::Measured);
+    measured.rates.create = Some(Figure::exact(50_000.0));
+    let notes = |profile: &Profile| predict(profile, &request(64)).unwrap().notes.join("\n");
+    let said = notes(&measured);
+    assert!(said.contains("no rate of creates in a directory that clients share"), "{said}");
+    assert!(said.contains("was not measured: where they pass tokens"), "{said}");
+    measured.shared_directory.creates_per_second = Some(Figure::exact(5000.0));
+    assert!(!notes(&measured).contains("no rate of creates"), "{}", notes(&measured));
+    assert!(notes(&sparse()).contains("no rate of creates in directories of one's own"));
+}
+
+#[test]
+fn the_size_of_a_directory_block_is_that_of_the_profile() {
+    let mut small = coral();
+    small.shared_directory.block_bytes = Some(Figure::exact(65_536.0));
+    for (profile, size) in [(coral(), "64 blocks (16 MiB)"), (small, "64 blocks (4 MiB)")] {
+        let advice = predict(&profile, &request(4096)).unwrap().advice;
+        assert!(advice.iter().any(|advice| advice.reason.contains(size)), "{size}: {advice:?}");
+    }
+}
+
+/// The request as it is when a piece of advice has been followed.
+fn followed(advice: &Advice, request: &Request) -> Request {
+    let number = || advice.value.replace(' ', "").parse::<u64>().unwrap();
+    let state = request.state;
+    match advice.setting {
+        "DirPreSplitLevels" => {
+            Request { state: State { blocks: split::blocks(number() as u32), ..state }, ..request.clone() }
+        }
+        "allToAllConnection" => {
+            let connections = Connections::AllToAll;
+            Request { state: State { connections, ..state }, ..request.clone() }
+        }
+        "directories" => Request { directories: number(), ..request.clone() },
+        "files" => Request { ranks_per_node: 1, files_per_rank: 1, ..request.clone() },
+        "avoidDirFragments" | "maxFilesToCache" | "maxNodeDeallocHistory" => request.clone(),
+        setting => panic!("{setting} is advised, and this test does not know what it does"),
+    }
+}
+
+#[test]
 fn an_elasticity_is_the_share_of_its_term() {
     let profile = coral();
     let creates = request(4096).creates(4096);
@@ -127,6 +209,23 @@ proptest! {
         ] {
             let longer = p50(&profile, &more);
             prop_assert!(longer >= seconds * 0.999_999, "{seconds} {longer} {more:?}");
+        }
+    }
+
+    #[test]
+    fn no_advice_makes_creates_slower(
+        nodes in 1u64..200_000, ranks in 1u64..256, files in 1u64..100, directories in 1u64..300, level in 0u32..9,
+        is_connected in any::<bool>(), profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "nfs", "wide"]),
+    ) {
+        let profile = shipped(profile).unwrap();
+        let own = State::of(&profile);
+        let connections = if is_connected { Connections::AllToAll } else { own.connections };
+        let state = State { blocks: split::blocks(level), connections, ..own };
+        let request = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
+        let seconds = p50(&profile, &request);
+        for advice in predict(&profile, &request).unwrap().advice {
+            let followed = p50(&profile, &followed(&advice, &request));
+            prop_assert!(followed <= seconds * 1.000_001, "{seconds} to {followed}: {advice:?}");
         }
     }
 

@@ -21,7 +21,8 @@ pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State
         let and = if all.len() > 1 { "and " } else { "" };
         all.push(what_if(format!("{and}{}", setting.change()), *creates, better));
     }
-    for directories in [directories(parameters, creates, state), creates.nodes] {
+    let counts = better_directories(parameters, creates, state).into_iter().chain([creates.nodes]);
+    for directories in counts {
         let is_new = all.iter().all(|known| known.creates.directories != directories);
         if directories > creates.directories() && is_new {
             let spread = Creates { directories, ..*creates };
@@ -86,7 +87,7 @@ pub(super) fn settings(parameters: &Parameters, creates: &Creates, state: &State
     if split::blocks(level) > state.blocks {
         settings.push(Setting::PreSplit { level });
     }
-    if state.connections == Connections::OnDemand {
+    if state.connections == Connections::OnDemand && parameters.waits_for_connections() {
         settings.push(Setting::AllToAll);
     }
     settings
@@ -110,8 +111,16 @@ pub(super) fn pre_split_level(parameters: &Parameters, creates: &Creates) -> u32
     (0..split::HIGHEST_LEVEL).find(is_enough).unwrap_or(split::HIGHEST_LEVEL)
 }
 
+/// As [`directories`] has it, where those are more than are asked for and take less time.
+pub(super) fn better_directories(parameters: &Parameters, creates: &Creates, state: &State) -> Option<u64> {
+    let directories = directories(parameters, creates, state);
+    let time = |directories| point(parameters, Creates { directories, ..*creates }, state).seconds.p50;
+    (directories > creates.directories() && time(directories) < time(creates.directories))
+        .then_some(directories)
+}
+
 /// The fewest directories, in powers of two, that are within [`ENOUGH`] of the best number, or need less than [`SOON`].
-pub(super) fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64 {
+fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64 {
     let powers = (0..u64::BITS).map(|power| 1 << power);
     let counts: Vec<u64> = powers.take_while(|&count| count <= creates.nodes).collect();
     let time = |&directories: &u64| -> f64 {

@@ -1,4 +1,4 @@
-//! What no schedule can beat, what none exceeds, and from how many nodes on a station decides.
+//! What no schedule can beat, what none exceeds, from how many nodes on a station decides, and by how much.
 //!
 //! With `T1` the time of one node alone and `D` what it wants of a station, N nodes take at least `max(T1, N Dmax)`. A
 //! process waits at a station only while that works for others, so it waits no longer than all the others' work there,
@@ -6,8 +6,11 @@
 //! but that a station is never idle while somebody waits at it. Source: Denning and Buzen (1978), asymptotic bounds, here for
 //! one job a node instead of a steady state.
 //!
-//! The knee is `N* = alone / D` over the busiest stretch of a run that holds half of what the run wants of the station:
-//! computing before and behind the storm makes no storm smaller.
+//! The load of a station is how much of it the nodes want while most of them are there, `N D / max(alone, skew)`: nodes that start
+//! within `skew` of each other are in the same stretch of their run together as long as `alone` outlasts that, and come and
+//! go at the rate `N / skew` where it does not. It is that of the busiest stretch of a run that holds half of what the run wants
+//! of the station: computing before and behind the storm makes no storm smaller. The knee is the number of nodes at
+//! which it is 1.
 
 use super::{Network, Part, Station};
 
@@ -18,8 +21,6 @@ pub struct Bounds {
     pub lower: f64,
     /// No more. Unit: seconds.
     pub upper: f64,
-    /// Nodes from which on the busiest station is full; infinite when nothing is shared.
-    pub knee: f64,
 }
 
 impl Bounds {
@@ -28,39 +29,46 @@ impl Bounds {
         let (alone, demand, nodes) = (network.alone(), network.demand(), network.nodes);
         let longest = demand.iter().copied().fold(0.0, f64::max);
         let served: f64 = network.parts.iter().flat_map(|part| part.served).sum();
-        let skew = network.skew * last_start(nodes);
-        let knees =
-            Station::ALL.map(|station| knee(&network.parts, station as usize, demand[station as usize]));
+        let skew = last_start(network);
         Self {
             lower: (alone + skew).max(nodes * longest),
             upper: alone + skew + nodes * demand.iter().sum::<f64>() - served,
-            knee: knees.into_iter().fold(f64::INFINITY, f64::min),
         }
-    }
-
-    /// How often the nodes' demand is what the busiest station can do in the time of one node's busiest stretch.
-    pub fn load(&self, nodes: f64) -> f64 {
-        nodes / self.knee
     }
 }
 
-/// The least `alone / demand` of all stretches that hold at least half of what is wanted of a station.
-fn knee(parts: &[Part], station: usize, all: f64) -> f64 {
+/// Nodes from which on the busiest station is full; infinite when nothing is shared.
+pub fn knee(network: &Network) -> f64 {
+    Station::ALL.map(|station| knee_of(network, station)).into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// How much the nodes want of the busiest server while most of them are there. Cores that all of them share are no server: when
+/// they are full, a start is slow and nothing fails.
+pub fn load(network: &Network) -> f64 {
+    let servers = [Station::Metadata, Station::Data];
+    servers.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
+}
+
+/// The least `max(alone, skew) / demand` of all stretches that hold at least half of what is wanted of a station.
+fn knee_of(network: &Network, station: Station) -> f64 {
+    let wanted = |part: &Part| part.demand[station as usize];
+    let all: f64 = network.parts.iter().map(wanted).sum();
+    let skew = last_start(network);
     let mut least = f64::INFINITY;
-    for begin in 0..parts.len() {
+    for begin in 0..network.parts.len() {
         let (mut alone, mut demand) = (0.0, 0.0);
-        for part in &parts[begin..] {
+        for part in &network.parts[begin..] {
             alone += part.alone;
-            demand += part.demand[station];
+            demand += wanted(part);
             if demand > 0.0 && demand >= all / 2.0 {
-                least = least.min(alone / demand);
+                least = least.min(alone.max(skew) / demand);
             }
         }
     }
     least
 }
 
-/// The share of the skew after which the last node starts. One node does not wait for others.
-fn last_start(nodes: f64) -> f64 {
-    if nodes > 1.0 { 1.0 } else { 0.0 }
+/// When the last node starts. One node does not wait for others. Unit: seconds.
+fn last_start(network: &Network) -> f64 {
+    if network.nodes > 1.0 { network.skew } else { 0.0 }
 }

@@ -14,7 +14,7 @@ mod exact;
 mod fluid;
 mod network;
 
-pub use bounds::Bounds;
+pub use bounds::{Bounds, knee, load};
 pub use fluid::{Causes, Cohorts, Times, solve};
 pub use network::{Network, Own, Part, Scale, Station};
 

@@ -65,6 +65,13 @@ pub struct Scale {
     pub stripes: Option<f64>,
 }
 
+impl Scale {
+    /// Data servers that data is spread over.
+    pub(crate) fn targets(&self, parameters: &Parameters) -> f64 {
+        self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
+    }
+}
+
 /// A part of a node's run as the engine takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
@@ -126,7 +133,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
-    let stripes = scale.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0);
+    let targets = scale.targets(parameters);
     let part = |segment: &crate::workload::Segment| {
         let bytes = segment.bytes;
         let requests = segment.asks.metadata();
@@ -154,7 +161,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let waits = segment.waits.metadata();
         let wanted = [
             segment.asks.dot(&server) / free,
-            bytes / (stripes * parameters.data_rate),
+            bytes / (targets * parameters.data_rate),
             cores.map_or(0.0, |cores| computing / cores),
         ];
         Part {
@@ -169,5 +176,10 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             ],
         }
     };
-    demand.segments.iter().map(part).collect()
+    let broadcast = demand.broadcast.map(|broadcast| {
+        let mut own = [0.0; 5];
+        own[Own::Link as usize] = broadcast.seconds;
+        Part { alone: broadcast.seconds, own, ..Part::default() }
+    });
+    broadcast.into_iter().chain(demand.segments.iter().map(part)).collect()
 }

@@ -1,5 +1,7 @@
 //! One figure of a profile: a number, or a spread, with how it was got.
 
+use crate::chance::percentiles;
+
 /// A number that somebody measured or estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -40,11 +42,10 @@ impl Figure {
 
     /// The percentiles of measurements, by nearest rank; `None` without any that is a number.
     pub fn of_measurements(values: &[f64]) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().checked_sub(1)?;
-        let at = |share: f64| sorted[(share * last as f64).round() as usize];
-        Some(Self::spread(at(0.1), at(0.5), at(0.9)).count(sorted.len() as u64))
+        let numbers: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        let count = numbers.len() as u64;
+        let [p10, p50, p90] = percentiles(numbers)?;
+        Some(Self::spread(p10, p50, p90).count(count))
     }
 
     /// Whether it has no spread.

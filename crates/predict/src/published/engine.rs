@@ -3,8 +3,9 @@
 
 use super::counts::Counts;
 use crate::Parameters;
-use crate::create::{Spread, halton};
-use crate::model::{Bounds, Cohorts, Network, Scale, solve};
+use crate::chance::{PRIMES, halton};
+use crate::create::Spread;
+use crate::model::{self, Cohorts, Network, Scale, solve};
 use crate::profile::Profile;
 use std::cell::RefCell;
 
@@ -20,7 +21,7 @@ pub(super) fn range(profile: &Profile, counts: &Counts, cores: u32, ranks: u64) 
 
 /// Ranks at the knee, one to a node: there nothing but the servers is shared.
 pub(super) fn knee_ranks(profile: &Profile, counts: &Counts) -> Spread {
-    over_samples(profile, |parameters| Bounds::of(&network(parameters, counts, 1, 1)).knee)
+    over_samples(profile, |parameters| model::knee(&network(parameters, counts, 1, 1)))
 }
 
 fn network(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> Network {
@@ -57,4 +58,3 @@ fn over_samples(profile: &Profile, number: impl Fn(&Parameters) -> f64) -> Sprea
 }
 
 const SAMPLES: u32 = 400;
-const PRIMES: [u32; 16] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53];

@@ -7,6 +7,7 @@
 //! The caches of a node are not estimated: its processes are replayed against them, event by event, with the profile's
 //! lifetimes (`node.rs`). Only the number of nodes is left to the model.
 
+mod alike;
 mod node;
 mod overhead;
 mod script;
@@ -14,6 +15,7 @@ mod state;
 mod tree;
 mod windows;
 
+pub(crate) use alike::Alike;
 pub use node::{Machine, demand};
 pub use script::{Act, Deed, Facts, Script, WINDOW};
 pub use tree::{NameId, Roots};
@@ -22,14 +24,27 @@ pub(crate) use windows::Windows;
 use crate::PerOperation;
 
 /// What one node asks, cut into segments of its programs' run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Shape: in order of time.
     pub segments: Vec<Segment>,
     /// Processes on the node.
     pub processes: f64,
-    /// When the last process of the replay ended: what lives longer lives for ever. Unit: seconds; infinite where nobody looked.
-    pub ended: f64,
+    /// What all nodes wait for before their first segment.
+    pub broadcast: Option<Broadcast>,
+    /// Which other clients ask the same.
+    pub(crate) alike: Alike,
+}
+
+/// A file that one node reads and the nodes pass on to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Broadcast {
+    /// Until the last node has it. Unit: seconds.
+    pub seconds: f64,
+    /// Requests of the node that reads it.
+    pub asks: PerOperation,
+    /// Data that it fetches. Unit: bytes.
+    pub bytes: f64,
 }
 
 /// A part of the run of a node's processes, which go through it beside each other.
@@ -46,12 +61,6 @@ pub struct Segment {
     pub asks: PerOperation,
     /// Data that the node fetches. Unit: bytes.
     pub bytes: f64,
-}
-
-impl Default for Demand {
-    fn default() -> Self {
-        Self { segments: Vec::new(), processes: 0.0, ended: f64::INFINITY }
-    }
 }
 
 impl Demand {
@@ -78,7 +87,7 @@ impl Demand {
             own.waits.add_all(&more.waits, 1.0);
             own.asks.add_all(&more.asks, 1.0);
         }
-        self.ended = self.ended.max(other.ended);
+        self.alike.and(&other.alike);
     }
 
     /// Multiplies all but the number of processes.
@@ -101,7 +110,7 @@ impl Demand {
             line(&mut own.own_answers, other.own_answers);
             line(&mut own.bytes, other.bytes);
         }
-        self.ended = self.ended.max(other.ended);
+        self.alike.and(&other.alike);
     }
 
     /// Raises what is asked and waited for to that of another replay of the same run.
@@ -111,7 +120,17 @@ impl Demand {
             own.asks.0.iter_mut().zip(least.asks.0).for_each(|(own, least)| *own = own.max(least));
             own.bytes = own.bytes.max(least.bytes);
         }
-        self.ended = self.ended.max(other.ended);
+        self.alike.and(&other.alike);
+    }
+
+    /// Lowers it to that.
+    pub(crate) fn at_most(&mut self, other: &Self) {
+        for (own, most) in self.segments.iter_mut().zip(&other.segments) {
+            own.waits.0.iter_mut().zip(most.waits.0).for_each(|(own, most)| *own = own.min(most));
+            own.asks.0.iter_mut().zip(most.asks.0).for_each(|(own, most)| *own = own.min(most));
+            own.bytes = own.bytes.min(most.bytes);
+        }
+        self.alike.and(&other.alike);
     }
 
     /// Answers that one process gets from its client without waiting.

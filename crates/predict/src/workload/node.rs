@@ -9,8 +9,6 @@ use super::{Deed, Demand, Script, Segment};
 use crate::PerOperation;
 use crate::chance::Chance;
 use crate::parameters::ClientRules;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
@@ -40,12 +38,13 @@ pub struct Machine {
 /// What one node asks.
 pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
     let wanted = machine.processes.max(1);
-    let (mut fewer, mut before) = (1, replay(script, rules, machine, 1));
-    let mut whole = before.clone();
-    let mut replayed = 1;
-    while replayed < wanted.min(REPLAYED) {
+    let mut replays = replays(script, rules, machine, wanted.min(REPLAYED).next_power_of_two()).into_iter();
+    let (mut fewer, mut replayed) = (1, 1);
+    let mut whole = replays.next().unwrap_or_default();
+    let mut before = whole.clone();
+    for more in replays {
         (fewer, before, replayed) = (replayed, whole, replayed * 2);
-        whole = replay(script, rules, machine, replayed);
+        whole = more;
         // What more processes wait for and ask together is never less.
         whole.at_least(&before);
     }
@@ -56,6 +55,11 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
         }
     }
     whole.processes = f64::from(wanted);
+    if machine.is_warm {
+        // Names that a client knew are asked for by each process, and a cold one's are by the first. Having run before costs
+        // nothing all the same.
+        whole.at_most(&demand(script, rules, &Machine { is_warm: false, ..*machine }));
+    }
     whole
 }
 
@@ -73,6 +77,24 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
         asks: line(&less.asks, &more.asks, share),
         bytes: less.bytes + (more.bytes - less.bytes) * share,
     }
+}
+
+/// Runs of 1, 2, 4 and so on to `most` processes. The last takes as long as all others together, so it has a thread of its own.
+fn replays(script: &Script, rules: ClientRules, machine: &Machine, most: u32) -> Vec<Demand> {
+    let run = |processes| replay(script, rules, machine, processes);
+    if most == 1 {
+        return vec![run(1)];
+    }
+    std::thread::scope(|scope| {
+        let last = std::thread::Builder::new().spawn_scoped(scope, || run(most));
+        let mut all: Vec<Demand> = (0..most.ilog2()).map(|power| run(1 << power)).collect();
+        all.push(match last {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // No more threads are allowed here.
+            Err(_) => run(most),
+        });
+        all
+    })
 }
 
 fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
@@ -105,12 +127,26 @@ enum Then {
     Answered(Effect),
 }
 
+/// What a process does before another one's turn comes: nobody but itself moves its own next moment.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    number: usize,
+    /// When the next one goes on, and its number. Of several at one moment, the lowest number comes first.
+    until: (f64, usize),
+}
+
+impl Turn {
+    fn lasts(&self, next: f64) -> bool {
+        next < self.until.0 || (next == self.until.0 && next.is_finite() && self.number < self.until.1)
+    }
+}
+
 struct Node<'a> {
     script: &'a Script,
     machine: &'a Machine,
     processes: Vec<Process>,
-    /// Moments in nanoseconds, so that they have an order; ties go to the lower number.
-    events: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When each of them goes on. Unit: seconds; infinite behind its last act.
+    next: Vec<f64>,
     /// When each core is free. Shape: empty when there is one for each process.
     cores: Vec<f64>,
     demand: Demand,
@@ -125,36 +161,27 @@ impl<'a> Node<'a> {
             chance: Chance(u64::from(number)),
         };
         let cores = machine.cores.filter(|cores| *cores < processes).unwrap_or(0);
-        let mut node = Self {
+        Self {
             script,
             machine,
             processes: (0..processes).map(process).collect(),
-            events: BinaryHeap::new(),
+            next: vec![moment(begin); processes as usize],
             cores: vec![begin; cores as usize],
             demand: Demand {
                 segments: vec![Segment::default(); SEGMENTS],
                 processes: f64::from(processes),
                 ..Demand::default()
             },
-        };
-        (0..processes).for_each(|number| node.at(begin, number));
-        node
+        }
     }
 
     /// Replays all processes; returns what they asked, and when the last ended.
     fn run(mut self, caches: &mut Caches<'_>) -> (Demand, f64) {
         let mut end = 0.0;
-        while let Some(Reverse((at, number))) = self.events.pop() {
-            let now = at as f64 / 1e9;
-            end = now;
-            match self.processes[number as usize].then {
-                Then::Begin => self.begin(number, now),
-                Then::Go => self.step(number, now, caches),
-                Then::Answered(effect) => {
-                    caches.answered(effect, now);
-                    self.advance(number, effect);
-                    self.step(number, now, caches);
-                }
+        while let Some(turn) = self.turn() {
+            while turn.lasts(self.next[turn.number]) {
+                end = self.next[turn.number];
+                self.go_on(turn.number, end, caches);
             }
         }
         let share = 1.0 / self.processes.len() as f64;
@@ -165,13 +192,26 @@ impl<'a> Node<'a> {
         }
         // Computing behind the last act is a part of its own: it shares no station with the acts before it.
         self.demand.segments.push(Segment { think: self.script.tail, ..Segment::default() });
-        self.demand.ended = end;
+        self.demand.alike = caches.alike;
+        self.demand.alike.ended = end;
         (self.demand, end)
     }
 
+    fn go_on(&mut self, number: usize, now: f64, caches: &mut Caches<'_>) {
+        match self.processes[number].then {
+            Then::Begin => self.begin(number, now),
+            Then::Go => self.step(number, now, caches),
+            Then::Answered(effect) => {
+                caches.answered(effect, now);
+                self.advance(number, effect);
+                self.step(number, now, caches);
+            }
+        }
+    }
+
     /// An answer ends a step, but reading goes on until all windows are there, and a link is read after its lookup.
-    fn advance(&mut self, number: u32, effect: Effect) {
-        let Process { act, progress, .. } = &mut self.processes[number as usize];
+    fn advance(&mut self, number: usize, effect: Effect) {
+        let Process { act, progress, .. } = &mut self.processes[number];
         let walk = self.script.acts.get(*act).map_or(0, |act| act.walk.len() as u32);
         match effect {
             Effect::Name(name, false)
@@ -184,25 +224,43 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn at(&mut self, time: f64, number: u32) {
-        self.events.push(Reverse(((time * 1e9) as u64, number)));
+    /// Whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
+    /// order.
+    fn turn(&self) -> Option<Turn> {
+        let (mut first, mut then) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
+        for (number, at) in self.next.iter().enumerate() {
+            if *at < first.0 {
+                (first, then) = ((*at, number), first);
+            } else if *at < then.0 {
+                then = (*at, number);
+            }
+        }
+        first.0.is_finite().then_some(Turn { number: first.1, until: then })
+    }
+
+    /// A number from which [`Node::luck`] makes a factor.
+    fn chance(&mut self, number: usize) -> f64 {
+        self.processes[number].chance.uniform()
     }
 
     /// A factor of mean 1 for a time: processes of a node do not go in step, since what each does takes now a little more
     /// and now a little less. One process alone has no luck: it would change its time and nothing else.
-    fn luck(&mut self, number: u32) -> f64 {
+    fn luck(&self, chance: f64) -> f64 {
         match self.processes.len() {
             1 => 1.0,
-            _ => 0.5 - 0.5 * (1.0 - self.processes[number as usize].chance.uniform()).ln(),
+            _ => 0.5 - 0.5 * (1.0 - chance).ln(),
         }
     }
 
     /// Takes a core for the computing before the next act.
-    fn begin(&mut self, number: u32, now: f64) {
-        let luck = self.luck(number);
-        let at = self.processes[number as usize].act;
-        let Some(act) = self.script.acts.get(at) else { return };
-        let think = act.think * luck;
+    fn begin(&mut self, number: usize, now: f64) {
+        let chance = self.chance(number);
+        let at = self.processes[number].act;
+        let Some(act) = self.script.acts.get(at) else {
+            self.next[number] = f64::INFINITY;
+            return;
+        };
+        let think = if act.think > 0.0 { act.think * self.luck(chance) } else { 0.0 };
         let free = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b));
         let end = free.map_or(now, |free| {
             let begin = free.max(now);
@@ -211,8 +269,8 @@ impl<'a> Node<'a> {
         }) + think;
         let segment = self.segment(at);
         self.demand.segments[segment].think += act.think;
-        self.processes[number as usize].then = Then::Go;
-        self.at(end, number);
+        self.processes[number].then = Then::Go;
+        self.next[number] = moment(end);
     }
 
     /// When a core has time for a request's own work, where the processes share cores.
@@ -224,13 +282,13 @@ impl<'a> Node<'a> {
     }
 
     /// Goes on with an act until something has to be waited for.
-    fn step(&mut self, number: u32, now: f64, caches: &mut Caches<'_>) {
-        let luck = self.luck(number);
-        let mut process = self.processes[number as usize].clone();
+    fn step(&mut self, number: usize, now: f64, caches: &mut Caches<'_>) {
+        let chance = self.chance(number);
+        let mut process = self.processes[number].clone();
         let Some(act) = self.script.acts.get(process.act) else { return };
         let segment = self.segment(process.act);
         let segment = &mut self.demand.segments[segment];
-        let until = match caches.need(act, &mut process.progress, now) {
+        self.next[number] = match caches.need(act, &mut process.progress, now) {
             Need::Request(operation, effect) => {
                 let mut bytes = 0.0;
                 if let (Effect::Windows(_, first, last), Deed::Read(_, begin, end)) = (effect, act.deed) {
@@ -239,10 +297,11 @@ impl<'a> Node<'a> {
                 }
                 segment.asks.add(operation, 1.0);
                 segment.waits.add(operation, 1.0);
+                let luck = self.luck(chance);
                 let answer = self.handled(now, bytes) + self.machine.latency.get(operation) * luck;
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
-                answer
+                moment(answer)
             }
             Need::Own(told) => {
                 segment.own_answers += 1.0;
@@ -255,26 +314,30 @@ impl<'a> Node<'a> {
                     }
                     None => now,
                 };
-                begin + self.machine.own_answer
+                moment(begin + self.machine.own_answer)
             }
             Need::Answer { at, of } => {
                 segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));
                 process.then = Then::Go;
-                // The first asker's turn comes before.
-                at + 2e-9
+                // The first asker's turn comes before. Late in a long run two nanoseconds are less than a number's own step.
+                moment(at + 2e-9).max(at.next_up())
             }
             Need::Nothing => {
                 (process.act, process.progress, process.then) =
                     (process.act + 1, Progress::default(), Then::Begin);
-                now
+                moment(now)
             }
         };
-        self.processes[number as usize] = process;
-        self.at(until, number);
+        self.processes[number] = process;
     }
 
     /// The segment of an act.
     fn segment(&self, act: usize) -> usize {
         act * SEGMENTS / self.script.acts.len().max(1)
     }
+}
+
+/// A time in whole nanoseconds, as long as those are more than a number's own step. Unit: seconds.
+fn moment(seconds: f64) -> f64 {
+    (seconds * 1e9).floor() / 1e9
 }

@@ -10,7 +10,9 @@ use super::overhead::Overhead;
 use super::tree::{NameId, Roots, Tree};
 use crate::Operation;
 use quell_trace::flags::{AT_SYMLINK_NOFOLLOW, MAP_ANONYMOUS, O_CREAT, O_DIRECTORY, O_NOFOLLOW};
-use quell_trace::{Call, Class, Event, Fd, Nanos, Outcome, PathId, ProcessId, Recording, TraceError};
+use quell_trace::{
+    Call, Class, Event, Fd, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId, TraceError,
+};
 use std::collections::HashMap;
 
 /// One thing that a rank does on the tree.
@@ -70,6 +72,9 @@ pub struct Script {
     pub tail: f64,
     /// Metadata calls on the tree, as the program made them.
     pub calls: u64,
+    /// Calls on the tree that began while another thread or process of the rank was in one: the script has them one after the
+    /// other.
+    pub beside: u64,
     /// What the recorder cost, which think times no longer hold. Unit: seconds a call.
     pub overhead: f64,
 }
@@ -87,6 +92,8 @@ pub struct Facts {
     pub is_top: bool,
     /// Something lies in it, or it was listed.
     pub is_directory: bool,
+    /// Its data lies in another file, which was opened before: nobody asks where.
+    pub is_gathered: bool,
 }
 
 impl Script {
@@ -137,6 +144,8 @@ struct Reader<'a> {
     /// Calls since the last act.
     between: u64,
     last_end: Nanos,
+    /// Whose the last call on the tree was, and when it ended.
+    last_on_tree: Option<(ProcessId, ThreadId, Nanos)>,
 }
 
 impl<'a> Reader<'a> {
@@ -158,6 +167,7 @@ impl<'a> Reader<'a> {
             since: Nanos(0),
             between: 0,
             last_end: Nanos(0),
+            last_on_tree: None,
         })
     }
 
@@ -169,6 +179,7 @@ impl<'a> Reader<'a> {
         let Some(target) = event.target.filter(|target| self.tree.holds(paths.bytes(*target))) else {
             return self.pass(event);
         };
+        self.count_beside(event);
         if event.call.class().is_metadata() {
             self.script.calls += 1;
         }
@@ -187,6 +198,15 @@ impl<'a> Reader<'a> {
             let walk = walk.take().unwrap_or(0..0);
             self.script.acts.push(Act { think, walk, absent, bytes: bytes_of(deed, event), deed });
         }
+    }
+
+    /// Events come in the order in which they ended, so the last one's end is the latest so far.
+    fn count_beside(&mut self, event: &Event) {
+        let caller = (event.process, event.thread);
+        let is_beside =
+            |last: (ProcessId, ThreadId, Nanos)| (last.0, last.1) != caller && event.start < last.2;
+        self.script.beside += u64::from(self.last_on_tree.is_some_and(is_beside));
+        self.last_on_tree = Some((event.process, event.thread, event.end()));
     }
 
     /// A path that leads over the tree to somewhere else, as a link to the node's own interpreter does.
@@ -336,7 +356,7 @@ impl<'a> Reader<'a> {
         self.script.tail = (rest - self.overhead.a_call * self.between as f64).max(0.0);
         let facts = |name: &super::tree::Name| {
             let super::tree::Name { parent, is_link, exists, is_top, is_directory, .. } = *name;
-            Facts { parent, is_link, exists, is_top, is_directory }
+            Facts { parent, is_link, exists, is_top, is_directory, is_gathered: false }
         };
         self.script.names = self.tree.names.iter().map(facts).collect();
         self.script
@@ -363,8 +383,8 @@ impl<'a> Reader<'a> {
             for at in act.walk.start..act.walk.end.saturating_sub(1) {
                 let id = self.script.walks[at as usize];
                 let name = &mut self.tree.names[id.0 as usize];
-                let exists =
-                    name.exists || *known.entry(id).or_insert_with(|| is_there(&name.path).unwrap_or(true));
+                let exists = name.exists
+                    || *known.entry(id).or_insert_with(|| is_there(name.path.bytes()).unwrap_or(true));
                 if !exists {
                     act.walk.end = at + 1;
                     break;

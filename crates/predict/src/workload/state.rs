@@ -3,6 +3,7 @@
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
+use super::alike::{Alike, Kept, lives};
 use super::script::{Act, Deed, Facts, Script};
 use super::tree::NameId;
 use super::windows::Windows;
@@ -10,24 +11,24 @@ use crate::Operation;
 use crate::parameters::ClientRules;
 
 /// What a client knows of one name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Known {
     /// Absent, where it knows anything.
     is_absent: bool,
     /// The client has had an answer about the name at some time.
     was_answered: bool,
-    /// Until when the name holds.
-    until: f64,
-    /// Until when its attributes hold. Range: below 0 before the first answer.
+    /// Since when the name is known. Range: below any time before the first answer, as in the other two.
+    name: f64,
+    /// Since when its attributes are known.
     attributes: f64,
+    /// Since when what the link holds is known.
+    link: f64,
     /// Until when an open is told and not waited for. Range: below 0 where there was no lookup since the last open.
     rides: f64,
     /// Attributes are asked again: it was read.
     is_spoiled: bool,
     /// Where its data lies is known.
     has_place: bool,
-    /// What the link holds is known until then.
-    link: f64,
     /// Windows of its data.
     windows: Windows,
     /// The first answer about the name is on its way, and comes then.
@@ -36,11 +37,33 @@ struct Known {
     data: f64,
 }
 
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            is_absent: false,
+            was_answered: false,
+            name: f64::NEG_INFINITY,
+            attributes: f64::NEG_INFINITY,
+            link: f64::NEG_INFINITY,
+            rides: -1.0,
+            is_spoiled: false,
+            has_place: false,
+            windows: Windows::default(),
+            answer: 0.0,
+            data: 0.0,
+        }
+    }
+}
+
 /// A client's caches.
 #[derive(Clone, Debug)]
 pub(super) struct Caches<'a> {
     script: &'a Script,
     rules: ClientRules,
+    /// Lifetimes by [`Kept`].
+    lives: [f64; 5],
+    /// For which other rules all answers would have been the same.
+    pub(super) alike: Alike,
     known: Vec<Known>,
     /// Names in each directory. Shape: one entry a name.
     children: Vec<Vec<NameId>>,
@@ -68,6 +91,7 @@ pub(super) enum Effect {
     Listed(NameId),
     Place(NameId),
     Windows(NameId, u32, u32),
+    /// Found and opened at once.
     Opened(NameId),
     None,
 }
@@ -92,9 +116,29 @@ impl<'a> Caches<'a> {
         Self {
             script,
             rules,
-            known: vec![Known { attributes: -1.0, rides: -1.0, ..Known::default() }; script.names.len()],
+            lives: lives(&rules),
+            alike: Alike::default(),
+            known: vec![Known::default(); script.names.len()],
             children,
         }
+    }
+
+    /// Whether what is known since then is still kept.
+    fn keeps(&mut self, kept: Kept, since: f64, now: f64) -> bool {
+        let is_young = now < since + self.lives[kept as usize];
+        self.alike.decided(kept, now - since, is_young);
+        is_young
+    }
+
+    /// Whether the client still knows that a name is absent, or that it is not.
+    fn keeps_name(&mut self, name: NameId, now: f64) -> bool {
+        let known = &self.known[name.0 as usize];
+        let kept = match (known.is_absent, self.facts(name).is_directory) {
+            (true, _) => Kept::Absence,
+            (false, true) => Kept::Directory,
+            (false, false) => Kept::Name,
+        };
+        known.was_answered && self.keeps(kept, known.name, now)
     }
 
     fn facts(&self, name: NameId) -> Facts {
@@ -127,13 +171,12 @@ impl<'a> Caches<'a> {
         if opens && self.rules.atomic_open {
             return Need::Nothing;
         }
-        let known = &mut self.known[name.0 as usize];
-        let is_known = known.was_answered && known.is_absent == is_absent && now < known.until;
+        let is_known = self.known[name.0 as usize].is_absent == is_absent && self.keeps_name(name, now);
         if !is_known && !progress.link {
             return self.ask_name(name, is_absent, now);
         }
         let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
-        if reads_link && now >= known.link {
+        if reads_link && !self.keeps(Kept::Link, self.known[name.0 as usize].link, now) {
             progress.link = true;
             return Need::Request(Operation::Readlink, Effect::Link(name));
         }
@@ -153,9 +196,8 @@ impl<'a> Caches<'a> {
 
     /// The top of a tree, on every walk: no lookup leads to it, so its attributes are what a check of permission asks
     /// for. They hold as long as other directories on the way do, or as long as attributes, whichever is longer.
-    fn top(&self, name: NameId, now: f64) -> Need {
-        let known = &self.known[name.0 as usize];
-        match now < known.until {
+    fn top(&mut self, name: NameId, now: f64) -> Need {
+        match self.keeps(Kept::Directory, self.known[name.0 as usize].name, now) {
             true => Need::Nothing,
             false => self.attributes(name, now, false),
         }
@@ -163,9 +205,11 @@ impl<'a> Caches<'a> {
 
     /// `all`: with what reading spoils, as `stat` asks for it; without, as a check of permission. What a lookup brought
     /// this moment answers even where nothing is kept.
-    fn attributes(&self, name: NameId, now: f64, all: bool) -> Need {
-        let known = &self.known[name.0 as usize];
-        match now <= known.attributes && !(all && known.is_spoiled) {
+    fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
+        let Known { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
+        // What came this moment answers whatever the lifetime.
+        let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
+        match is_kept && !(all && is_spoiled) {
             true => Need::Nothing,
             false => Need::Request(Operation::Getattr, Effect::Attributes(name)),
         }
@@ -187,22 +231,17 @@ impl<'a> Caches<'a> {
             Deed::Stat(name) if first => self.attributes(name, now, true),
             Deed::Stat(_) => Need::Nothing,
             Deed::Open(name) => {
-                let known = &mut self.known[name.0 as usize];
-                if first
-                    && rules.open_asks
-                    && !rules.atomic_open
-                    && now <= std::mem::replace(&mut known.rides, -1.0)
-                {
+                let rides = &mut self.known[name.0 as usize].rides;
+                if first && rules.open_asks && now <= std::mem::replace(rides, -1.0) {
                     return Need::Own(Some(Operation::Open));
                 }
-                let is_known = known.was_answered && now < known.until;
-                let asks = rules.open_asks || (rules.atomic_open && !is_known);
-                let effect = if rules.atomic_open { Effect::Name(name, false) } else { Effect::Opened(name) };
+                let asks = rules.open_asks || (rules.atomic_open && !self.keeps_name(name, now));
+                let effect = if rules.atomic_open { Effect::Opened(name) } else { Effect::None };
                 or_own(asks, Operation::Open, effect)
             }
             Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::OpenDirectory, Effect::None),
             Deed::ReadLink(name) => {
-                let is_known = now < self.known[name.0 as usize].link;
+                let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
                 once(!is_known, Operation::Readlink, Effect::Link(name))
             }
             Deed::List(name) => once(true, Operation::Readdir, Effect::Listed(name)),
@@ -226,7 +265,7 @@ impl<'a> Caches<'a> {
                 false => Need::Nothing,
             };
         };
-        match self.rules.layout_asks && !known.has_place {
+        match self.rules.layout_asks && !known.has_place && !self.facts(name).is_gathered {
             true => Need::Request(Operation::Layout, Effect::Place(name)),
             false => Need::Request(Operation::Read, Effect::Windows(name, missing.start, missing.end)),
         }
@@ -235,7 +274,7 @@ impl<'a> Caches<'a> {
     /// A request is sent: others may wait for its answer.
     pub(super) fn sent(&mut self, effect: Effect, answer: f64) {
         match effect {
-            Effect::Name(name, _) => self.known[name.0 as usize].answer = answer,
+            Effect::Name(name, _) | Effect::Opened(name) => self.known[name.0 as usize].answer = answer,
             Effect::Windows(name, begin, end) => {
                 let known = &mut self.known[name.0 as usize];
                 known.windows.add(begin..end);
@@ -250,18 +289,20 @@ impl<'a> Caches<'a> {
         let rules = self.rules;
         match effect {
             Effect::Name(name, is_absent) => self.learn(name, is_absent, now, true),
+            Effect::Opened(name) => {
+                self.learn(name, false, now, true);
+                self.known[name.0 as usize].rides = -1.0;
+            }
             Effect::Attributes(name) => {
                 let is_top = self.facts(name).is_top;
                 let known = &mut self.known[name.0 as usize];
-                known.attributes = now + rules.attributes;
+                known.attributes = now;
                 known.is_spoiled = false;
                 if is_top {
-                    known.until = now + rules.directory;
+                    known.name = now;
                 }
             }
-            Effect::Link(name) => {
-                self.known[name.0 as usize].link = now + rules.attributes.max(rules.positive)
-            }
+            Effect::Link(name) => self.known[name.0 as usize].link = now,
             Effect::Listed(name) => {
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes;
                 if rules.readdir_fills {
@@ -275,26 +316,21 @@ impl<'a> Caches<'a> {
             Effect::Windows(name, ..) => {
                 self.known[name.0 as usize].is_spoiled |= rules.read_spoils_attributes
             }
-            Effect::Opened(_) | Effect::None => {}
+            Effect::None => {}
         }
     }
 
     fn learn(&mut self, name: NameId, is_absent: bool, now: f64, is_lookup: bool) {
-        let (rules, facts) = (self.rules, self.facts(name));
+        let rides = self.rules.open_rides;
         let known = &mut self.known[name.0 as usize];
         known.was_answered = true;
         known.is_absent = is_absent;
-        known.until = now
-            + match (is_absent, facts.is_directory) {
-                (true, _) => rules.negative,
-                (false, true) => rules.directory,
-                (false, false) => rules.positive,
-            };
-        known.attributes = now + rules.attributes;
+        known.name = now;
+        known.attributes = now;
         known.is_spoiled = false;
         known.has_place |= is_lookup;
-        if is_lookup && rules.open_rides > 0.0 {
-            known.rides = now + rules.open_rides;
+        if is_lookup && rides > 0.0 {
+            known.rides = now + rides;
         }
     }
 }

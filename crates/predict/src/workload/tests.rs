@@ -15,6 +15,7 @@ fn script(deeds: &[(&[u32], bool, Deed)]) -> Script {
         exists,
         is_top: parent.is_none(),
         is_directory,
+        is_gathered: false,
     };
     let names = vec![
         name(None, true, true),
@@ -159,6 +160,33 @@ fn a_file_that_claims_any_size_is_one_request() {
     assert_eq!(asked(&[READ, all, all], KEEPS, machine(8, false)), "read 2");
 }
 
+#[test]
+fn an_open_rides_with_a_lookup_even_where_both_can_be_one_request() {
+    let waits = |deeds: &[(&[u32], bool, Deed)], atomic_open| {
+        let rules = ClientRules { open_rides: 1.0, atomic_open, ..KEEPS };
+        demand(&script(deeds), rules, &machine(1, false)).waits().get(Operation::Open)
+    };
+    assert_eq!((waits(&[STAT, OPEN], false), waits(&[STAT, OPEN], true)), (0.0, 0.0));
+    assert_eq!(
+        waits(&[OPEN, OPEN], true),
+        2.0,
+        "the first one's answer holds no lookup that another could ride with"
+    );
+}
+
+#[test]
+fn processes_that_wait_for_each_other_end_however_long_a_request_takes() {
+    for latency in [1e5, 1e9, 1e16] {
+        let slow = Machine { latency: PerOperation::of(|_| latency), ..machine(8, false) };
+        let rules = ClientRules { positive: 30.0, negative: 30.0, attributes: 0.0, ..KEEPS };
+        let asks = demand(&script(&[STAT, OPEN, READ, FSTAT, MISS, STAT, READ, MISS]), rules, &slow).asks();
+        assert!(
+            asks.get(Operation::Lookup) >= 2.0 && asks.get(Operation::Read) == 1.0,
+            "{latency}: {asks:?}"
+        );
+    }
+}
+
 fn any_deeds() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(0usize..7, 1..60)
 }
@@ -168,23 +196,78 @@ proptest! {
 
     #[test]
     fn whatever_is_done_the_replay_ends_and_more_processes_never_ask_less(
-        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64, lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64, lives in any_lives(),
         cores in proptest::option::of(1u32..4),
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
         let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
-        let [positive, negative, directory, attributes] = lives;
-        let rules = ClientRules {
-            positive, negative, directory, attributes,
-            open_asks: switches[0], open_directory_asks: switches[1], atomic_open: switches[2], open_rides: rides, close_asks: switches[3],
-            readdir_fills: switches[4], layout_asks: switches[5], read_spoils_attributes: switches[6],
-        };
+        let rules = rules_of(lives, rides, switches);
         let script = script(&deeds);
         let asks = |processes| demand(&script, rules, &Machine { cores, ..machine(processes, false) });
         let (one, many) = (asks(1), asks(8));
         prop_assert!(many.asks().metadata() >= one.asks().metadata());
         prop_assert!(many.waits().metadata() >= one.waits().metadata() * 0.999);
         prop_assert!(asks(64).asks().metadata() >= many.asks().metadata());
+    }
+}
+
+fn rules_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> ClientRules {
+    let [positive, negative, directory, attributes] = lives;
+    ClientRules {
+        positive,
+        negative,
+        directory,
+        attributes,
+        open_asks: switches[0],
+        open_directory_asks: switches[1],
+        atomic_open: switches[2],
+        open_rides: rides,
+        close_asks: switches[3],
+        readdir_fills: switches[4],
+        layout_asks: switches[5],
+        read_spoils_attributes: switches[6],
+    }
+}
+
+fn any_lives() -> [std::ops::Range<f64>; 4] {
+    [0.0..0.01, 0.0..0.01, 0.0..0.01, 0.0..0.01]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_replay_serves_another_client_only_where_that_asks_the_same(
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), lives in any_lives(),
+        other in [0.5..2.0_f64, 0.5..2.0_f64, 0.5..2.0_f64, 0.5..2.0_f64], processes in 1u32..9, is_warm in any::<bool>(),
+    ) {
+        let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
+        let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
+        let script = script(&deeds);
+        let (own, other) = (rules_of(lives, 0.0, switches), rules_of(std::array::from_fn(|at| lives[at] * other[at]), 0.0, switches));
+        let asks = |rules| demand(&script, rules, &machine(processes, is_warm));
+        let found = asks(own);
+        prop_assert!(found.alike.serves(&own, &own));
+        if found.alike.serves(&own, &other) {
+            prop_assert_eq!(found.segments, asks(other).segments);
+        }
+    }
+
+    #[test]
+    fn lookup_and_open_in_one_request_never_ask_or_wait_more(
+        chosen in any_deeds(), switches in any::<[bool; 7]>(), keeps in any::<[bool; 4]>(), rides in any::<bool>(),
+    ) {
+        let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];
+        let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
+        let [.., close, fills, layout, spoils] = switches;
+        let demand = |atomic| {
+            let switches = [true, switches[1], atomic, close, fills, layout, spoils];
+            let rules = rules_of(keeps.map(|keeps| if keeps { 3600.0 } else { 0.0 }), if rides { 3600.0 } else { 0.0 }, switches);
+            demand(&script(&deeds), rules, &machine(1, false))
+        };
+        let (plain, atomic) = (demand(false), demand(true));
+        prop_assert!(atomic.asks().metadata() <= plain.asks().metadata());
+        prop_assert!(atomic.waits().metadata() <= plain.waits().metadata());
     }
 }
 
@@ -225,8 +308,8 @@ proptest! {
     #[test]
     fn more_processes_on_a_node_never_take_less_time(
         chosen in any_deeds(), switches in any::<[bool; 7]>(), rides in 0.0..0.01_f64,
-        lives in [0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64, 0.0..0.01_f64],
-        cores in proptest::option::of(1u32..4), is_shared_host in any::<bool>(), is_warm in any::<bool>(),
+        lives in any_lives(),
+        cores in proptest::option::of(1.0f64..4.0), is_shared_host in any::<bool>(), is_warm in any::<bool>(),
         nodes in 1u64..2000, processes in 1u32..20, more in 1u32..20,
     ) {
         let all = [STAT, OPEN, READ, MISS, LIST, OTHER, FSTAT];

@@ -1,7 +1,10 @@
 //! Which names of a recording lie on the shared file system, and how a path leads over them.
 
 use quell_trace::{Context, MountId, PathTable, ServedBy};
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// A name on the tree. Range: index into the names of a [`super::Script`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,15 +32,48 @@ pub(super) struct Tree<'a> {
     /// Names above each top. Shape: first the mount point, empty where the top is that itself.
     above: u32,
     links: HashMap<&'a [u8], Vec<u8>>,
-    ids: HashMap<Vec<u8>, NameId>,
+    ids: HashMap<Path, NameId>,
     pub(super) names: Vec<Name>,
 }
 
+/// A path: the beginning of a longer one, so that the names on the way to a file share the bytes of its path.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    whole: Rc<[u8]>,
+    end: usize,
+}
+
+impl Path {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.whole[..self.end]
+    }
+}
+
+impl Borrow<[u8]> for Path {
+    fn borrow(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Path {}
+
+impl Hash for Path {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
 /// A name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Name {
     /// Absolute.
-    pub(super) path: Vec<u8>,
+    pub(super) path: Path,
     /// The directory that it lies in, as long as that is on the tree.
     pub(super) parent: Option<NameId>,
     /// It is a symbolic link, as far as the recording tells.
@@ -48,6 +84,13 @@ pub(super) struct Name {
     pub(super) is_directory: bool,
     /// It was there at some time.
     pub(super) exists: bool,
+}
+
+impl Name {
+    /// A name of which nothing else is known.
+    fn new(path: Path) -> Self {
+        Self { path, parent: None, is_link: false, is_top: false, is_directory: false, exists: false }
+    }
 }
 
 impl<'a> Tree<'a> {
@@ -83,16 +126,30 @@ impl<'a> Tree<'a> {
         serves.then_some(top.as_slice())
     }
 
-    /// The name of a path; `None` off the tree.
+    /// The name of a path, after those on the way to it from the top; `None` off the tree, and for a path that no kernel takes.
     pub(super) fn name(&mut self, path: &[u8]) -> Option<NameId> {
         if let Some(known) = self.ids.get(path) {
             return Some(*known);
         }
-        let is_top = self.mount_of(path)? == path && self.above == 0;
-        let parent = path.iter().rposition(|&byte| byte == b'/').map(|end| path[..end].to_vec());
-        let parent = parent.filter(|_| !is_top).and_then(|parent| self.name(&parent));
-        let is_link = self.links.contains_key(path);
-        Some(self.add(Name { path: path.to_vec(), parent, is_top, is_link, ..Name::default() }))
+        let top = self.mount_of(path).filter(|_| path.len() <= LONGEST_PATH)?.len();
+        let whole: Rc<[u8]> = path.into();
+        let first = if self.above == 0 { top } else { 0 };
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let ends: Vec<usize> = slashes.filter(|end| *end >= first).chain([path.len()]).collect();
+        let known = |index: &usize| self.ids.contains_key(&path[..ends[*index]]);
+        let begin = (0..ends.len()).rev().find(known);
+        let mut parent = begin.map(|index| self.ids[&path[..ends[index]]]);
+        for end in &ends[begin.map_or(0, |index| index + 1)..] {
+            parent = self.next(parent, Path { whole: Rc::clone(&whole), end: *end });
+        }
+        parent
+    }
+
+    /// The new name of a path whose parent has this name; `None` off the tree.
+    fn next(&mut self, parent: Option<NameId>, path: Path) -> Option<NameId> {
+        let is_top = self.mount_of(path.bytes())? == path.bytes() && self.above == 0;
+        let is_link = self.links.contains_key(path.bytes());
+        Some(self.add(Name { parent, is_top, is_link, ..Name::new(path) }))
     }
 
     fn add(&mut self, name: Name) -> NameId {
@@ -105,16 +162,18 @@ impl<'a> Tree<'a> {
     /// The names above a top that lies below its mount point: made up, as the recording was made elsewhere. They are
     /// absolute paths of nothing, since a name holds no `/`.
     fn names_above(&mut self) -> Vec<NameId> {
-        let path = |number: u32| format!("above/{number}").into_bytes();
-        let known = |tree: &mut Self, number: u32| match tree.ids.get(&path(number)) {
-            Some(id) => *id,
-            None => tree.add(Name {
-                path: path(number),
-                is_top: number == 0,
-                is_directory: true,
-                exists: true,
-                ..Name::default()
-            }),
+        let known = |tree: &mut Self, number: u32| {
+            let path = format!("above/{number}").into_bytes();
+            let path = Path { end: path.len(), whole: path.into() };
+            match tree.ids.get(&path) {
+                Some(id) => *id,
+                None => tree.add(Name {
+                    is_top: number == 0,
+                    is_directory: true,
+                    exists: true,
+                    ..Name::new(path)
+                }),
+            }
         };
         (0..self.above).map(|number| known(self, number)).collect()
     }
@@ -136,6 +195,7 @@ impl<'a> Tree<'a> {
                     at.truncate(at.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
                     continue;
                 }
+                name if at.len() + name.len() >= LONGEST_PATH => break,
                 name => {
                     at.push(b'/');
                     at.extend_from_slice(name);
@@ -164,6 +224,9 @@ impl<'a> Tree<'a> {
 /// The kernel's limit on links in one walk. Source: `path_resolution(7)`.
 const MOST_LINKS: u32 = 40;
 
+/// A kernel takes no longer path, so only a damaged trace has one. Unit: bytes. Source: `PATH_MAX`.
+const LONGEST_PATH: usize = 4096;
+
 /// Mount points, and whether what lies below counts.
 fn mounts(context: &Context, roots: &Roots) -> Vec<(Vec<u8>, bool)> {
     if let Roots::Below { directories, .. } = roots {
@@ -187,4 +250,36 @@ fn is_below(path: &[u8], top: &[u8]) -> bool {
 /// The components, last first.
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).rev().map(<[u8]>::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(path: &[u8]) -> Vec<Name> {
+        let paths = PathTable::default();
+        let roots = Roots::Below { directories: vec![b"/fs".to_vec()], depth: 0 };
+        let mut tree = Tree::new(&paths, &Context::default(), &roots);
+        tree.name(path);
+        tree.walk(b"/", path, true);
+        tree.names
+    }
+
+    #[test]
+    fn the_names_on_the_way_come_first_and_begin_at_the_top() {
+        let found = names(b"/fs/a/b");
+        let said: Vec<_> = found.iter().map(|name| (name.path.bytes(), name.parent, name.is_top)).collect();
+        let expected: [(&[u8], _, _); 3] =
+            [(b"/fs", None, true), (b"/fs/a", Some(NameId(0)), false), (b"/fs/a/b", Some(NameId(1)), false)];
+        assert_eq!(said, expected);
+        assert!(names(b"/else/a").is_empty());
+    }
+
+    #[test]
+    fn a_path_that_no_kernel_takes_leads_nowhere() {
+        let path = |components: usize| [b"/fs".as_slice(), &b"/a".repeat(components)].concat();
+        assert_eq!(names(&path(2000)).len(), 2001);
+        // The walk goes as far as a path can go.
+        assert!(names(&path(60_000)).len() <= 2048);
+    }
 }

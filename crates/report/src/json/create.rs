@@ -110,7 +110,7 @@ pub fn create(prediction: &Prediction) -> Create {
         sensitivities: prediction.sensitivities.iter().map(Sensitivity::from).collect(),
         advice: prediction.advice.iter().map(advice).collect(),
         inputs: prediction.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
-        notes: prediction.notes.iter().map(|note| (*note).to_owned()).collect(),
+        notes: prediction.notes.clone(),
     }
 }
 

@@ -115,8 +115,8 @@ pub struct PredictInputs {
     pub background: f64,
     /// `cold` or `warm`.
     pub clients: String,
-    /// Cores that the processes of a node share.
-    pub cores: Option<u32>,
+    /// Cores that the processes of a node share. Unit: one that works alone.
+    pub cores: Option<f64>,
     /// All nodes and servers share the cores of one machine.
     pub shared_host: bool,
     /// Data servers that files are spread over.

@@ -3,7 +3,7 @@
 use super::Page;
 use super::findings::plain;
 use crate::Style;
-use crate::number::{counted, grouped, percent, seconds};
+use crate::number::{self, counted, grouped, percent, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
 use quell_predict::create::{Point, Prediction, Spread, Term, WhatIf};
@@ -20,7 +20,7 @@ pub fn create(prediction: &Prediction, style: Style) -> String {
     if let Some(state) = &prediction.state {
         page.entry("found", state, Role::Plain);
     }
-    prediction.notes.iter().for_each(|note| page.entry("note", note, Role::Plain));
+    prediction.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
     if prediction.points.len() > 1 {
         page.section("By nodes", &points(&prediction.points));
     }
@@ -152,9 +152,9 @@ fn inputs(prediction: &Prediction) -> Table {
         let figure = &input.figure;
         table.row(vec![
             short(&input.key).to_owned(),
-            number(figure.p10),
-            number(figure.p50),
-            number(figure.p90),
+            number::figure(figure.p10),
+            number::figure(figure.p50),
+            number::figure(figure.p90),
             figure.source.as_ref().map_or_else(|| "-".to_owned(), |source| clean(source)),
         ]);
     }
@@ -165,9 +165,4 @@ fn inputs(prediction: &Prediction) -> Table {
 fn short(key: &str) -> &str {
     let sections = ["network.", "metadata.", "shared_directory."];
     sections.iter().find_map(|section| key.strip_prefix(section)).unwrap_or(key)
-}
-
-/// A figure in its own unit.
-fn number(value: f64) -> String {
-    if value.abs() < 1e15 && value.fract() == 0.0 { grouped(value as u64) } else { format!("{value:.3}") }
 }

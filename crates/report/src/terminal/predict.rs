@@ -4,7 +4,7 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
-use crate::number::{GLUE, bytes, counted, grouped, rounded, seconds};
+use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
 use quell_trace::Bytes;
@@ -16,12 +16,16 @@ pub fn predict(object: &Predict, style: Style) -> String {
     let inputs = &object.inputs;
     page.entry("rank", &rank(inputs), Role::Plain);
     page.entry("nodes", &nodes(inputs), Role::Plain);
+    if inputs.launch_seconds > 0.0 {
+        let text = format!("{}, no file system's time, in every time below", seconds(inputs.launch_seconds));
+        page.entry("launch", &text, Role::Plain);
+    }
     if !inputs.what_if.is_empty() {
         page.entry("what if", &inputs.what_if.join("; "), Role::Plain);
     }
     object.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
     match object.profiles.as_slice() {
-        [only] => one(&mut page, only),
+        [only] => one(&mut page, only, inputs.launch_seconds),
         several => compared(&mut page, several),
     }
     page.finished()
@@ -43,7 +47,7 @@ fn nodes(inputs: &PredictInputs) -> String {
     said.push(format!("{} clients", inputs.clients));
     if let Some(cores) = inputs.cores {
         let on = if inputs.shared_host { "all nodes and servers on" } else { "on" };
-        said.push(format!("{on} {}", counted(cores.into(), "core")));
+        said.push(format!("{on} {}", number::cores(cores)));
     }
     if inputs.skew_seconds > 0.0 {
         said.push(format!("starting within {}", seconds(inputs.skew_seconds)));
@@ -51,22 +55,17 @@ fn nodes(inputs: &PredictInputs) -> String {
     if inputs.background > 0.0 {
         said.push(format!("{:.0}{GLUE}% of the metadata servers taken by others", inputs.background * 100.0));
     }
-    if inputs.launch_seconds > 0.0 {
-        said.push(format!("{} of launch added, which is no file system's", seconds(inputs.launch_seconds)));
-    }
     said.join(", ")
 }
 
-fn one(page: &mut Page, profile: &PredictProfile) {
+fn one(page: &mut Page, profile: &PredictProfile, launch: f64) {
     page.entry("fs", &about(profile), Role::Plain);
     if let Some(last) = profile.points.last() {
-        page.entry("time", &time(last), Role::Plain);
+        page.entry("time", &time(last, launch), Role::Plain);
     }
     page.entry("knee", &knee(profile), Role::Plain);
-    regime(page, profile);
-    if !profile.assumed.is_empty() {
-        let text = format!("the profile does not say {}; the wide prior does", profile.assumed.join(", "));
-        page.entry("doubt", &text, Role::Doubt);
+    for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
+        said.iter().for_each(|text| page.entry(key, text, Role::Doubt));
     }
     page.section(
         "Start-up, slowest rank; at least, at most: with every figure at its median",
@@ -81,18 +80,22 @@ fn about(profile: &PredictProfile) -> String {
     format!("{} ({}){note}", clean(&profile.name), profile.kind)
 }
 
-fn time(point: &PredictPoint) -> String {
+fn time(point: &PredictPoint, launch: f64) -> String {
     let range = point.seconds;
     let at = counted(point.nodes, "node");
     if point.may_fail {
         return format!("{at}: about {}, if the servers survive it", rough(range.p50));
     }
+    let without = match launch > 0.0 {
+        true => format!(" ({} without the launch)", seconds((range.p50 - launch).max(0.0))),
+        false => String::new(),
+    };
     let spread = match range.p10 < range.p90 {
         true => format!(", and with four in five chances {} to {}", seconds(range.p10), seconds(range.p90)),
         false => String::new(),
     };
     format!(
-        "{at}: {}{spread}; the mean rank {}; decided by {}",
+        "{at}: {}{without}{spread}; the mean rank {}; decided by {}",
         seconds(range.p50),
         seconds(point.mean_seconds.p50),
         point.bottleneck
@@ -110,16 +113,21 @@ fn knee(profile: &PredictProfile) -> String {
 }
 
 /// From where on the servers are so far over what they can do that a time is no longer a statement.
-fn regime(page: &mut Page, profile: &PredictProfile) {
-    let Some(last) = profile.points.last().filter(|point| point.may_fail) else { return };
+fn regime(profile: &PredictProfile) -> Option<String> {
+    let last = profile.points.last().filter(|point| point.may_fail)?;
     let from = profile.points.iter().find(|point| point.may_fail).map_or(last.nodes, |point| point.nodes);
-    let text = format!(
+    Some(format!(
         "{} times over capacity at {}: expect failures from {} on, not a time",
         grouped(last.load.round() as u64),
         counted(last.nodes, "node"),
         grouped(from)
-    );
-    page.entry("regime", &text, Role::Doubt);
+    ))
+}
+
+/// What the profile leaves open, and the wide prior was taken for.
+fn doubt(profile: &PredictProfile) -> Option<String> {
+    let assumed = (!profile.assumed.is_empty()).then(|| profile.assumed.join(", "))?;
+    Some(format!("the profile does not say {assumed}; the wide prior does"))
 }
 
 /// The curve. Ranks are a column of their own only where they are not the nodes: 80 columns hold no more.
@@ -202,6 +210,12 @@ fn compared(page: &mut Page, profiles: &[PredictProfile]) {
     ranked.sort_by_key(|profile| profile.rank);
     for profile in &ranked {
         page.entry("fs", &about(profile), Role::Plain);
+    }
+    for profile in &ranked {
+        let name = clean(&profile.name);
+        for (key, said) in [("regime", regime(profile)), ("doubt", doubt(profile))] {
+            said.iter().for_each(|text| page.entry(key, &format!("{name}: {text}"), Role::Doubt));
+        }
     }
     let mut title = "Start-up, slowest rank, medians; fastest file system first";
     let mut rest = ranked.as_slice();

@@ -2,7 +2,7 @@
 
 use super::model::{Curve, CurvePoint, Inputs, MeasuredPoint, Page, Swing, Tornado, WhatIfs};
 use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
-use crate::number::{bytes, counted, grouped, seconds};
+use crate::number::{self, bytes, counted, grouped, seconds};
 use quell_trace::Bytes;
 
 /// The page of a start. Shape of `what_ifs`: one entry a profile, the first change as asked.
@@ -90,7 +90,7 @@ fn notes(predict: &Predict) -> Vec<String> {
     if let Some(cores) = inputs.cores {
         let whose =
             if inputs.shared_host { "all nodes and servers share" } else { "the processes of a node share" };
-        notes.push(format!("{whose} {}", counted(cores.into(), "core")));
+        notes.push(format!("{whose} {}", number::cores(cores)));
     }
     if inputs.skew_seconds > 0.0 {
         notes.push(format!("nodes start within {}", seconds(inputs.skew_seconds)));

@@ -4,7 +4,7 @@ use super::super::escape::{prose, text};
 use super::super::sentence;
 use super::{Change, Inputs, Page, WhatIfs};
 use crate::json::{InputFigure, Range};
-use crate::number::{counted, grouped, seconds};
+use crate::number::{self, counted, grouped, seconds};
 
 /// Every point of every curve.
 pub(super) fn points(page: &Page) -> String {
@@ -107,9 +107,9 @@ pub(super) fn inputs(page: &Page) -> String {
             format!(
                 "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td>{}</td><td>{}</td><td class=\"words\">{}</td></tr>\n",
                 text(&figure.key),
-                number(figure.p10),
-                number(figure.p50),
-                number(figure.p90),
+                text(&number::figure(figure.p10)),
+                text(&number::figure(figure.p50)),
+                text(&number::figure(figure.p90)),
                 prose(figure.source.as_deref().unwrap_or("-")),
             )
         };
@@ -161,14 +161,6 @@ fn titles(names: &[&str]) -> String {
 fn range(range: &Range) -> String {
     let cell = |(class, value): (&str, f64)| format!("<td{class}>{}</td>", text(&seconds(value)));
     [("", range.p10), (" class=\"p50\"", range.p50), ("", range.p90)].map(cell).concat()
-}
-
-fn number(value: f64) -> String {
-    let shown = match value {
-        value if value.fract() == 0.0 && value.abs() < 1e15 => grouped(value as u64),
-        value => format!("{value:.3}"),
-    };
-    text(&shown)
 }
 
 /// What a bar leaves free at both ends: one that has no range is seen too.

@@ -1,0 +1,125 @@
+//! The runs of which ranges are made, and how much of a range each figure makes.
+
+use super::engine::Engine;
+use super::{Point, Range, Sensitivity};
+use crate::Parameters;
+use crate::chance::{Chance, percentiles};
+use crate::model::Cohorts;
+use crate::profile::{Figure, Profile, Slot};
+use crate::question::Question;
+
+/// The parameters of each run of which the spread is made. None when no figure has a spread.
+pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
+    let mut spread = profile.clone();
+    let is_spread = |slot: &Slot<'_>| match slot {
+        Slot::Figure(figure, _) => figure.as_ref().is_some_and(|figure| !figure.is_exact()),
+        Slot::Switch(_) => false,
+    };
+    let assumes = !Parameters::median(profile).assumed.is_empty();
+    if !assumes && !spread.slots().iter().any(|(.., slot)| is_spread(slot)) {
+        return Vec::new();
+    }
+    let mut chance = Chance(question.seed);
+    let samples = question.samples as usize;
+    let columns: Vec<Vec<f64>> = (0..KEYS.len()).map(|_| chance.stratified(samples)).collect();
+    let run = |sample: usize| {
+        Parameters::choose(profile, &|key, figure| {
+            let column = column(key);
+            choose(key, figure, columns[column][sample])
+        })
+    };
+    (0..samples).map(run).collect()
+}
+
+/// How the time of a point changes with each figure, the launch included. Shape: sorted by the swing, largest first.
+pub(super) fn sensitivities(engine: &mut Engine<'_>, median: &Parameters, point: &Point) -> Vec<Sensitivity> {
+    let (profile, launch) = (engine.profile, engine.question.launch);
+    // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
+    let last_start = if point.nodes > 1 { engine.question.skew } else { 0.0 };
+    let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
+    let fine = point.slowest.p50 - launch - last_start;
+    let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
+    let mut found: Vec<Sensitivity> = KEYS
+        .iter()
+        .map(|figure| {
+            let mut seconds = |at: &dyn Fn(&Figure) -> f64| {
+                let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
+                let times =
+                    engine.times(point.nodes, &Parameters::choose(profile, &choice), Cohorts::COARSE).2;
+                last_start + (times.slowest - last_start) * scale + launch
+            };
+            let (low, high) = (seconds(&|figure| figure.p10), seconds(&|figure| figure.p90));
+            // Each value of a lifetime is a replay, so one on one side has to do.
+            let less = match is_lifetime(figure) {
+                true => seconds(&|figure| figure.p50),
+                false => seconds(&|figure| figure.p50 / STEP),
+            };
+            let more = seconds(&|figure| figure.p50 * STEP);
+            let steps = if is_lifetime(figure) { 1.0 } else { 2.0 };
+            let elasticity = (more / less).ln() / (steps * STEP.ln());
+            Sensitivity { figure, elasticity, low, high }
+        })
+        .filter(|found| found.elasticity.abs() > 5e-4 || found.low != found.high)
+        .collect();
+    let swing = |found: &Sensitivity| ((found.high - found.low).abs(), found.elasticity.abs());
+    found.sort_by(|a, b| swing(b).partial_cmp(&swing(a)).unwrap_or(std::cmp::Ordering::Equal));
+    found
+}
+
+/// The run with every figure at its median, between percentiles of the others by nearest rank. That run and not the runs'
+/// own median, because the bounds are of it.
+pub(super) fn range(runs: Vec<f64>, median: f64, launch: f64) -> Range {
+    let [p10, _, p90] = percentiles(runs).unwrap_or([median; 3]);
+    Range { p10: p10.min(median) + launch, p50: median + launch, p90: p90.max(median) + launch }
+}
+
+/// Step of a derivative.
+const STEP: f64 = 1.05;
+
+/// The figures that runs vary. All rates of a server vary together: a server that is slow is slow at everything.
+const KEYS: &[&str] = &[
+    "computing",
+    "operations_per_second",
+    "round_trip_us",
+    "servers",
+    "threads",
+    "positive_seconds",
+    "negative_seconds",
+    "directory_seconds",
+    "attribute_seconds",
+    "requests_in_flight",
+    "cpu_us",
+    "cpu_us_per_mb",
+    "own_answer_us",
+    "data.servers",
+    "bytes_per_second",
+    "client_bytes_per_second",
+    "read_us",
+    "open_rides_seconds",
+];
+
+/// Which column of choices a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
+/// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
+/// a request, so those two take one.
+fn column(key: &str) -> usize {
+    let first = match key {
+        "threads" => "operations_per_second",
+        key if is_lifetime(key) => "positive_seconds",
+        key => key,
+    };
+    KEYS.iter().position(|known| *known == first).unwrap_or(0)
+}
+
+fn is_lifetime(key: &str) -> bool {
+    key.ends_with("_seconds")
+}
+
+/// Lifetimes decide what is replayed, so they take one of three values; everything else any.
+fn choose(key: &str, figure: &Figure, u: f64) -> f64 {
+    match is_lifetime(key) {
+        true if u < 0.3 => figure.p10,
+        true if u > 0.7 => figure.p90,
+        true => figure.p50,
+        false => figure.quantile(u),
+    }
+}

@@ -1,0 +1,74 @@
+//! For which other clients a replay is the same. A lifetime decides whether what is known is young enough, and nothing else: any
+//! other lifetime above all ages that were and below all that were not decides the same, and one replay serves both.
+
+use crate::parameters::ClientRules;
+
+/// What a client keeps for a time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Name,
+    Absence,
+    Directory,
+    Attributes,
+    Link,
+}
+
+/// Ages by which a replay was decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Alike {
+    /// The oldest that was young enough, by [`Kept`]. Unit: seconds.
+    oldest: [f64; 5],
+    /// The youngest that was not.
+    youngest: [f64; 5],
+    /// When the last process of the replay ended. Unit: seconds.
+    pub(super) ended: f64,
+}
+
+impl Default for Alike {
+    fn default() -> Self {
+        Self { oldest: [f64::NEG_INFINITY; 5], youngest: [f64::INFINITY; 5], ended: 0.0 }
+    }
+}
+
+impl Alike {
+    /// Something was asked about what was so old.
+    pub(super) fn decided(&mut self, kept: Kept, age: f64, is_young: bool) {
+        let at = kept as usize;
+        match is_young {
+            true => self.oldest[at] = self.oldest[at].max(age),
+            false => self.youngest[at] = self.youngest[at].min(age),
+        }
+    }
+
+    /// Both replays are the same for a client.
+    pub(super) fn and(&mut self, other: &Self) {
+        self.oldest.iter_mut().zip(other.oldest).for_each(|(own, other)| *own = own.max(other));
+        self.youngest.iter_mut().zip(other.youngest).for_each(|(own, other)| *own = own.min(other));
+        self.ended = self.ended.max(other.ended);
+    }
+
+    /// Whether the replay of a client with the rules `own` is that of one with the rules `other`.
+    pub(crate) fn serves(&self, own: &ClientRules, other: &ClientRules) -> bool {
+        let without = |rules: &ClientRules| ClientRules {
+            positive: 0.0,
+            negative: 0.0,
+            directory: 0.0,
+            attributes: 0.0,
+            open_rides: rules.open_rides.min(self.ended),
+            ..*rules
+        };
+        // An age is the difference of two moments, each of which is rounded.
+        let rounding = self.ended * 1e-12;
+        let decides_the_same = |at: usize| {
+            let (own, other) = (lives(own)[at], lives(other)[at]);
+            own == other || (other > self.oldest[at] + rounding && other < self.youngest[at] - rounding)
+        };
+        without(own) == without(other) && (0..self.oldest.len()).all(decides_the_same)
+    }
+}
+
+/// Lifetimes by [`Kept`]. Unit: seconds.
+pub(super) fn lives(rules: &ClientRules) -> [f64; 5] {
+    let ClientRules { positive, negative, directory, attributes, .. } = *rules;
+    [positive, negative, directory, attributes, attributes.max(positive)]
+}
