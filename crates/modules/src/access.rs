@@ -36,6 +36,8 @@ pub enum Permission {
     Read,
     /// List a directory and pass through it.
     List,
+    /// Change what is in a file or directory.
+    Write,
 }
 
 impl Permission {
@@ -43,6 +45,7 @@ impl Permission {
         match self {
             Self::Read => 4,
             Self::List => 5,
+            Self::Write => 2,
         }
     }
 }

@@ -141,6 +141,15 @@ pub fn is_for_lmod(name: &[u8], content: &[u8]) -> bool {
     name.ends_with(b".lua") || content.starts_with(COOKIE)
 }
 
+/// Whether Lmod passes over a file of this path below a modulepath, whatever is in it. A cache of Environment Modules is none
+/// of its files, even though it has a cookie. Source: `l_keepFile` of Lmod's `DirTree.lua`.
+pub fn is_ignored_by_lmod(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    matches!(name, b".git" | b".gitignore" | b".svn" | b".lua" | b".DS_Store" | b".modulecache")
+        || matches!(name, [.., b'~' | b'#'] | [b'#', ..] | [b'.', b'#', ..] | [b'_', b'_', ..])
+        || (name.starts_with(b".") && name.ends_with(b".swp"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +210,18 @@ mod tests {
             ("1.0.lua~", "", false),
         ] {
             assert_eq!(is_for_lmod(name.as_bytes(), content.as_bytes()), expected, "{name}");
+        }
+        for (path, expected) in [
+            ("a/1.0,v", false),
+            ("a/.1.0", false),
+            ("a/.modulerc.lua", false),
+            (".modulecache", true),
+            ("a/1.0~", true),
+            ("a/#1.0", true),
+            ("a/.1.0.swp", true),
+            ("~/1.0", false),
+        ] {
+            assert_eq!(is_ignored_by_lmod(path.as_bytes()), expected, "{path}");
         }
     }
 }

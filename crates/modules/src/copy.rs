@@ -6,17 +6,20 @@ use crate::tools::unless_ended;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, SeekFrom, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::CStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 /// What a copy is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be used: an unreadable file gets a second name, a pipe or device is made anew.
+    /// To be used beside the tree: an unreadable file gets a second name, a pipe or device is made anew. What not everybody may
+    /// read has the owner and group that it has, or there is no copy.
     Use,
+    /// To be used in the tree's place: everything has the owner and group that it has, and links are what they are.
+    Replace,
     /// To be looked at by tools: an unreadable file is there, empty, with its permissions; what is no file is not; what is
     /// longer than [`LONGEST`] ends there.
     Trial,
@@ -29,8 +32,8 @@ const LONGEST: u64 = 16 << 20;
 pub(crate) struct Copying<'a> {
     /// The tree, without links in its path.
     pub(crate) root: &'a Path,
-    /// Other trees and where their copies are: links between them lead to the copies. Without links in their paths.
-    pub(crate) others: &'a [(PathBuf, PathBuf)],
+    /// Trees, this one too, and where their copies are: links to them lead to the copies. Without links in the trees' paths.
+    pub(crate) copies: &'a [(PathBuf, PathBuf)],
     pub(crate) purpose: Purpose,
     /// Whether the copy lacks what has this path below the tree.
     pub(crate) leaves_out: &'a dyn Fn(&[u8]) -> bool,
@@ -40,7 +43,7 @@ impl Copying<'_> {
     /// Copies everything below the tree into a directory that is there. Its own attributes are not touched.
     ///
     /// **Errors**: [`ModulesError::Read`] for a file that cannot be read, where it is to be kept and cannot be linked;
-    /// [`ModulesError::Write`].
+    /// [`ModulesError::Write`]; [`ModulesError::Owner`].
     pub(crate) fn copy(&self, to: &Path) -> Result<(), ModulesError> {
         self.below(self.root, to, b"")
     }
@@ -51,8 +54,7 @@ impl Copying<'_> {
             entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>()
         });
         let mut names: Vec<_> = match listed {
-            // Of a directory that we may not list nobody will see less in the copy than we do.
-            Err(error) if is_denied(&error) && from != self.root => return Ok(()),
+            Err(error) if is_denied(&error) && from != self.root && self.may_lack(from) => return Ok(()),
             listed => listed.map_err(ModulesError::read(from))?,
         };
         names.sort();
@@ -68,6 +70,16 @@ impl Copying<'_> {
         Ok(())
     }
 
+    /// Whether a directory that we may not list may be empty in the copy: nobody else may list it either, or the copy is to show
+    /// no more than we see.
+    fn may_lack(&self, directory: &Path) -> bool {
+        match self.purpose {
+            Purpose::Trial => true,
+            Purpose::Use => fs::symlink_metadata(directory).is_ok_and(|it| it.mode() & 0o055 == 0),
+            Purpose::Replace => false,
+        }
+    }
+
     fn one(&self, from: &Path, to: &Path, path: &[u8]) -> Result<(), ModulesError> {
         unless_ended().map_err(ModulesError::write(to))?;
         let metadata = fs::symlink_metadata(from).map_err(ModulesError::read(from))?;
@@ -75,13 +87,13 @@ impl Copying<'_> {
         match kind {
             FileType::Symlink => {
                 let link = fs::read_link(from).map_err(ModulesError::read(from))?;
-                symlink(self.destination(from, &link), to).map_err(ModulesError::write(to))?;
+                symlink(self.destination(from, to, &link), to).map_err(ModulesError::write(to))?;
                 return own(to, &metadata)
                     .and_then(|()| times(to, &metadata))
                     .map_err(ModulesError::write(to));
             }
             FileType::Directory => {
-                fs::create_dir(to).map_err(ModulesError::write(to))?;
+                make_directory(to).map_err(ModulesError::write(to))?;
                 self.below(from, to, path)?;
             }
             FileType::RegularFile => {
@@ -93,7 +105,8 @@ impl Copying<'_> {
             kind => rustix::fs::mknodat(CWD, to, kind, Mode::empty(), metadata.rdev())
                 .map_err(|errno| ModulesError::write(to)(errno.into()))?,
         }
-        attributes(from, to, &metadata).map_err(ModulesError::write(to))
+        attributes(from, to, &metadata).map_err(ModulesError::write(to))?;
+        refuse_others(from, to, &metadata, self.purpose)
     }
 
     fn file(&self, from: &Path, to: &Path) -> Result<Made, ModulesError> {
@@ -101,21 +114,21 @@ impl Copying<'_> {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let limit = if self.purpose == Purpose::Trial { LONGEST } else { u64::MAX };
         match (File::options().read(true).custom_flags(flags).open(from), self.purpose) {
-            (Err(error), Purpose::Use) if is_denied(&error) => {
+            (Err(error), Purpose::Trial) if is_denied(&error) => make_file(to).map(drop),
+            (Err(error), _) if is_denied(&error) => {
                 // An owner who may not read a file may still give it a second name.
                 fs::hard_link(from, to).map_err(|_| ModulesError::read(from)(error))?;
                 return Ok(Made::Linked);
             }
-            (Err(error), Purpose::Trial) if is_denied(&error) => File::create_new(to).map(drop),
             (Err(error), _) => return Err(ModulesError::read(from)(error)),
-            (Ok(source), _) => File::create_new(to).and_then(|target| extents(source, target, limit)),
+            (Ok(source), _) => make_file(to).and_then(|target| extents(source, target, limit)),
         }
         .map_err(ModulesError::write(to))?;
         Ok(Made::Anew)
     }
 
-    /// Where a link leads in the copy: as before within the tree, to the same place outside of it.
-    fn destination(&self, from: &Path, link: &Path) -> PathBuf {
+    /// Where a link leads in the copy: as before within the tree, to the copy of what has one, to the same place outside.
+    fn destination(&self, from: &Path, to: &Path, link: &Path) -> PathBuf {
         let directory = from.parent().unwrap_or(self.root);
         let mut place = directory.to_owned();
         let mut leaves = link.is_absolute();
@@ -128,12 +141,47 @@ impl Copying<'_> {
             }
             leaves |= !place.starts_with(self.root);
         }
-        if !leaves {
+        if !leaves || self.purpose == Purpose::Replace {
             return link.to_owned();
         }
-        let copied = |(tree, copy): &(PathBuf, PathBuf)| Some(copy.join(place.strip_prefix(tree).ok()?));
-        self.others.iter().find_map(copied).unwrap_or_else(|| directory.join(link))
+        match self.copy_of(&place) {
+            Some(copy) => relative(to.parent().unwrap_or(to), &copy),
+            None => directory.join(link),
+        }
     }
+
+    /// The copy of a place, which may be in a tree by another name of one of its directories.
+    fn copy_of(&self, place: &Path) -> Option<PathBuf> {
+        let of = |place: &Path| {
+            let copy = |(tree, copy): &(PathBuf, PathBuf)| Some(copy.join(place.strip_prefix(tree).ok()?));
+            self.copies.iter().find_map(copy)
+        };
+        of(place).or_else(|| of(&place.parent()?.canonicalize().ok()?.join(place.file_name()?)))
+    }
+}
+
+/// The way from a directory to a place. Shape: both absolute, without `..`.
+///
+/// It holds wherever the directory above both is moved.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let common = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to.components().skip(common)).collect();
+    if way.as_os_str().is_empty() { PathBuf::from(".") } else { way }
+}
+
+/// Makes a directory that nobody else can enter until it has its attributes.
+///
+/// **Errors**: what the system says.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Makes a file that nobody else can read until it has its attributes.
+///
+/// **Errors**: what the system says.
+pub(crate) fn make_file(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// How a file came to be in the copy.
@@ -172,21 +220,70 @@ fn extents(mut source: File, mut target: File, limit: u64) -> io::Result<()> {
 
 /// Gives a copy the owner, mode, lists and times of the original, in the order in which they do not undo each other.
 ///
+/// Who is not root can give a file to nobody else; see [`refuse_others`].
+///
 /// **Errors**: what the system says.
 pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     own(to, metadata)?;
+    for name in LISTS {
+        match list(from, name)? {
+            Some(value) => rustix::fs::setxattr(to, name, &value, XattrFlags::empty())?,
+            None => no_list(to, name)?,
+        }
+    }
     fs::set_permissions(to, PermissionsExt::from_mode(metadata.mode() & 0o7777))?;
-    for name in [c"system.posix_acl_access", c"system.posix_acl_default"] {
-        list(from, to, name)?;
+    // A list of NFSv4 decides what the mode is, and every file has one: where there are none the mode says it.
+    if let Some(value) = list(from, NFS_LIST)? {
+        match rustix::fs::setxattr(to, NFS_LIST, &value, XattrFlags::empty()) {
+            Err(errno) if errno != Errno::OPNOTSUPP => return Err(errno.into()),
+            _ => {}
+        }
     }
     times(to, metadata)
 }
 
-/// Owner and group, where we are root.
+/// Access control lists of POSIX: of a file or directory, and what is made in a directory gets.
+const LISTS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
+
+const NFS_LIST: &CStr = c"system.nfs4_acl";
+
+/// Owner and group, as far as we can give them.
 fn own(to: &Path, metadata: &Metadata) -> io::Result<()> {
-    match rustix::process::geteuid().is_root() {
-        true => std::os::unix::fs::lchown(to, Some(metadata.uid()), Some(metadata.gid())),
-        false => Ok(()),
+    let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
+    match std::os::unix::fs::lchown(to, user, group) {
+        Err(error) if is_denied(&error) && !rustix::process::geteuid().is_root() => {
+            // A group of ours; or it stays as it is.
+            _ = std::os::unix::fs::lchown(to, None, group);
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Refuses a copy that has another owner or group than the original, where that decides who may read it, or who may change
+/// what takes the original's place.
+///
+/// **Errors**: [`ModulesError::Owner`].
+pub(crate) fn refuse_others(
+    from: &Path,
+    to: &Path,
+    metadata: &Metadata,
+    purpose: Purpose,
+) -> Result<(), ModulesError> {
+    let is_same = |copy: Metadata| (copy.uid(), copy.gid()) == (metadata.uid(), metadata.gid());
+    let everybody = if metadata.is_dir() { 0o555 } else { 0o444 };
+    let is_alike = || -> Result<bool, ModulesError> {
+        let lists = list(from, LISTS[0]).map_err(ModulesError::read(from))?;
+        Ok(lists.is_none() && metadata.mode() & everybody == everybody)
+    };
+    let may_differ = match purpose {
+        Purpose::Trial => true,
+        Purpose::Use => is_alike()?,
+        Purpose::Replace => false,
+    };
+    match may_differ || is_same(fs::symlink_metadata(to).map_err(ModulesError::read(to))?) {
+        true => Ok(()),
+        false => Err(ModulesError::Owner { path: from.to_owned() }),
     }
 }
 
@@ -200,15 +297,29 @@ fn times(to: &Path, metadata: &Metadata) -> io::Result<()> {
     Ok(rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-fn list(from: &Path, to: &Path, name: &CStr) -> io::Result<()> {
+/// `None` where there is no list, or a file system or kind of file without lists.
+fn list(of: &Path, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let mut value = vec![0; 1 << 16];
-    match rustix::fs::getxattr(from, name, value.as_mut_slice()) {
+    match rustix::fs::getxattr(of, name, value.as_mut_slice()) {
         Ok(length) => {
             value.truncate(length);
-            Ok(rustix::fs::setxattr(to, name, &value, XattrFlags::empty())?)
+            Ok(Some(value))
         }
-        // No list, or a file system or kind of file without lists.
-        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => Ok(()),
+        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Takes away the lists that a new file got from its directory.
+///
+/// **Errors**: what the system says.
+pub(crate) fn no_lists(of: &Path) -> io::Result<()> {
+    LISTS.into_iter().try_for_each(|name| no_list(of, name))
+}
+
+fn no_list(of: &Path, name: &CStr) -> io::Result<()> {
+    match rustix::fs::removexattr(of, name) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -219,9 +330,9 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn copied(from: &Path, to: &Path, others: &[(PathBuf, PathBuf)], purpose: Purpose) {
+    fn copied(from: &Path, to: &Path, copies: &[(PathBuf, PathBuf)], purpose: Purpose) {
         fs::create_dir(to).unwrap();
-        Copying { root: from, others, purpose, leaves_out: &|path| path == b"left" }.copy(to).unwrap();
+        Copying { root: from, copies, purpose, leaves_out: &|path| path == b"left" }.copy(to).unwrap();
     }
 
     fn tree() -> (tempfile::TempDir, PathBuf) {
@@ -239,19 +350,30 @@ mod tests {
             ("within", "2.0".into(), "2.0".into()),
             ("around", "../foo/2.0".into(), "../foo/2.0".into()),
             ("out", "../../README".into(), tree.join("foo/../../README")),
-            ("through", "../../tree/foo/2.0".into(), tree.join("foo/../../tree/foo/2.0")),
-            ("other", "../../other/x".into(), above.join("copies/other/x")),
-            ("absolute", above.join("other/x"), above.join("copies/other/x")),
+            ("through", "../../tree/foo/2.0".into(), "2.0".into()),
+            ("own", tree.join("bar/1.0"), "../bar/1.0".into()),
+            ("above", tree.clone(), "..".into()),
+            ("alias", above.join("name/foo/2.0"), "2.0".into()),
+            ("other", "../../other/x".into(), "../../other/x".into()),
+            ("absolute", above.join("other/x"), "../../other/x".into()),
             ("far", PathBuf::from("/etc/hosts"), PathBuf::from("/etc/hosts")),
         ];
         for (name, to, _) in &links {
             symlink(to, tree.join("foo").join(name)).unwrap();
         }
-        let others = [(above.join("other"), above.join("copies/other"))];
-        let copy = above.join("copy");
-        copied(&tree, &copy, &others, Purpose::Trial);
+        symlink(&tree, above.join("name")).unwrap();
+        fs::create_dir(above.join("copies")).unwrap();
+        let copy = above.join("copies/tree");
+        let copies = [(tree.clone(), copy.clone()), (above.join("other"), above.join("copies/other"))];
+        copied(&tree, &copy, &copies, Purpose::Trial);
         for (name, _, expected) in &links {
             assert_eq!(fs::read_link(copy.join("foo").join(name)).unwrap(), *expected, "{name}");
+        }
+        // What takes the tree's place has its name.
+        let replacing = above.join("replacing");
+        copied(&tree, &replacing, &[], Purpose::Replace);
+        for (name, to, _) in &links {
+            assert_eq!(fs::read_link(replacing.join("foo").join(name)).unwrap(), *to, "{name}");
         }
     }
 

@@ -109,6 +109,35 @@ pub enum ModulesError {
         /// The tree.
         path: PathBuf,
     },
+    /// A modulepath that somebody changed while it was converted.
+    #[error("`{}` was changed while it was converted", path.display())]
+    ChangedMeanwhile {
+        /// The modulepath.
+        path: PathBuf,
+    },
+    /// A conversion that could neither be finished nor taken back.
+    #[error("stopped half-way; `{}` tells of it", record.display())]
+    Halfway {
+        /// By which it can be undone.
+        record: PathBuf,
+        /// What could not be done.
+        #[source]
+        source: Box<ModulesError>,
+    },
+    /// A copy that would belong to somebody else.
+    #[error("`{}` has an owner or group that we cannot give to a copy", path.display())]
+    Owner {
+        /// What was to be copied.
+        path: PathBuf,
+    },
+    /// A modulepath that a user who is asked cannot reach, although they reach the one that it is compared with.
+    #[error("{user} cannot reach `{}`, so nothing can be asked about it", modulepath.display())]
+    OutOfReach {
+        /// The modulepath.
+        modulepath: PathBuf,
+        /// Who.
+        user: String,
+    },
     /// What was given as a module tool is none that can be run.
     #[error("no module tool at `{}`: {why}", path.display())]
     Tool {
@@ -131,6 +160,16 @@ pub enum ModulesError {
         /// The arguments of `module`.
         command: String,
         /// What the recorder says.
+        why: String,
+    },
+    /// What was to be loaded for a measurement does not load.
+    #[error("{tool} loads nothing that could be measured: {why}")]
+    Unloadable {
+        /// The tool and its version.
+        tool: String,
+        /// The module.
+        module: String,
+        /// What the tool says.
         why: String,
     },
     /// A module tool could not be started.

@@ -6,6 +6,7 @@
 //! that nobody may read, and one that asks for Modules 99. Further modulepaths repeat the two shapes.
 
 use crate::ModulesError;
+use crate::tools::unless_ended;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -48,13 +49,26 @@ const ODD: [u32; 2] = [6, 11];
 
 /// Makes the example below `directory`, which is new or empty.
 ///
-/// **Errors**: [`ModulesError::Occupied`]; [`ModulesError::Write`].
+/// **Errors**: [`ModulesError::Occupied`]; [`ModulesError::Write`], also after [`crate::tools::end_flag`] is set: what was
+/// begun is then removed.
 pub fn create(directory: &Path, size: Size) -> Result<Example, ModulesError> {
+    let is_new = !directory.exists();
     fs::create_dir_all(directory).map_err(ModulesError::write(directory))?;
     let mut entries = fs::read_dir(directory).map_err(ModulesError::read(directory))?;
     if entries.next().is_some() {
         return Err(ModulesError::Occupied { path: directory.to_owned() });
     }
+    let made = fill(directory, size);
+    if made.is_err() {
+        // It was empty. What cannot be removed is seen by whoever tries again.
+        entries = fs::read_dir(directory).map_err(ModulesError::read(directory))?;
+        entries.flatten().for_each(|entry| _ = fs::remove_dir_all(entry.path()));
+        _ = is_new.then(|| fs::remove_dir(directory));
+    }
+    made
+}
+
+fn fill(directory: &Path, size: Size) -> Result<Example, ModulesError> {
     let mut example = Example { modulepaths: Vec::new(), files: 0, modulefiles: 0 };
     for number in 0..size.modulepaths {
         let shape = if number % 2 == 0 { Shape::Applications } else { Shape::Libraries };
@@ -117,6 +131,7 @@ fn name(
     let round = if index < ROUND { String::new() } else { (index / ROUND).to_string() };
     let name = format!("{}{letter}{round}", shape.prefix());
     let directory = modulepath.join(&name);
+    unless_ended().map_err(ModulesError::write(&directory))?;
     fs::create_dir_all(&directory).map_err(ModulesError::write(&directory))?;
     let mut write = |file: &str, content: &str| {
         let path = directory.join(file);

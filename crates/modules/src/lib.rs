@@ -18,6 +18,7 @@ pub mod cookie;
 mod copy;
 mod error;
 pub mod example;
+mod lock;
 pub mod measure;
 pub mod rc;
 pub mod scan;

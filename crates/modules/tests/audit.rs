@@ -1,7 +1,9 @@
 //! Every finding of an audit: a tree that has it, and what is said of it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use quell_modules::audit::{CODES, Finding, Options, audit, read_lmod_cache};
+mod support;
+
+use quell_modules::audit::{CODES, Finding, Options, audit, read_lmod_cache, unlisted};
 use quell_modules::example::{self, Size};
 use quell_modules::scan::{self, Tree};
 use std::collections::BTreeSet;
@@ -83,7 +85,8 @@ fn every_code_has_a_tree_that_shows_it() {
     write(&cache, "spiderT.lua", "[\"fn\"] = \"/elsewhere\"", 0o600);
     let tree = Tree::scan(&root, scan::Options::default()).unwrap();
     let caches = [read_lmod_cache(&cache, scan::Options::default()).unwrap()];
-    let audited = audit(&[tree], &caches, &options());
+    let mut audited = audit(&[tree], &caches, &options());
+    audited.findings.push(unlisted(Path::new("/closed"), &std::io::ErrorKind::PermissionDenied.into()));
     let codes: BTreeSet<&str> = audited.findings.iter().map(|finding| finding.code).collect();
     let all: BTreeSet<&str> = CODES.iter().map(|(code, _)| *code).collect();
     assert_eq!(codes, all);
@@ -125,4 +128,53 @@ fn a_tree_in_order_has_no_findings() {
     let tree = Tree::scan(directory.path(), scan::Options::default()).unwrap();
     let audited = audit(&[tree], &[], &options());
     assert_eq!((audited.findings, audited.modulefiles), (Vec::new(), 2));
+}
+
+#[test]
+fn twenty_thousand_modulefiles_are_opened_once_each() {
+    let directory = open();
+    let size = Size { modulepaths: 2, names: 250, versions: 40, lines: 2 };
+    let made = example::create(&directory.path().join("example"), size).unwrap();
+    let names = |modulepath: &std::path::PathBuf| {
+        modulepath.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let names: Vec<_> = made.modulepaths.iter().flat_map(names).chain(made.modulepaths.clone()).collect();
+    fs::write(made.modulepaths[0].join(".modulecache"), "#%Module5.3\nlimited-access-directory appa\n")
+        .unwrap();
+    let mut found = 0;
+    let opens = support::opens(&names, || {
+        let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::Options::default()).unwrap();
+        let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
+        found = audit(&trees, &[], &options()).modulefiles;
+    });
+    assert_eq!(found, made.modulefiles);
+    assert!(opens.len() as u64 > made.modulefiles, "{} files", opens.len());
+    let again: Vec<_> = opens.iter().filter(|(_, times)| **times > 1).take(5).collect();
+    assert_eq!(again, []);
+}
+
+#[test]
+fn a_cache_of_environment_modules_makes_none_of_lmod_stale() {
+    let directory = open();
+    let root = directory.path().join("tree");
+    write(&root, "foo/1.0", "#%Module\n", 0o644);
+    let cache = directory.path().join("lmod");
+    let known = root.join("foo/1.0").display().to_string();
+    write(&cache, "spiderT.lua", &format!("[\"fn\"] = \"{known}\""), 0o644);
+    let stale = || {
+        let tree = Tree::scan(&root, scan::Options::default()).unwrap();
+        let caches = [read_lmod_cache(&cache, scan::Options::default()).unwrap()];
+        let findings = audit(&[tree], &caches, &options()).findings;
+        findings.iter().any(|finding| finding.code == "lmod-cache-stale")
+    };
+    let later = |name: &str| {
+        write(&root, name, "#%Module5.3\nlimited-access-directory foo\n", 0o644);
+        let file = fs::File::options().write(true).open(root.join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+    };
+    assert!(!stale());
+    later(".modulecache");
+    assert!(!stale());
+    later("foo/2.0");
+    assert!(stale());
 }

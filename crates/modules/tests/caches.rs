@@ -51,7 +51,7 @@ impl Site {
 
     /// What differs, as words.
     fn changes(&self) -> Vec<(String, What)> {
-        let changes = modules::check(&self.modulepath).unwrap();
+        let changes = modules::check(&self.modulepath, None).unwrap();
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
 }
@@ -284,7 +284,7 @@ fn a_pipe_with_a_caches_name_holds_nobody() {
     let pipe = directory.path().join(modules::NAME);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
-    assert_eq!(modules::check(directory.path()).unwrap()[0].what, What::NoCache);
+    assert_eq!(modules::check(directory.path(), None).unwrap()[0].what, What::NoCache);
     fs::rename(&pipe, directory.path().join(lmod::LIST)).unwrap();
     assert!(lmod::check(directory.path()).is_err());
 }
@@ -318,4 +318,120 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     assert_ne!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
     prepared.install().unwrap();
     assert!(site.path(modules::NAME).is_file() && prepare().mirror(aside.path()).unwrap().is_none());
+}
+
+#[test]
+fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    let all = site.directory.path().join("all");
+    fs::create_dir(&all).unwrap();
+    fs::write(all.join("1.0"), "#%Module\nsetenv A b\n").unwrap();
+    fs::create_dir(site.path("bio")).unwrap();
+    symlink(all.join("1.0"), site.path("bio/1.0")).unwrap();
+    site.build(Extent::All);
+    // Each alone, so that nothing else makes its name stale.
+    let steps: [(&str, &dyn Fn(), What); 3] = [
+        ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), What::Changed),
+        ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), What::Removed),
+        ("appg/README", &|| site.write("appg/README", "no more\n"), What::Changed),
+    ];
+    for (name, change, what) in steps {
+        change();
+        assert_eq!(site.changes(), [(name.to_owned(), what)]);
+        assert!(site.build(Extent::Changed).is_new);
+        assert_eq!(site.changes(), []);
+        let incremental = site.cache();
+        site.build(Extent::All);
+        assert_eq!(incremental, site.cache(), "{name}");
+    }
+    // Of a directory's bits for its owner no command tells.
+    fs::set_permissions(site.path("appa"), Permissions::from_mode(0o555)).unwrap();
+    assert_eq!(site.changes(), [(String::new(), What::Other)]);
+    assert!(site.build(Extent::Changed).rebuilt > 7);
+    assert_eq!(site.changes(), []);
+}
+
+#[test]
+fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
+    if !is_root() {
+        return;
+    }
+    let Some(site) = Site::new("5.7.0") else { return };
+    site.write("appa/1.0", "#%Module\nsetenv TOKEN s3cret\n");
+    site.write("appa/we{ird", "#%Module\nsetenv TOKEN s3cret\n");
+    symlink(".", site.path("appa/self")).unwrap();
+    for name in ["appa/1.0", "appa/we{ird"] {
+        let done = Command::new("setfacl").args(["-m", "u:1234:---"]).arg(site.path(name)).status();
+        if !done.is_ok_and(|status| status.success()) {
+            return skip("setfacl cannot set a list here").unwrap_or(());
+        }
+    }
+    let question = ["cachebuild".into(), site.modulepath.clone().into()];
+    tools::ask_apart(&site.tool, &Environment::default(), &User::ourselves(), &question).unwrap();
+    assert!(site.cache().contains("appa/self/1.0") && site.cache().contains("s3cret"));
+    let leaks = site.changes().into_iter().filter(|(_, what)| *what == What::Closed);
+    assert!(leaks.map(|(name, _)| name).any(|name| name == "appa/self/1.0"));
+
+    let built = site.build(Extent::All);
+    assert!(!site.cache().contains("s3cret"), "{}", site.cache());
+    assert!(site.cache().contains("limited-access-directory appa/self\n"), "{}", site.cache());
+    assert!(
+        built.closed.contains(&b"appa/we{ird".to_vec()) && !built.closed.contains(&b"appa/self".to_vec())
+    );
+    assert_eq!(site.changes(), []);
+    let plain = site.directory.path().join("plain");
+    Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
+    fs::remove_file(plain.join(modules::NAME)).unwrap();
+    let others = User::new("others", NOBODY, NOBODY, Vec::new());
+    let denied = User::new("1234", 1234, NOBODY, Vec::new());
+    // Forty names of each file behind the loop are enough for one way around.
+    let listing = |user: &User, path: &Path| {
+        let environment = environment(&[path.to_owned()]);
+        let words = [
+            "avail -t appa",
+            "load appa/1.0",
+            "load appa/we{ird",
+            "load appa/self/1.0",
+            "path appa/self/self/2.0",
+        ];
+        words.map(|words| {
+            let question: Vec<_> = words.split(' ').map(Into::into).collect();
+            let answer = tools::ask_apart(&site.tool, &environment, user, &question).unwrap();
+            let text = String::from_utf8([answer.stdout, answer.stderr].concat()).unwrap();
+            (words, text.replace(path.to_str().unwrap(), "M"), answer.status)
+        })
+    };
+    for user in [&others, &denied] {
+        assert_eq!(listing(user, &plain), listing(user, &site.modulepath), "{}", user.name);
+    }
+    assert!(listing(&denied, &site.modulepath)[3].1.contains("Permission denied"));
+}
+
+#[test]
+fn privileged_a_cache_that_users_cannot_read_is_put_right() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    site.build(Extent::All);
+    fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
+    // What a builder left that was killed.
+    site.write(".modulecacheAbC123~", "half");
+    site.write(".modulecache-of-mine~", "kept");
+    assert_eq!(site.changes(), [(String::new(), What::Unreadable)]);
+    let built = site.build(Extent::Changed);
+    assert_eq!((built.is_new, built.rebuilt), (true, 0));
+    assert_eq!(site.changes(), []);
+    assert!(!site.path(".modulecacheAbC123~").exists() && site.path(".modulecache-of-mine~").exists());
+    assert!(!site.build(Extent::Changed).is_new);
+}
+
+#[test]
+fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    let target = site.directory.path().join("caches/applications").join(modules::NAME);
+    let aside = site.directory.path();
+    modules::build(&site.tool, &site.modulepath, Some(&target), Extent::Changed, aside).unwrap();
+    assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap(), []);
+    assert_eq!(site.changes(), [(String::new(), What::NoCache)]);
+    site.write("appa/9.0", "#%Module\n");
+    let changes = modules::check(&site.modulepath, Some(&target)).unwrap();
+    assert_eq!(changes.iter().map(|change| change.path.as_slice()).collect::<Vec<_>>(), [b"appa/9.0"]);
 }

@@ -7,15 +7,18 @@ mod support;
 #[path = "support/trees.rs"]
 mod trees_of;
 
-use quell_modules::convert::{Change, Plan, Strategy};
+use quell_modules::convert::{Change, Consent, Plan, Strategy};
 use quell_modules::example::{self, Size};
 use quell_modules::tools::{Kind, User};
+use quell_modules::verify::{Judge, Side};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use support::open_directory;
-use trees_of::{compared, converted, judge, mode, modules, others, planned, plant, recipe, shown};
+use trees_of::{
+    compared, converted, judge, mode, modules, others, planned, planned_with, plant, recipe, shown,
+};
 
 /// A tree in a directory of its own.
 struct Planted {
@@ -102,7 +105,7 @@ fn privileged_the_cookbooks_tree_becomes_each_of_them() {
         let out = directory.path().join(strategy.name());
         let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
         assert!(written.differences.is_empty(), "{}", shown(&written.differences));
-        assert_eq!(written.targets, ["applications", "libraries"].map(|name| out.join(name)));
+        assert_eq!(written.targets, ["applications", "libraries"].map(|name| Some(out.join(name))));
     }
 }
 
@@ -144,6 +147,31 @@ fn privileged_rule_6_the_order_of_aliases_is_kept() {
         ],
         "defined twice",
     );
+}
+
+#[test]
+fn privileged_rule_6_a_name_in_two_modulepaths_has_the_default_of_each() {
+    let files =
+        [("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0"), ("bar/1.0", "")];
+    let planted = planted(&files);
+    let second = planted.directory.path().join("second");
+    plant(&second, &files);
+    plant(&second, &[("goo/1.0", ""), ("goo/2.0", ""), ("goo/.version", "set ModulesVersion 1.0")]);
+    let paths = [planted.tree.clone(), second.clone()];
+    let plan = planned(&paths, Strategy::Rc);
+    assert_eq!(left(&plan), format!("rc files of `{}` are about the same name\n", second.display()));
+    let Some(tools) = modules() else { return };
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    // Each by itself it would be another: then two defaults are read at once, and the second counts for nothing.
+    let target = planted.directory.path().join("recipe");
+    fs::create_dir(&target).unwrap();
+    let made = [target.join("tree"), target.join("second")];
+    paths.iter().zip(&made).for_each(|(path, made)| recipe(path, made, ""));
+    let side = |paths: &[PathBuf]| Side { modulepaths: paths.to_vec(), ..Side::default() };
+    let differences = judge(&tools[..1], &[others()]).differences(&side(&paths), &side(&made)).unwrap();
+    assert!(!differences.is_empty(), "the recipe keeps these trees, so they prove nothing");
 }
 
 #[test]
@@ -267,6 +295,163 @@ fn privileged_rule_13_strays_do_not_become_defaults() {
 }
 
 #[test]
+fn privileged_rule_13_strays_go_with_consent_alone_and_everything_else_stays() {
+    let files = [
+        ("foo/1.0", "source [file dirname $ModulesCurrentModulefile]/.common"),
+        ("foo/.common", "setenv COMMON 1"),
+        ("foo/README", "!read me\n"),
+        ("foo/old~", "!backup\n"),
+        ("bar/1.0", ""),
+        ("bar/notes", "!notes\n"),
+        ("CVS/Entries", "!D\n"),
+    ];
+    let planted = planted(&files);
+    let elsewhere = planted.directory.path().join("elsewhere");
+    plant(&elsewhere, &[("2.0", ""), ("HOWTO", "!how\n")]);
+    symlink(&elsewhere, planted.tree.join("far")).unwrap();
+    symlink("README", planted.tree.join("foo/LIESMICH")).unwrap();
+    symlink("foo", planted.tree.join("goo")).unwrap();
+    let Some(tools) = modules() else { return };
+    let consent = Consent { delete_strays: true, ..Consent::default() };
+    let plan = planned_with(std::slice::from_ref(&planted.tree), Strategy::Eval, consent);
+    assert!(plan.is_possible(), "{:?}", plan.trees[0].refusals);
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    let listed = |root: &Path| {
+        let mut paths = Vec::new();
+        let mut waiting = vec![root.to_owned()];
+        while let Some(path) = waiting.pop() {
+            if path.is_dir() && !path.is_symlink() {
+                waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+            paths.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+        }
+        BTreeSet::from_iter(paths)
+    };
+    let (before, after) = (listed(&planted.tree), listed(&out.join("tree")));
+    let gone: Vec<&str> = before.difference(&after).map(String::as_str).collect();
+    assert_eq!(gone, ["bar/notes", "foo/LIESMICH", "foo/README"]);
+    assert_eq!(after.difference(&before).collect::<Vec<_>>(), [".modulerc"]);
+    // What lies outside of the tree is not ours to leave out.
+    assert!(text(&plan).contains("module-hide --hard far/HOWTO\n"), "{}", text(&plan));
+    assert!(elsewhere.join("HOWTO").exists());
+}
+
+#[test]
+fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all() {
+    for (cookie, permissions, why) in [
+        ("#%Module\n", 0o640, "some users may not read it"),
+        ("", 0o644, "it has no cookie, so it is ignored today"),
+        ("#%Module99\n", 0o644, "versions of Modules before 99 ignore it"),
+    ] {
+        let secret = format!("!{cookie}module-alias secret foo/1.0\n");
+        let planted = planted(&[("foo/1.0", ""), ("foo/README", "!read me\n"), (".modulerc", &secret)]);
+        mode(&planted.tree.join(".modulerc"), permissions);
+        for strategy in [Strategy::Eval, Strategy::Virtual] {
+            let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+            let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
+            let begin = match strategy {
+                Strategy::Virtual => "cannot be part of another modulepath",
+                _ => "cannot be added to",
+            };
+            assert_eq!(refusals, [format!("`.modulerc` {begin}: {why}")]);
+            assert!(!plan.trees[0].changes.contains_key(b".modulerc".as_slice()));
+            assert!(plan.trees[0].refusals.iter().all(|refusal| refusal.rule == 9));
+        }
+    }
+}
+
+#[test]
+fn rule_15_what_a_name_in_another_modulepath_stands_for_is_not_hidden() {
+    let refusals = |says: &str| {
+        let one = planted(&[("foo/1.0", ""), ("foo/2.0", "")]);
+        let two = planted(&[("bar/1.0", ""), (".modulerc", says)]);
+        mode(&one.tree.join("foo/1.0"), 0o200);
+        let plan = planned(&[one.tree.clone(), two.tree.clone()], Strategy::Eval);
+        plan.trees[0].refusals.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        refusals("module-alias stable foo/1.0"),
+        ["`foo/1.0` cannot be hidden: `stable` may stand for it"]
+    );
+    assert_eq!(
+        refusals("if {1} {module-alias stable foo/1.0}"),
+        ["`foo/1.0` cannot be hidden: `.modulerc` may stand for it"]
+    );
+    assert_eq!(refusals("module-alias stable foo/2.0"), [""; 0]);
+}
+
+#[test]
+fn rule_15_what_a_later_modulepath_would_answer_is_not_hidden() {
+    let refusals = |hidden: &str, beside: &[(&str, &str)], later: &str, strategy| {
+        let (one, two) = (planted(&[&[(hidden, "")], beside].concat()), planted(&[(later, "")]));
+        mode(&one.tree.join(hidden), 0o600);
+        let plan = planned(&[one.tree.clone(), two.tree.clone()], strategy);
+        plan.trees[0].refusals.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let found = |name: &str, part: &str| {
+        format!("`{name}` cannot be hidden: `{part}` would then be found in another modulepath")
+    };
+    for strategy in [Strategy::Eval, Strategy::Virtual] {
+        let foo = found("foo/sub-a/1.0", "foo");
+        assert_eq!(refusals("foo/sub-a/1.0", &[], "foo/3.0", strategy), [foo]);
+        let sub = found("foo/sub-a/1.0", "foo/sub");
+        assert_eq!(refusals("foo/sub-a/1.0", &[("foo/2.0", "")], "foo/sub/1.0", strategy), [sub]);
+        assert_eq!(refusals("foo/1.0", &[("foo/2.0", "")], "foo/3.0", strategy), [""; 0]);
+        assert_eq!(refusals("foo/1.0", &[], "bar/1.0", strategy), [""; 0]);
+    }
+}
+
+#[test]
+fn names_in_closed_directories_are_told_of() {
+    let planted = planted(&[("foo/1.0", ""), ("secret/1.0", ""), ("secret/README", "!read me\n")]);
+    mode(&planted.tree.join("secret"), 0o750);
+    for strategy in [Strategy::Eval, Strategy::Virtual] {
+        let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+        let notes = &plan.trees[0].notes;
+        assert!(
+            notes.iter().any(|note| note.starts_with("1 name in a directory that not everybody may list")),
+            "{notes:?}"
+        );
+    }
+}
+
+#[test]
+fn privileged_rule_16_virtual_modules_say_the_same_without_eval_and_open_every_file() {
+    let names: Vec<String> = (1..=40).map(|number| format!("foo/{number}.0")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let planted = planted(&files);
+    let Some(tools) = modules() else { return };
+    let tool = &tools[tools.len() - 1];
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Virtual);
+    let out = planted.directory.path().join("out");
+    // The judge asks with eval and without, which users get who have it not.
+    let written = converted(&plan, &out, &mut judge(std::slice::from_ref(tool), &[others()]));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    let opened = |check: &str| {
+        let mut environment = support::environment(&[out.join("tree")]);
+        environment.variables.push(("MODULES_MCOOKIE_CHECK".into(), check.into()));
+        let log = planted.directory.path().join("log");
+        let mut command = std::process::Command::new("strace");
+        command.args(["-f", "-e", "trace=open,openat", "-o"]).arg(&log).args(tool.words());
+        command.args(["load", "foo/3.0"]).env_clear().envs(tool.variables(&environment));
+        command.output().is_ok_and(|output| output.status.success()).then(|| {
+            let log = fs::read_to_string(&log).unwrap();
+            let tree = format!("\"{}/foo/", planted.tree.display());
+            let files: BTreeSet<&str> = log.lines().filter_map(|line| line.split(&tree).nth(1)).collect();
+            files.len()
+        })
+    };
+    let (Some(eval), Some(always)) = (opened("eval"), opened("always")) else {
+        _ = support::skip::<()>("strace does not work here");
+        return;
+    };
+    assert_eq!(eval, 1);
+    assert!(always >= 40, "{always}: rule 16 says that each load opens every file");
+}
+
+#[test]
 fn privileged_rule_15_members_of_a_group_still_see_what_is_theirs() {
     let planted = planted(&[("foo/1.0", ""), ("foo/2.0", "")]);
     if !support::is_root() {
@@ -348,6 +533,19 @@ fn privileged_rule_17_flat_and_deep_modules_stay() {
     }
     assert!(!text.contains("README"), "{text}");
     assert!(matches!(plan.trees[0].changes.get(b"bar".as_slice()), Some(Change::Link { .. })), "{plan:?}");
+}
+
+#[test]
+fn rule_15_what_an_rc_file_in_a_linked_directory_may_name_is_not_hidden() {
+    let planted = planted(&[
+        ("foo/1", ""),
+        ("foo/2.0", ""),
+        ("foo/.modulerc", "if {1} {module-version foo/1.0 stable}"),
+    ]);
+    mode(&planted.tree.join("foo/1"), 0o600);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Virtual);
+    let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
+    assert_eq!(refusals, ["`foo/1` cannot be hidden: `foo/.modulerc` may stand for it"]);
 }
 
 #[test]

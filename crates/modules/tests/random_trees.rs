@@ -13,11 +13,14 @@ mod trees_of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use quell_modules::convert::Strategy as Conversion;
+use quell_modules::convert::{Consent, Strategy as Conversion};
+use quell_modules::tools::User;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::open_directory;
-use trees_of::{converted, judge, mode, modules, others, planned, plant, shown};
+use trees_of::{converted, judge, mode, modules, others, planned_with, plant, shown};
 
 /// Trees where nobody asks for more.
 const FEW: u32 = 6;
@@ -71,11 +74,63 @@ const RC_LINES: [&str; 38] = [
     "# a comment that goes on \\",
 ];
 
-/// A file to make: name, content, permissions.
-type Planted = (String, String, u32);
+/// A group that every Debian has.
+const GROUP: u32 = 60;
+
+/// Somebody whom access control lists name: `mail` of every Debian. Who has no name cannot be named by `module-hide`.
+const LISTED: u32 = 8;
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug)]
+enum Readers {
+    /// By these permissions; the group is root's.
+    Mode(u32),
+    /// Owner and members of [`GROUP`].
+    Group,
+    /// Everybody but [`LISTED`].
+    NotListed,
+    /// Owner and [`LISTED`].
+    Listed,
+}
+
+impl Readers {
+    /// Makes it so; `false` where there are no lists.
+    fn apply(self, path: &Path) -> bool {
+        let list = |entry: &str| {
+            let done = Command::new("setfacl").args(["-m", entry]).arg(path).status();
+            done.is_ok_and(|status| status.success())
+        };
+        match self {
+            Self::Mode(permissions) => mode(path, permissions),
+            Self::Group => {
+                chown(path, None, Some(GROUP)).unwrap();
+                mode(path, 0o640);
+            }
+            Self::NotListed => return list(&format!("u:{LISTED}:---")),
+            Self::Listed => {
+                mode(path, 0o600);
+                return list(&format!("u:{LISTED}:r--"));
+            }
+        }
+        true
+    }
+}
+
+/// A file to make: name, content, who may read it.
+type Planted = (String, String, Readers);
+
+fn readers() -> impl Strategy<Value = Readers> {
+    let modes = prop_oneof![8 => Just(0o644), 1 => Just(0o600), 1 => Just(0o640), 1 => Just(0o000)];
+    prop_oneof![
+        11 => modes.prop_map(Readers::Mode),
+        2 => Just(Readers::Group),
+        1 => Just(Readers::NotListed),
+        1 => Just(Readers::Listed)
+    ]
+}
 
 fn file() -> impl Strategy<Value = Planted> {
-    let permissions = prop_oneof![8 => Just(0o644), 1 => Just(0o600), 1 => Just(0o640), 1 => Just(0o000)];
+    let permissions = readers();
     (select(&TOPS[..]), select(&DIRECTORIES[..]), select(&FILES[..]), select(&MODULES[..]), permissions)
         .prop_map(|(top, directory, name, content, permissions)| {
             let content = match name {
@@ -90,14 +145,15 @@ fn file() -> impl Strategy<Value = Planted> {
 fn flat() -> impl Strategy<Value = Planted> {
     let names = select(&["flat", "NOTES", ".dot", ".version", "bar"][..]);
     (names, select(&["", "!stray"][..]))
-        .prop_map(|(name, content)| (name.to_owned(), content.to_owned(), 0o644))
+        .prop_map(|(name, content)| (name.to_owned(), content.to_owned(), Readers::Mode(0o644)))
 }
 
 fn rc_file() -> impl Strategy<Value = Planted> {
     let places =
         select(&["", "foo", "foo", "foo/sub", "foo/sub-a", "bar", "bar/sub", "foo-x", "+low", "g++"][..]);
     let lines = proptest::collection::vec(select(&RC_LINES[..]), 1..4);
-    let permissions = prop_oneof![9 => Just(0o644), 1 => Just(0o600)];
+    let permissions =
+        prop_oneof![9 => Just(Readers::Mode(0o644)), 1 => Just(Readers::Mode(0o600)), 1 => readers()];
     let cookies = prop_oneof![8 => Just(""), 1 => Just("!"), 1 => Just("!#%Module99\n")];
     (places, select(&[".modulerc", ".version"][..]), lines, permissions, cookies).prop_map(
         |(place, name, lines, permissions, cookie)| {
@@ -129,6 +185,13 @@ fn link() -> impl Strategy<Value = Option<(&'static str, &'static str)>> {
     prop_oneof![5 => Just(None), 1 => select(links.to_vec()).prop_map(Some)]
 }
 
+/// Who asks: everybody else, a member of the group, somebody on a list.
+fn user() -> impl Strategy<Value = User> {
+    let member = User::new("member", support::NOBODY, GROUP, Vec::new());
+    let listed = User::new("listed", LISTED, support::NOBODY, Vec::new());
+    prop_oneof![2 => Just(others()), 1 => Just(member), 1 => Just(listed)]
+}
+
 fn conversion() -> impl Strategy<Value = Conversion> {
     select(vec![Conversion::Rc, Conversion::Eval, Conversion::Virtual])
 }
@@ -139,42 +202,59 @@ fn privileged_any_tree_says_the_same_or_is_refused() {
     let asked = std::env::var("QUELL_RANDOM_MODULE_TREES").ok();
     let cases = asked.map_or(FEW, |number| number.parse().unwrap());
     let config = Config { cases, max_shrink_iters: 64, failure_persistence: None, ..Config::default() };
-    let property = (tree(), link(), conversion(), 0..tools.len());
+    let trees = prop_oneof![
+        2 => tree().prop_map(|tree| vec![tree]),
+        1 => proptest::collection::vec(tree(), 2)
+    ];
+    let consent = any::<bool>().prop_map(|delete_strays| Consent { delete_strays, ..Consent::default() });
+    let property = (trees, link(), conversion(), consent, user(), 0..tools.len());
     TestRunner::new(config)
-        .run(&property, |(files, link, conversion, tool)| {
+        .run(&property, |(trees, link, conversion, consent, user, tool)| {
             let directory = open_directory();
-            let root = directory.path().join("tree");
-            fs::create_dir(&root).unwrap();
-            for (name, content, permissions) in &files {
-                // What is a file in one of its names cannot be a directory in another.
-                let path = root.join(name);
-                let taken = path.ancestors().skip(1).any(|above| above.is_file()) || path.is_dir();
-                if !taken {
-                    plant(&root, &[(name, content)]);
-                    mode(&path, *permissions);
-                }
+            let paths: Vec<PathBuf> =
+                (0..trees.len()).map(|number| directory.path().join(format!("tree{number}"))).collect();
+            for (path, files) in paths.iter().zip(&trees) {
+                make(path, files);
             }
             if let Some((name, target)) = link {
                 // Where there is no such directory, or something else has the name, there is no link.
-                _ = symlink(target, root.join(name));
+                _ = symlink(target, paths[0].join(name));
             }
-            let plan = planned(std::slice::from_ref(&root), conversion);
+            let plan = planned_with(&paths, conversion, consent);
             if !plan.is_possible() {
-                let why = &plan.trees[0].refusals;
-                prop_assert!(why.iter().all(|refusal| refusal.rule > 0 && !refusal.text.is_empty()));
+                let mut why = plan.trees.iter().flat_map(|tree| &tree.refusals);
+                prop_assert!(why.all(|refusal| refusal.rule > 0 && !refusal.text.is_empty()));
                 return Ok(());
             }
             let out = directory.path().join("out");
-            let written = converted(&plan, &out, &mut judge(&tools[tool..=tool], &[others()]));
+            let written =
+                converted(&plan, &out, &mut judge(&tools[tool..=tool], std::slice::from_ref(&user)));
             let differences = shown(&written.differences);
             prop_assert!(
                 written.differences.is_empty(),
-                "{} {}\n{}\n{differences}",
+                "{} {} {}\n{}\n{differences}",
                 tools[tool],
+                user.name,
                 conversion.name(),
                 quell_modules::convert::diff(&plan)
             );
             Ok(())
         })
         .unwrap();
+}
+
+/// Makes a tree.
+fn make(root: &Path, files: &[Planted]) {
+    fs::create_dir(root).unwrap();
+    for (name, content, readers) in files {
+        // What is a file in one of its names cannot be a directory in another.
+        let path = root.join(name);
+        let taken = path.ancestors().skip(1).any(|above| above.is_file()) || path.is_dir();
+        if !taken {
+            plant(root, &[(name, content)]);
+            if !readers.apply(&path) {
+                mode(&path, 0o644);
+            }
+        }
+    }
 }

@@ -71,3 +71,12 @@ fn a_prefix_without_a_tool_is_an_error() {
     let error = tools::find(&[directory.path().to_owned()]).unwrap_err().to_string();
     assert!(error.contains("neither Environment Modules nor Lmod is there"), "{error}");
 }
+
+#[test]
+fn privileged_of_several_prefixes_one_needs_a_tool() {
+    let Some(tools) = installed() else { return };
+    let directory = open_directory();
+    let prefixes = [tools[0].script.clone(), directory.path().to_owned()];
+    assert_eq!(tools::find_any(&prefixes).unwrap(), tools[..1]);
+    assert!(tools::find(&prefixes).is_err() && tools::find_any(&prefixes[1..]).is_err());
+}

@@ -1,8 +1,10 @@
 //! What a conversion leaves on disk: complete trees or nothing, and the way back.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use quell_modules::ModulesError;
-use quell_modules::convert::{Consent, Destination, Strategy, SystemNames, Written, plan, undo, write};
+use quell_modules::convert::{
+    Consent, Destination, Strategy, SystemNames, Written, plan, undo, would_undo, write,
+};
 use quell_modules::example::{self, Size};
 use quell_modules::scan::{Options, Tree};
 use quell_modules::verify::{Difference, Judge, Side};
@@ -67,13 +69,18 @@ fn convert(
     write(&plan(&trees, strategy, Consent::default(), &mut SystemNames), to, judge)
 }
 
+/// The new modulepaths.
+fn targets(written: &Written) -> Vec<PathBuf> {
+    written.targets.iter().flatten().cloned().collect()
+}
+
 #[test]
 fn a_new_tree_is_complete_and_undone_without_a_trace() {
     let (directory, paths) = made();
     let before = everything(directory.path());
     let out = directory.path().join("out");
     let written = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same()).unwrap();
-    let [old, new] = [&paths[0], &written.targets[0]].map(|path| everything(path));
+    let [old, new] = [&paths[0], &targets(&written)[0]].map(|path| everything(path));
     let is_moved = |path: &Path| path.ends_with(".version") || path.ends_with(".modulerc");
     let kept = |tree: &BTreeMap<PathBuf, (u32, i64, Vec<u8>)>| {
         let mut tree = tree.clone();
@@ -83,13 +90,13 @@ fn a_new_tree_is_complete_and_undone_without_a_trace() {
     assert_eq!(kept(&old), kept(&new), "modes, times, content and links");
     assert!(new.contains_key(Path::new(".modulerc")) && !new.contains_key(Path::new("appa/.version")));
     assert_eq!(
-        fs::read(written.targets[0].join("appa/out")).unwrap_or_default(),
+        fs::read(targets(&written)[0].join("appa/out")).unwrap_or_default(),
         fs::read(paths[0].join("appa/out")).unwrap_or_default()
     );
     let again = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same());
     assert!(matches!(again, Err(ModulesError::Occupied { .. })), "{again:?}");
     let undone = undo(&out).unwrap();
-    assert_eq!(undone.removed, written.targets);
+    assert_eq!(undone.removed, targets(&written));
     fs::remove_dir(&out).unwrap();
     let mut after = everything(directory.path());
     // The directory itself has another time.
@@ -102,7 +109,7 @@ fn in_place_the_old_tree_is_kept_and_comes_back() {
     let (_directory, paths) = made();
     let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
     let written = convert(&paths, Strategy::Eval, &Destination::InPlace, &mut same()).unwrap();
-    assert_eq!(written.targets, paths);
+    assert_eq!(targets(&written), paths);
     assert_ne!(everything(&paths[0]), before[0]);
     assert_eq!(everything(&paths[0].with_file_name("applications.quell-before")), before[0]);
     assert_eq!(written.records.len(), 2);
@@ -144,13 +151,11 @@ fn a_tree_that_was_changed_since_is_not_removed() {
     let (directory, paths) = made();
     let out = directory.path().join("out");
     let written = convert(&paths, Strategy::Virtual, &Destination::Out(out.clone()), &mut same()).unwrap();
-    fs::write(written.targets[1].join("new"), "#%Module\n").unwrap();
+    let [first, second] = targets(&written).try_into().unwrap();
+    fs::write(second.join("new"), "#%Module\n").unwrap();
     let refused = undo(&out);
-    assert!(
-        matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == written.targets[1]),
-        "{refused:?}"
-    );
-    assert!(written.targets[0].is_dir());
+    assert!(matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == second), "{refused:?}");
+    assert!(first.is_dir());
     let in_place = convert(&paths, Strategy::Virtual, &Destination::InPlace, &mut same());
     assert!(matches!(in_place, Err(ModulesError::VirtualInPlace)));
     let elsewhere = directory.path().join("quell-plan.json");
@@ -172,28 +177,194 @@ fn new_trees_are_not_made_within_old_ones() {
     assert!(matches!(outcome, Err(ModulesError::Colon { .. })), "{outcome:?}");
 }
 
+/// The names of a tree in place.
+fn names(tree: &Path) -> [PathBuf; 3] {
+    ["", ".quell-new", ".quell-before"].map(|end| {
+        let mut name = tree.file_name().unwrap().to_owned();
+        name.push(end);
+        tree.with_file_name(name)
+    })
+}
+
 #[test]
 fn a_conversion_that_was_ended_between_two_steps_is_undone() {
     let (_directory, paths) = made();
-    let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
-    let [new, old] = [".quell-new", ".quell-before"].map(|end| {
-        let mut name = paths[0].file_name().unwrap().to_owned();
-        name.push(end);
-        paths[0].with_file_name(name)
-    });
-    // Before the old tree had its new name, and before the trees were exchanged.
-    for is_exchanged in [true, false] {
+    let before = everything(&paths[0]);
+    let [target, aside, backup] = names(&paths[0]);
+    // By the renames that lead from the end back to each state; undoing has such states, too.
+    let states: [&[(&Path, &Path)]; 6] = [
+        &[],
+        // Exchanged, and the old tree without its new name.
+        &[(&backup, &aside)],
+        // Not exchanged.
+        &[(&target, &aside), (&backup, &target)],
+        // Without exchange: the modulepath is not there.
+        &[(&target, &aside)],
+        // Being undone: the new tree has lost the modulepath's name.
+        &[(&target, &aside), (&backup, &target), (&aside, &backup)],
+        &[(&target, &aside), (&aside, &target)],
+    ];
+    for state in states {
         let written = convert(&paths[..1], Strategy::Eval, &Destination::InPlace, &mut same()).unwrap();
-        match is_exchanged {
-            true => fs::rename(&old, &new).unwrap(),
-            false => {
-                fs::rename(&paths[0], &new).unwrap();
-                fs::rename(&old, &paths[0]).unwrap();
-            }
-        }
-        undo(&written.records[0]).unwrap();
-        assert_eq!(paths.iter().map(|path| everything(path)).collect::<Vec<_>>(), before);
+        state.iter().for_each(|(from, to)| fs::rename(from, to).unwrap());
+        assert_eq!(would_undo(&written.records[0]).unwrap().restored, std::slice::from_ref(&target));
+        assert_eq!(undo(&written.records[0]).unwrap().restored, std::slice::from_ref(&target), "{state:?}");
+        assert_eq!(everything(&target), before);
+        assert_eq!(fs::read_dir(target.parent().unwrap()).unwrap().count(), 2, "{state:?}");
     }
+}
+
+#[test]
+fn a_name_that_is_taken_meanwhile_costs_no_tree() {
+    /// Somebody puts something under a name while old and new are compared.
+    struct Taking(PathBuf);
+    impl Judge for Taking {
+        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+            fs::create_dir_all(&self.0).unwrap();
+            fs::write(self.0.join("theirs"), "theirs").unwrap();
+            Ok(Vec::new())
+        }
+    }
+    let (directory, paths) = made();
+    let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
+    let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+    let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
+    let backup = names(&paths[1])[2].clone();
+    let refused = write(&plan, &Destination::InPlace, &mut Taking(backup.clone()));
+    assert!(matches!(&refused, Err(ModulesError::Write { path, .. }) if *path == backup), "{refused:?}");
+    assert_eq!(paths.iter().map(|path| everything(path)).collect::<Vec<_>>(), before);
+    assert_eq!(fs::read_dir(backup.parent().unwrap()).unwrap().count(), 3, "the trees and what is theirs");
+    let out = directory.path().join("out");
+    let refused = write(&plan, &Destination::Out(out.clone()), &mut Taking(out.join("libraries")));
+    assert!(matches!(refused, Err(ModulesError::Write { .. })), "{refused:?}");
+    let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["libraries"]);
+}
+
+#[test]
+fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
+    /// Somebody installs, or removes, while old and new are compared.
+    struct Changing<'a>(&'a dyn Fn());
+    impl Judge for Changing<'_> {
+        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+            (self.0)();
+            Ok(Vec::new())
+        }
+    }
+    let (directory, paths) = made();
+    let tree = &paths[0];
+    let changes: [&dyn Fn(); 5] = [
+        &|| fs::write(tree.join("appa/9.9"), "#%Module\n").unwrap(),
+        &|| fs::remove_file(tree.join("appa/9.9")).unwrap(),
+        &|| fs::set_permissions(tree.join("appa/2.0"), PermissionsExt::from_mode(0o640)).unwrap(),
+        &|| fs::write(tree.join("appa/3.0"), fs::read(tree.join("appa/3.0")).unwrap()).unwrap(),
+        &|| {
+            fs::remove_file(tree.join("appa/new")).unwrap();
+            symlink("3.0", tree.join("appa/new")).unwrap();
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let destinations = [Destination::InPlace, Destination::Out(directory.path().join("out"))];
+        let scanned: Vec<Tree> =
+            paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+        let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
+        let refused = write(&plan, &destinations[number % 2], &mut Changing(change));
+        assert!(
+            matches!(&refused, Err(ModulesError::ChangedMeanwhile { path }) if path == tree),
+            "{number}: {refused:?}"
+        );
+        assert_eq!(fs::read_dir(tree.parent().unwrap()).unwrap().count(), 2);
+        assert!(!directory.path().join("out").exists());
+    }
+    // A cache that is built meanwhile is that of the old tree.
+    let scanned = [Tree::scan(tree, Options::default()).unwrap()];
+    let cache = || fs::write(tree.join(".modulecache"), "#%Module\n").unwrap();
+    let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
+    write(&plan, &Destination::InPlace, &mut Changing(&cache)).unwrap();
+}
+
+#[test]
+fn where_nothing_changes_nothing_is_written_in_place() {
+    let (_directory, paths) = made();
+    let written = convert(&paths[..1], Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    fs::remove_dir_all(&names(&paths[0])[2]).unwrap();
+    fs::remove_file(&written.records[0]).unwrap();
+    fs::write(paths[0].join(".modulecache"), "#%Module\n").unwrap();
+    let before = everything(paths[0].parent().unwrap());
+    let again = convert(&paths[..1], Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    assert_eq!((again.targets, again.records), (vec![None], Vec::new()));
+    assert_eq!(everything(paths[0].parent().unwrap()), before);
+    // Beside another that changes it stays, and is compared with itself.
+    let written = convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    assert_eq!(written.targets, [None, Some(paths[1].clone())]);
+    assert_eq!(written.records.len(), 1);
+    // What users wrote into the new tree is theirs.
+    fs::write(paths[1].join("liba/9.9"), "#%Module\n").unwrap();
+    assert!(matches!(undo(&written.records[0]), Err(ModulesError::ChangedSince { .. })));
+    assert!(paths[1].join("liba/9.9").exists() && names(&paths[1])[2].is_dir());
+}
+
+#[test]
+fn a_cache_that_is_built_after_a_conversion_does_not_bar_its_undoing() {
+    let (directory, paths) = made();
+    let out = directory.path().join("out");
+    let new = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same()).unwrap();
+    let in_place = convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    for target in targets(&new).into_iter().chain(targets(&in_place)) {
+        fs::write(target.join(".modulecache"), "#%Module\n").unwrap();
+    }
+    assert_eq!(undo(&out).unwrap().removed, targets(&new));
+    in_place.records.iter().for_each(|record| _ = undo(record).unwrap());
+    assert!(!out.join("applications").exists() && paths[0].join("appa/.version").exists());
+}
+
+#[test]
+fn links_into_old_trees_lead_into_the_new_ones_which_can_do_without() {
+    let (directory, paths) = made();
+    symlink(paths[0].join("appa/2.0"), paths[0].join("appa/own")).unwrap();
+    symlink(paths[1].join("liba/2.0"), paths[0].join("appa/other")).unwrap();
+    let out = directory.path().join("out");
+    let written = convert(&paths, Strategy::Rc, &Destination::Out(out), &mut same()).unwrap();
+    let [first, second] = targets(&written).try_into().unwrap();
+    for (link, target) in [("own", first.join("appa/2.0")), ("other", second.join("liba/2.0"))] {
+        let leads = fs::canonicalize(first.join("appa").join(link)).unwrap();
+        assert_eq!(leads, target.canonicalize().unwrap(), "{link}");
+    }
+    // In place the name is the same, and so is what it stands for.
+    convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    assert_eq!(fs::read_link(paths[0].join("appa/own")).unwrap(), paths[0].join("appa/2.0"));
+}
+
+/// What copies have, as who sees them at once while they are made.
+#[test]
+fn privileged_what_is_closed_is_closed_while_it_is_copied() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped, because this user is not root");
+        return;
+    }
+    let (directory, paths) = made();
+    let closed = paths[0].join("appz");
+    fs::create_dir(&closed).unwrap();
+    fs::write(closed.join("1.0"), "#%Module\n# secret\n").unwrap();
+    fs::set_permissions(closed.join("1.0"), PermissionsExt::from_mode(0o600)).unwrap();
+    fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
+    // A list that new files would get.
+    let out = directory.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let list = std::process::Command::new("setfacl").args(["-d", "-m", "u:65534:rwx"]).arg(&out).status();
+    if !list.is_ok_and(|status| status.success()) {
+        println!("skipped, because setfacl does not work here");
+        return;
+    }
+    let written = convert(&paths, Strategy::Rc, &Destination::Out(out), &mut same()).unwrap();
+    for name in ["", "appz", "appz/1.0", ".modulerc", "appa/2.0"] {
+        let target = targets(&written)[0].join(name);
+        let (mut access, mut default) = ([0; 256], [0; 256]);
+        let access = rustix::fs::getxattr(&target, c"system.posix_acl_access", &mut access);
+        let default = rustix::fs::getxattr(&target, c"system.posix_acl_default", &mut default);
+        assert!(access.is_err() && default.is_err(), "{name} has a list of its new directory");
+    }
+    assert_eq!(targets(&written)[0].join("appz/1.0").metadata().unwrap().mode() & 0o777, 0o600);
 }
 
 #[test]
@@ -235,7 +406,7 @@ fn an_rc_file_that_was_not_read_whole_stays() {
     let written =
         convert(&paths, Strategy::Rc, &Destination::Out(directory.path().join("out")), &mut same()).unwrap();
     assert_eq!(
-        fs::metadata(written.targets[0].join("appa/.version")).unwrap().len() as usize,
+        fs::metadata(targets(&written)[0].join("appa/.version")).unwrap().len() as usize,
         long.len() + 23
     );
     fs::write(paths[0].join(".modulerc"), long + "module-alias z appa/1.0\n").unwrap();

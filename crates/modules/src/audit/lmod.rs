@@ -4,7 +4,7 @@
 use super::{Finding, is_for_everybody};
 use crate::ModulesError;
 use crate::access::{Access, Permission};
-use crate::cookie::is_for_lmod;
+use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
 use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
 use quell_trace::path::escape;
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         let files = of_lmod(tree);
         let (everybodys, others): (Vec<&Entry>, Vec<&Entry>) =
             files.iter().partition(|entry| is_for_everybody(tree, entry));
-        let newer = tree.entries.iter().find(|entry| entry.modified > cache.modified);
+        let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
         if let Some(entry) = newer.or(lost) {
             let path = escape(tree.full_path(&entry.path).as_os_str().as_bytes());
@@ -95,6 +95,14 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether Lmod looks at it, so that its time says something: not at backups, nor at a cache of Environment Modules.
+fn counts(entry: &Entry) -> bool {
+    !is_ignored_by_lmod(&entry.path)
+        && entry
+            .content()
+            .is_none_or(|content| entry.path.ends_with(b".lua") || Cookie::of(content).is_some())
 }
 
 /// Every text between double quotes, as Lua writes paths.

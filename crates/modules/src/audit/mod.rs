@@ -1,9 +1,10 @@
 //! What is wrong with module trees, and what could be cheaper: findings, each with a rule, a path, a sentence, and what to
 //! do.
 //!
-//! It goes by what a scan saw, and asks the file system for nothing more but the caches of Lmod that it is told of.
+//! It goes by what a scan saw, and asks the file system for nothing more but the caches of Lmod that it is told of, and where
+//! links lead of which a cache shows the file.
 
-pub(crate) mod caches;
+mod caches;
 mod files;
 mod lmod;
 mod rc_files;
@@ -11,9 +12,11 @@ mod rc_files;
 pub use lmod::{LmodCache, read_lmod_cache};
 
 use crate::access::{Access, Permission, Who};
+use crate::rc::Spoken;
 use crate::scan::{Entry, Role, Tree};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Something that an administrator should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +34,7 @@ pub struct Finding {
 }
 
 /// Every code, with what it stands for. Shape: sorted.
-pub const CODES: [(&str, &str); 23] = [
+pub const CODES: [(&str, &str); 24] = [
     ("almost-modulefile", "a file whose cookie is not where, or as, it must be"),
     ("cache-leak", "a cache of Environment Modules that shows what permissions deny"),
     ("cache-stale", "a cache of Environment Modules that is not what the tree is"),
@@ -52,6 +55,7 @@ pub const CODES: [(&str, &str); 23] = [
     ("string-comparison", "a comparison of versions as text"),
     ("symlink-loop", "a symbolic link that leads back to where it is"),
     ("too-new", "a modulefile for a later version"),
+    ("unlisted", "a modulepath that could not be looked at"),
     ("unreadable", "a modulefile that nobody but root may read"),
     ("version-missing", "a default or symbolic version of something that is not there"),
     ("virtual-missing", "a virtual module whose file is not there"),
@@ -86,12 +90,13 @@ pub struct Audit {
 pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Audit {
     let mut audit = Audit::default();
     let known = rc_files::defined(trees);
-    for tree in trees {
+    let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
+    for (number, tree) in trees.iter().enumerate() {
         audit.entries += tree.entries.len() as u64;
         count(tree, options, &mut audit);
         let mut findings = Findings { tree, found: Vec::new() };
         files::look(&mut findings, options);
-        rc_files::look(&mut findings, &known);
+        rc_files::look(&mut findings, &known, &Spoken::but(&spoken, number));
         caches::look(&mut findings, options);
         audit.findings.extend(findings.found);
     }
@@ -100,6 +105,19 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Au
     }
     audit.findings.sort();
     audit
+}
+
+/// A modulepath that cannot be listed, and why: the others are looked at all the same.
+pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
+    Finding {
+        path: modulepath.to_owned(),
+        code: "unlisted",
+        rule: 20,
+        text: format!("cannot be listed, so nothing is known of it: {why}"),
+        advice:
+            "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either"
+                .into(),
+    }
 }
 
 fn count(tree: &Tree, options: &Options, audit: &mut Audit) {

@@ -1,13 +1,13 @@
 //! Findings about rc files: what could be merged, what must stay, what is not read at all, and what leads nowhere.
 
 use super::Findings;
-use crate::rc::{Command, Leave, RcFile, groups, merge};
+use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>) {
+pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, others: &[&Spoken]) {
     let tree = findings.tree;
     if tree.find(b".version").is_some() {
         findings.add(
@@ -18,7 +18,7 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>) {
             "remove it, or write `module-version` into `.modulerc`",
         );
     }
-    let merged = merge(tree);
+    let merged = merge_beside(tree, others);
     for (path, _) in &merged.moved {
         findings.add(
             path,

@@ -7,19 +7,19 @@
 //! modulefile-invalid NAME KIND MESSAGE
 //! limited-access-file NAME
 //! limited-access-directory NAME
-//! # quell 1 DIGEST
+//! # quell 2 DIGEST
 //! ```
 //!
 //! The last line is a comment to the tool; DIGEST is that of the tree that the cache was made from. A cache without it was
 //! made by the tool alone.
 //!
-//! Source: `formatModuleCacheContent` of modulecmd.tcl, 5.3 to 5.7.
+//! Source: `formatModuleCacheContent` of modulecmd.tcl, 5.3 to 5.7; its words are as Tcl_ConvertElement(3) writes them.
 
-use crate::audit::caches::command;
 use std::collections::BTreeMap;
 
-/// What the last line begins with: format 1.
-const OURS: &[u8] = b"# quell 1 ";
+/// What the last line begins with: format 2. A cache of format 1 may show what lies behind a link that leads around, so it is
+/// taken for one of the tool's.
+const OURS: &[u8] = b"# quell 2 ";
 
 /// A cache that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub(super) enum ItemKind {
     Module(Option<i64>, Vec<u8>),
     /// An rc file and its content.
     Rc(Vec<u8>),
-    /// No modulefile.
-    Invalid,
+    /// No modulefile, and why not.
+    Invalid(Vec<u8>),
     /// A file to be looked at in the tree.
     Limited,
     /// A directory to be looked at in the tree.
@@ -63,7 +63,8 @@ impl Cache {
         let mut cache = Self { cookie: content[..end].to_vec(), ..Self::default() };
         let mut rest = &content[end..];
         while let Some((words, after)) = command(rest) {
-            let text = rest[..rest.len() - after.len()].trim_ascii();
+            let text = rest[..rest.len() - after.len()].trim_ascii_start();
+            let text = text.strip_suffix(b"\n").unwrap_or(text);
             rest = after;
             if let Some(digest) = text.strip_prefix(OURS) {
                 cache.digest = Some(String::from_utf8_lossy(digest).into_owned());
@@ -101,7 +102,7 @@ fn item(kind: &[u8], arguments: &[Vec<u8>]) -> Option<ItemKind> {
             ItemKind::Module(time, content.clone())
         }
         (b"modulerc-content", [_, content]) => ItemKind::Rc(content.clone()),
-        (b"modulefile-invalid", _) => ItemKind::Invalid,
+        (b"modulefile-invalid", [_, why]) => ItemKind::Invalid(why.clone()),
         (b"limited-access-file", _) => ItemKind::Limited,
         (b"limited-access-directory", _) => ItemKind::LimitedDirectory,
         _ => return None,
@@ -109,14 +110,97 @@ fn item(kind: &[u8], arguments: &[Vec<u8>]) -> Option<ItemKind> {
 }
 
 impl Item {
-    /// A command that sends users to the tree; `None` for a name that Tcl cannot be told.
-    pub(super) fn limited(kind: ItemKind, name: &[u8]) -> Option<Self> {
+    /// A command that sends users to the tree.
+    pub(super) fn limited(kind: ItemKind, name: &[u8]) -> Self {
         let command: &[u8] = match kind {
             ItemKind::LimitedDirectory => b"limited-access-directory ",
             _ => b"limited-access-file ",
         };
-        let text = [command, &crate::rc::quoted(name)?].concat();
-        Some(Self { kind, text })
+        let name = crate::rc::quoted(name).unwrap_or_else(|| escaped(name));
+        Self { kind, text: [command, &name].concat() }
+    }
+}
+
+/// Signs behind a backslash, and what they stand for there. Source: Tcl(n), rule 9.
+const ESCAPES: [(u8, u8); 7] =
+    [(b'a', 7), (b'b', 8), (b't', b'\t'), (b'n', b'\n'), (b'v', 11), (b'f', 12), (b'r', b'\r')];
+
+/// A word with a backslash before everything that may mean something, for what fits in no braces.
+fn escaped(word: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(2 * word.len());
+    for &byte in word {
+        let sign = ESCAPES.iter().find(|(_, meant)| *meant == byte).map(|(sign, _)| *sign);
+        if sign.is_some() || (byte.is_ascii() && !byte.is_ascii_alphanumeric()) {
+            text.push(b'\\');
+        }
+        text.push(sign.unwrap_or(byte));
+    }
+    text
+}
+
+/// The words of the next command, and what follows it. A backslash in a bare word keeps the next character.
+fn command(text: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
+    let mut rest = text.trim_ascii_start();
+    if rest.is_empty() {
+        return None;
+    }
+    if rest.starts_with(b"#") {
+        let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        return Some((Vec::new(), &rest[end..]));
+    }
+    let mut words = Vec::new();
+    loop {
+        let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        rest = &rest[blanks..];
+        match rest {
+            [] => return Some((words, rest)),
+            [b'\n', after @ ..] => return Some((words, after)),
+            [b'{', ..] => {
+                let end = closing(rest)?;
+                words.push(rest[1..end].to_vec());
+                rest = &rest[end + 1..];
+            }
+            _ => {
+                let (word, after) = bare(rest);
+                words.push(word);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// The place of the brace that closes the first.
+fn closing(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut place) = (0_usize, 0);
+    loop {
+        match text.get(place)? {
+            b'\\' => place += 1,
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(place);
+        }
+        place += 1;
+    }
+}
+
+fn bare(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let (mut word, mut rest) = (Vec::new(), text);
+    loop {
+        match rest {
+            [] | [b' ' | b'\t' | b'\n', ..] => return (word, rest),
+            [b'\\', sign, after @ ..] => {
+                let escape = ESCAPES.iter().find(|(escape, _)| escape == sign);
+                word.push(escape.map_or(*sign, |(_, meant)| *meant));
+                rest = after;
+            }
+            [byte, after @ ..] => {
+                word.push(*byte);
+                rest = after;
+            }
+        }
     }
 }
 
@@ -143,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_read_is_written() {
         let text = b"#%Module5.3\nlimited-access-file {c d}\nmodulefile-content a/1 17 #%Module {#%Module\nputs {a b}\n}\n\
-            modulefile-invalid x invalid {no cookie}\nmodulerc-content {a b/.modulerc} {} {#%Module}\n# quell 1 0123\n";
+            modulefile-invalid x invalid {no cookie}\nmodulerc-content {a b/.modulerc} {} {#%Module}\n# quell 2 0123\n";
         let cache = Cache::parse(text);
         assert_eq!(cache.digest.as_deref(), Some("0123"));
         assert_eq!(
@@ -158,5 +242,34 @@ mod tests {
     #[test]
     fn ends_of_lines_are_newlines() {
         assert_eq!(as_tcl_reads(b"a\r\nb\rc\n\r"), b"a\nb\nc\n\n");
+    }
+
+    #[test]
+    fn words_are_read_as_tcl_writes_them() {
+        // What ends a line in a backslash fits in no braces.
+        let text = b"#%Module5.3\nmodulefile-content foo/1.0 17 #%Module #%Module\\nsetenv\\ A\\tb\\\\\\n\\\\\\r\\f\\v\\$\n\
+            limited-access-file foo/\\{\nmodulefile-invalid x invalid {no}\nlimited-access-directory {a \\} b}\n";
+        let cache = Cache::parse(text);
+        let kind = |name: &str| cache.items.get(name.as_bytes()).map(|item| &item.kind);
+        let content = b"#%Module\nsetenv A\tb\\\n\\\r\x0c\x0b$".to_vec();
+        assert_eq!(kind("foo/1.0"), Some(&ItemKind::Module(Some(17), content)));
+        assert_eq!(kind("foo/{"), Some(&ItemKind::Limited));
+        assert_eq!(kind("x"), Some(&ItemKind::Invalid(b"no".to_vec())));
+        assert_eq!(kind("a \\} b"), Some(&ItemKind::LimitedDirectory));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_name_can_be_closed(name in proptest::collection::vec(1_u8.., 1..20)) {
+            let item = Item::limited(ItemKind::Limited, &name);
+            let text = [b"#%Module5.3\n", item.text.as_slice(), b"\n"].concat();
+            let items = Cache::parse(&text).items;
+            proptest::prop_assert_eq!(items.into_iter().collect::<Vec<_>>(), [(name, item)]);
+        }
+
+        #[test]
+        fn a_damaged_cache_breaks_nothing(text in proptest::collection::vec(proptest::sample::select(b"a{}\\ \n#".to_vec()), 0..60)) {
+            _ = Cache::parse(&text);
+        }
     }
 }

@@ -47,7 +47,8 @@ impl Mirror {
             Ok(Self { directory, modulepath: here })
         };
         let mirror = make().map_err(ModulesError::write(aside))?;
-        place::write(&mirror.modulepath.join(super::modules::NAME), cache)?;
+        let lock = crate::lock::Lock::take(&mirror.modulepath)?;
+        place::write(&mirror.modulepath.join(super::modules::NAME), cache, &lock)?;
         Ok(mirror)
     }
 

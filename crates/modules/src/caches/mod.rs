@@ -8,6 +8,7 @@
 //!
 //! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod one directory for all of them.
 
+mod changes;
 mod digest;
 mod format;
 pub mod lmod;
@@ -16,8 +17,14 @@ pub mod modules;
 mod place;
 mod reach;
 
+pub(crate) use changes::compare;
 pub use mirror::Mirror;
 pub(crate) use place::open_directory;
+
+use std::time::Duration;
+
+/// So long a tool that builds a cache may say nothing: it evaluates or reads every modulefile, on a slow file system too.
+const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 
 /// A difference between a cache and what it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +42,10 @@ pub enum What {
     NoCache,
     /// There is a cache, and not everybody can read it.
     Unreadable,
+    /// There is a cache of Lmod, and it is older than its timestamp.
+    Outdated,
+    /// There is a cache of Lmod, and it is not the one that was built.
+    Replaced,
     /// The file is not in the cache.
     Added,
     /// The file is in the cache, and nowhere else.
@@ -57,6 +68,8 @@ impl What {
         match self {
             Self::NoCache => "there is no cache",
             Self::Unreadable => "its cache cannot be read by everybody",
+            Self::Outdated => "its cache is older than its timestamp, so Lmod does not use it",
+            Self::Replaced => "its cache is not the one that was built of what is listed beside it",
             Self::Added => "is not in the cache",
             Self::Removed => "is in the cache, and not there any more",
             Self::Changed => "is not what the cache says",

@@ -3,14 +3,15 @@
 //! The tool builds it of a directory with links to what changed; the rest is taken from the cache that is there. What not
 //! everybody can reach is put into it as `limited-access-file` or `-directory`, for which users are sent to the tree.
 
-use super::digest::{NANOSECONDS, digest};
-use super::format::{Cache, Item, ItemKind, as_tcl_reads};
+use super::changes::{differences, stale, top, tops};
+use super::digest::{Reader, digest};
+use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Change, Mirror, What, place};
+use super::{Change, Mirror, PATIENCE, What, place};
 use crate::ModulesError;
 use crate::access::Permission;
 use crate::convert;
-use crate::scan::{CACHE_LIMIT, Entry, FILE_LIMIT, Kind, Options, Role, Tree};
+use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -40,6 +41,8 @@ pub struct Built {
     pub entries: usize,
     /// Names at the modulepath's root that were built anew; the rest was taken from the last cache.
     pub rebuilt: usize,
+    /// Whether the last one was not what it would be, or not everybody could read it.
+    pub is_new: bool,
     /// What not everybody can read: its content is not in the cache. Shape: below the modulepath, sorted.
     pub closed: Vec<Vec<u8>>,
     /// Its length. Unit: bytes.
@@ -71,7 +74,7 @@ impl Prepared {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
             place::open_directory(directory).map_err(ModulesError::write(directory))?;
-            place::write(&self.built.cache, &text)?;
+            place::write(&self.built.cache, &text, &crate::lock::Lock::take(directory)?)?;
         }
         Ok(self.built)
     }
@@ -122,9 +125,11 @@ pub fn prepare(
     }
     let last =
         (extent == Extent::Changed).then(|| read(&path)).flatten().filter(|cache| cache.digest.is_some());
-    let digest = digest(&tree);
+    let digest = digest(&tree, Reader::Modules);
     if let Some(last) = last.as_ref().filter(|last| last.digest.as_ref() == Some(&digest)) {
-        return Ok(Prepared { built: built(path, last, 0, &tree), modulepath, text: None });
+        let text = (!place::is_open(&path)).then(|| last.text());
+        let built = Built { is_new: text.is_some(), ..built(path, last, 0, &tree) };
+        return Ok(Prepared { built, modulepath, text });
     }
     let stale = last.as_ref().map_or_else(|| tops(&tree), |last| stale(last, &tree));
     let mut cache = ask(tool, &modulepath, &stale, aside)?;
@@ -149,122 +154,30 @@ pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
 }
 
-/// In what a modulepath's cache differs from the modulepath.
+/// In what the cache of a modulepath differs from it. The cache is at `target`, else in the modulepath.
 ///
 /// Shape: sorted by path; empty when the cache is what it would be if it were built now.
 ///
 /// **Errors**: those of reading.
-pub fn check(modulepath: &Path) -> Result<Vec<Change>, ModulesError> {
+pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Vec<Change>, ModulesError> {
     let tree = Tree::scan(modulepath, Options::default())?;
     let whole = |what| Ok(vec![Change { path: Vec::new(), what }]);
-    let path = modulepath.join(NAME);
-    let Some(cache) = read(&path) else { return whole(What::NoCache) };
-    let mode = path.metadata().map_err(ModulesError::read(&path))?.permissions().mode();
-    if mode & place::OPEN != place::OPEN {
-        return whole(What::Unreadable);
-    }
-    if cache.digest.as_ref() == Some(&digest(&tree)) {
-        return Ok(Vec::new());
-    }
-    let changes = changes(&cache, &tree);
-    match changes.is_empty() && cache.digest.is_some() {
-        true => whole(What::Other),
-        false => Ok(changes),
+    let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
+    match read(&path) {
+        None => whole(What::NoCache),
+        Some(_) if !place::is_open(&path) => whole(What::Unreadable),
+        Some(cache) => Ok(differences(&cache, &tree)),
     }
 }
 
 fn built(cache: PathBuf, content: &Cache, rebuilt: usize, tree: &Tree) -> Built {
-    let closed = super::reach::closed(tree);
-    Built { bytes: content.text().len() as u64, cache, entries: content.items.len(), rebuilt, closed }
+    let closed = super::reach::closed(tree, |entry| entry.role().is_some());
+    let (bytes, entries) = (content.text().len() as u64, content.items.len());
+    Built { cache, entries, rebuilt, is_new: true, closed, bytes }
 }
 
 fn read(path: &Path) -> Option<Cache> {
     Some(Cache::parse(&place::read(path, CACHE_LIMIT as u64).ok()?))
-}
-
-fn top(name: &[u8]) -> &[u8] {
-    name.split(|&byte| byte == b'/').next().unwrap_or_default()
-}
-
-/// The names at the root that can be part of a cache.
-fn tops(tree: &Tree) -> BTreeSet<Vec<u8>> {
-    let tops = tree.entries.iter().map(|entry| entry.top().to_vec());
-    tops.filter(|name| name != NAME.as_bytes() && name != b".version").collect()
-}
-
-/// The names at the root below which something is not what the cache says, or of which it says nothing.
-fn stale(cache: &Cache, tree: &Tree) -> BTreeSet<Vec<u8>> {
-    let changes = changes(cache, tree);
-    // What the root's rc file says may concern every file.
-    if changes.iter().any(|change| change.path == b".modulerc") {
-        return tops(tree);
-    }
-    let unknown = tree.files().filter(|(entry, _)| !is_known(cache, &entry.path));
-    let unknown = unknown.map(|(entry, _)| entry.top().to_vec());
-    let mut stale: BTreeSet<Vec<u8>> =
-        changes.iter().map(|change| top(&change.path).to_vec()).chain(unknown).collect();
-    stale.remove(&b".version"[..]);
-    stale
-}
-
-fn is_known(cache: &Cache, path: &[u8]) -> bool {
-    let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
-    let is_limited =
-        |name: &[u8]| cache.items.get(name).is_some_and(|item| item.kind == ItemKind::LimitedDirectory);
-    cache.items.contains_key(path) || above.into_iter().any(is_limited)
-}
-
-fn changes(cache: &Cache, tree: &Tree) -> Vec<Change> {
-    let mut closed = Closed::new(tree);
-    let mut changes = Vec::new();
-    for (name, item) in &cache.items {
-        let what = match tree.find(name) {
-            None => (!is_in_a_loop(tree, name)).then_some(What::Removed),
-            Some(entry) => difference(item, entry, closed.of(&entry.path).is_some()),
-        };
-        changes.extend(what.map(|what| Change { path: name.clone(), what }));
-    }
-    let is_one = |entry: &Entry, role| match role {
-        Role::Module | Role::HiddenModule => entry.cookie().is_some_and(|cookie| cookie.is_some()),
-        Role::Rc(_) => entry.content().is_some(),
-    };
-    let added = tree.files().filter(|(entry, role)| is_one(entry, *role) && !is_known(cache, &entry.path));
-    changes.extend(added.map(|(entry, _)| Change { path: entry.path.clone(), what: What::Added }));
-    changes.sort();
-    changes
-}
-
-/// Such names are in the tool's listings again and again, and once in ours.
-fn is_in_a_loop(tree: &Tree, name: &[u8]) -> bool {
-    let above = name.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &name[..at]);
-    above.into_iter().any(|path| tree.find(path).is_some_and(|entry| entry.kind == Kind::Loop))
-}
-
-fn difference(item: &Item, entry: &Entry, is_closed: bool) -> Option<What> {
-    let content = match &item.kind {
-        ItemKind::Module(_, content) | ItemKind::Rc(content) => content,
-        ItemKind::Invalid => {
-            let is_module = entry.cookie().is_some_and(|cookie| cookie == crate::cookie::Cookie::Any);
-            return is_module.then_some(What::Changed);
-        }
-        ItemKind::Limited | ItemKind::LimitedDirectory => return (!is_closed).then_some(What::Opened),
-    };
-    if is_closed {
-        return Some(What::Closed);
-    }
-    let now = entry.content()?;
-    // With the extension library the tool keeps carriage returns, else it does not. Of a very long file only the first
-    // part was read.
-    let differs = match now.len() < FILE_LIMIT {
-        true => as_tcl_reads(now) != as_tcl_reads(content),
-        false => !as_tcl_reads(content).starts_with(&as_tcl_reads(&now[..FILE_LIMIT / 2])),
-    };
-    let seconds = entry.modified.div_euclid(NANOSECONDS);
-    match item.kind {
-        _ if differs => Some(What::Changed),
-        ItemKind::Module(Some(time), _) if i128::from(time) != seconds => Some(What::Touched),
-        _ => None,
-    }
 }
 
 /// What the tool says of these names.
@@ -292,14 +205,20 @@ fn ask(
         Ok(links)
     });
     let links = made.map_err(ModulesError::write(aside))?;
-    let question = ["cachebuild".into(), links.path().into()];
-    let answer = tools::ask_apart(tool, &Environment::default(), &User::ourselves(), &question)?;
+    let question = [OsStr::new("cachebuild"), links.path().as_os_str()];
+    let mut command = tool.command(&Environment::default());
+    command.args(question);
+    let answer = tools::run(command, &User::ourselves(), PATIENCE).map_err(|source| ModulesError::Run {
+        tool: tool.to_string(),
+        user: "oneself".to_owned(),
+        source,
+    })?;
     let mut cache = read(&links.path().join(NAME)).unwrap_or_default();
     if answer.status != 0 {
         let said = String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ");
         return Err(ModulesError::NoCache {
             path: modulepath.to_owned(),
-            why: format!("{tool} says: {said}"),
+            why: format!("{tool} ends with status {}: {said}", answer.status),
         });
     }
     // The root's rc file is always asked about, because it may say what is passed over.
@@ -307,25 +226,20 @@ fn ask(
     Ok(cache)
 }
 
-/// Takes out what not everybody can read, and sends users to the tree for it.
+/// Takes out what not everybody can read, and what lies behind a loop, and sends users to the tree for it.
 fn close(cache: &mut Cache, tree: &Tree) {
     let mut closed = Closed::new(tree);
     let mut limited = BTreeSet::new();
-    cache.items.retain(|name, _| {
-        let Some(entry) = tree.find(name) else { return is_in_a_loop(tree, name) };
-        match closed.of(&entry.path) {
-            Some(path) => {
-                limited.insert(path.to_vec());
-                false
-            }
-            None => true,
+    cache.items.retain(|name, _| match closed.of(name) {
+        Some(path) => {
+            limited.insert(path.to_vec());
+            false
         }
+        None => tree.find(name).is_some(),
     });
     for path in limited {
         let is_file = tree.find(&path).is_some_and(|entry| entry.role().is_some());
         let kind = if is_file { ItemKind::Limited } else { ItemKind::LimitedDirectory };
-        if let Some(item) = Item::limited(kind, &path) {
-            cache.items.insert(path, item);
-        }
+        cache.items.insert(path.clone(), Item::limited(kind, &path));
     }
 }

@@ -1,9 +1,11 @@
 //! Which files every user can reach and read: what a cache may show.
 //!
 //! Both tools go by a file's bits for others. Beyond these, an access control list may deny what they allow, and a
-//! symbolic link may lead through directories that are closed.
+//! symbolic link may lead through directories that are closed. What a tool finds behind a link that leads around has names
+//! that no scan knows, so it is left to each user's own walk.
 
-use crate::scan::{Entry, Kind, Tree};
+use crate::access::Permission;
+use crate::scan::{Entry, Kind, Tree, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,14 +23,20 @@ impl<'a> Closed<'a> {
         Self { tree, outside: HashMap::new() }
     }
 
-    /// The path that is closed on the way to an entry, or its own: the highest. `None` for what everybody can read.
-    pub(super) fn of(&mut self, path: &'a [u8]) -> Option<&'a [u8]> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        let steps = ends.chain([path.len()]).map(|end| &path[..end]);
-        steps.into_iter().find(|step| self.tree.find(step).is_some_and(|entry| !self.is_open(entry)))
+    /// The path that is closed on the way to a name, or its own: the highest; empty where it is the modulepath. `None` for what
+    /// everybody can read.
+    pub(super) fn of<'b>(&mut self, path: &'b [u8]) -> Option<&'b [u8]> {
+        if !self.tree.access.everybody(Permission::List) {
+            return Some(&[]);
+        }
+        let mut steps = above(path).chain([path]);
+        steps.find(|step| self.tree.find(step).is_some_and(|entry| !self.is_open(entry)))
     }
 
     fn is_open(&mut self, entry: &Entry) -> bool {
+        if entry.kind == Kind::Loop {
+            return false;
+        }
         let Some(permission) = entry.permission() else { return true };
         let allows = entry.access.as_ref().is_some_and(|access| access.everybody(permission));
         allows && (!entry.is_link || self.leads_through_open_directories(&self.tree.full_path(&entry.path)))
@@ -50,15 +58,19 @@ impl<'a> Closed<'a> {
     }
 }
 
-/// Everything in a tree that is closed to somebody. Shape: sorted; nothing below a directory that is there itself.
-pub(super) fn closed(tree: &Tree) -> Vec<Vec<u8>> {
+/// Everything that a tool looks at and that is closed to somebody. `counts` says what that is, directories aside.
+///
+/// Shape: sorted; nothing below a directory that is there itself.
+pub(super) fn closed(tree: &Tree, counts: impl Fn(&Entry) -> bool) -> Vec<Vec<u8>> {
     let mut closed = Closed::new(tree);
     let mut paths: Vec<Vec<u8>> = tree
         .entries
         .iter()
-        .filter(|entry| entry.role().is_some() || matches!(entry.kind, Kind::Directory | Kind::Unlistable(_)))
+        .filter(|entry| counts(entry) || matches!(entry.kind, Kind::Directory | Kind::Unlistable(_)))
         .filter_map(|entry| closed.of(&entry.path).map(<[u8]>::to_vec))
         .collect();
+    // Between a directory and what is in it others may sort.
+    paths.sort();
     paths.dedup();
     paths
 }

@@ -1,25 +1,35 @@
 //! A copy of a modulepath with a plan's changes.
 
 use super::plan::{Basis, Change, TreePlan};
+use super::write::Destination;
 use crate::ModulesError;
-use crate::copy::{Copying, Purpose, attributes};
+use crate::copy::{Copying, Purpose, attributes, make_directory, make_file, no_lists, refuse_others};
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Makes the new modulepath at `target`, which is not there.
+/// Makes the new modulepath at `target`, which is not there. `copies` are the old trees that get copies, with these.
 ///
-/// **Errors**: [`ModulesError::Read`] for a file that cannot be read nor linked, [`ModulesError::Write`].
-pub(super) fn copy(plan: &TreePlan, target: &Path) -> Result<(), ModulesError> {
+/// **Errors**: [`ModulesError::Read`] for a file that cannot be read nor linked, [`ModulesError::Write`],
+/// [`ModulesError::Owner`].
+pub(super) fn copy(
+    plan: &TreePlan,
+    target: &Path,
+    destination: &Destination,
+    copies: &[(PathBuf, PathBuf)],
+) -> Result<(), ModulesError> {
     let source = fs::canonicalize(&plan.source).map_err(ModulesError::read(&plan.source))?;
     let metadata = fs::metadata(&source).map_err(ModulesError::read(&source))?;
-    fs::create_dir(target).map_err(ModulesError::write(target))?;
+    let purpose = match destination {
+        Destination::Out(_) => Purpose::Use,
+        Destination::InPlace => Purpose::Replace,
+    };
+    make_directory(target).map_err(ModulesError::write(target))?;
     if plan.basis == Basis::Copy {
         let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(Change::Remove { .. }));
-        Copying { root: &source, others: &[], purpose: Purpose::Use, leaves_out: &leaves_out }
-            .copy(target)?;
+        Copying { root: &source, copies, purpose, leaves_out: &leaves_out }.copy(target)?;
     }
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));
@@ -30,7 +40,8 @@ pub(super) fn copy(plan: &TreePlan, target: &Path) -> Result<(), ModulesError> {
         };
         done.map_err(ModulesError::write(&place))?;
     }
-    attributes(&source, target, &metadata).map_err(ModulesError::write(target))
+    attributes(&source, target, &metadata).map_err(ModulesError::write(target))?;
+    refuse_others(&source, target, &metadata, purpose)
 }
 
 /// An rc file of the plan: readable by everybody, owned by whoever owns the modulepath.
@@ -39,9 +50,10 @@ fn write(path: &Path, content: &[u8], root: &Metadata) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fs::write(path, content)?;
+    make_file(path)?.write_all(content)?;
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::lchown(path, Some(root.uid()), Some(root.gid()))?;
     }
+    no_lists(path)?;
     fs::set_permissions(path, PermissionsExt::from_mode(0o644))
 }

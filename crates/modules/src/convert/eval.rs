@@ -6,30 +6,22 @@
 use super::Consent;
 use super::names::Names;
 use super::plan::{Change, Refusal, TreePlan};
+use super::together::{Listed, collision};
 use crate::access::{Permission, Who};
 use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
-use crate::rc::{Command, Merged, OLDEST, groups, is_plain, is_specification};
+use crate::rc::{Command, OLDEST, groups, is_plain};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
-/// Names that some user sees: modulefiles, and what rc files define.
-pub(super) type Visible = BTreeSet<Vec<u8>>;
-
-/// What a user may see of a modulepath under names of its own.
-pub(super) fn visible(tree: &Tree, merged: &Merged) -> Visible {
-    let modules = tree.files().filter(|(entry, role)| {
-        let is_module = matches!(role, Role::Module | Role::HiddenModule);
-        is_module
-            && !matches!(readers(entry), Readers::Nobody)
-            && !matches!(entry.cookie(), Some(Cookie::None(_)))
-    });
-    modules.map(|(entry, _)| entry.path.clone()).chain(merged.defined.keys().cloned()).collect()
+/// Whether a file is a modulefile to every user and version.
+pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
+    is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
 }
 
 /// Who may read a modulefile.
-enum Readers {
+pub(super) enum Readers {
     Everybody,
     /// Root.
     Nobody,
@@ -38,7 +30,7 @@ enum Readers {
     Mixed,
 }
 
-fn readers(entry: &Entry) -> Readers {
+pub(super) fn readers(entry: &Entry) -> Readers {
     let Some(access) = &entry.access else { return Readers::Nobody };
     match access.who(Permission::Read) {
         Who::Everybody => Readers::Everybody,
@@ -48,12 +40,30 @@ fn readers(entry: &Entry) -> Readers {
     }
 }
 
+/// Says how many names in closed directories are in the rc file at the root, which everybody reads.
+pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &mut TreePlan) {
+    let is_open = |directory: &Entry| {
+        directory.access.as_ref().is_some_and(|access| access.everybody(Permission::List))
+    };
+    let is_secret = |entry: &Entry| named(entry) && !tree.directories(&entry.path).all(is_open);
+    let modules = tree.files().filter(|(_, role)| matches!(role, Role::Module | Role::HiddenModule));
+    let secrets = modules.filter(|(entry, _)| is_secret(entry)).count();
+    let names = match secrets {
+        0 => return,
+        1 => "1 name in a directory".to_owned(),
+        many => format!("{many} names in directories"),
+    };
+    plan.notes.push(format!(
+        "{names} that not everybody may list: the `.modulerc` at the root has them, which everybody reads"
+    ));
+}
+
 /// The commands that hide what the old tree does not list, for the files that `concerned` holds of. Refuses what cannot be
 /// hidden exactly.
 pub(super) fn hide(
     number: usize,
     trees: &[Tree],
-    visible: &[Visible],
+    listed: &[Listed],
     consent: Consent,
     names: &mut dyn Names,
     plan: &mut TreePlan,
@@ -68,12 +78,12 @@ pub(super) fn hide(
         }
         match hiding(entry, names) {
             Ok(Hiding::None) => {}
-            Ok(Hiding::Stray) if consent.delete_strays && !entry.is_link => {
+            Ok(Hiding::Stray) if consent.delete_strays && is_in_copy(tree, entry) => {
                 let old = entry.content().filter(|_| entry.is_whole()).map(<[u8]>::to_vec);
                 plan.hidden.insert(entry.path.clone());
                 plan.changes.insert(entry.path.clone(), Change::Remove { old });
             }
-            Ok(hiding) => match collision(&entry.path, number, visible) {
+            Ok(hiding) => match collision(&entry.path, number, listed) {
                 None => {
                     plan.hidden.insert(entry.path.clone());
                     text.extend(hiding.text(&entry.path));
@@ -89,6 +99,11 @@ pub(super) fn hide(
         true => text,
         false => [b"# not listed without mcookie_check=eval\n", text.as_slice()].concat(),
     }
+}
+
+/// Whether a copy of the tree has the name by itself: what is behind the link of a directory is not copied.
+fn is_in_copy(tree: &Tree, entry: &Entry) -> bool {
+    tree.directories(&entry.path).all(|directory| !directory.is_link)
 }
 
 /// Refuses virtual modules whose files are not known to be modulefiles that everybody may read: with the check switched
@@ -121,66 +136,6 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
     }
 }
 
-/// Refuses to hide what another name stands for: where users do not have `mcookie_check=eval` that name is still listed
-/// beside a file that cannot be used, and is not beside one that is hidden.
-pub(super) fn stood_for(tree: &Tree, merged: &Merged, plan: &mut TreePlan) {
-    let root = tree.find(ROOT).filter(|_| merged.root_is_unknown);
-    let left = plan.left.iter().filter_map(|(path, _)| tree.find(path)).chain(root);
-    let unknown: Vec<(&Entry, &[u8])> = left.filter_map(|entry| Some((entry, entry.content()?))).collect();
-    let mut refusals = Vec::new();
-    for path in &plan.hidden {
-        let name = merged.defined.iter().find(|(_, target)| *target == path).map(|(name, _)| name);
-        let mentioned =
-            || unknown.iter().find(|(_, content)| mentions(content, path)).map(|(file, _)| &file.path);
-        let computed =
-            || unknown.iter().find(|(file, content)| is_read_for(file, path) && computes_names(content));
-        let why = match (name.or_else(mentioned), computed()) {
-            (Some(by), _) => format!("`{}` may stand for it", quell_trace::path::escape(by)),
-            (None, Some((file, _))) => {
-                format!(
-                    "`{}` computes names, and one may stand for it",
-                    quell_trace::path::escape(&file.path)
-                )
-            }
-            (None, None) => continue,
-        };
-        let text = format!("cannot be hidden: {why}");
-        refusals.push(Refusal { rule: 15, path: path.clone(), text });
-    }
-    plan.refusals.extend(refusals);
-}
-
-const ROOT: &[u8] = b".modulerc";
-
-/// Whether the version of a module is somewhere in a text.
-fn mentions(content: &[u8], path: &[u8]) -> bool {
-    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    content.windows(base.len()).any(|window| window == base)
-}
-
-/// Whether an rc file is read when a name is asked for: the one at the root is, and those below the name's top directory.
-fn is_read_for(file: &Entry, path: &[u8]) -> bool {
-    file.parent().is_empty() || path.split(|byte| *byte == b'/').next() == Some(file.top())
-}
-
-/// Whether an rc file defines a name that only Tcl can tell: a line in which a variable or a command follows one of the words
-/// that define names.
-fn computes_names(content: &[u8]) -> bool {
-    let computes = |line: &[u8], word: &[u8]| {
-        let at = line.windows(word.len()).position(|window| window == word);
-        at.is_some_and(|at| line[at..].iter().any(|byte| matches!(byte, b'$' | b'[' | b'\\')))
-    };
-    let defining: [&[u8]; 6] = [
-        b"module-version",
-        b"module-alias",
-        b"module-virtual",
-        b"ModulesVersion",
-        b"ModuleVersion",
-        b"source ",
-    ];
-    content.split(|byte| *byte == b'\n').any(|line| defining.iter().any(|word| computes(line, word)))
-}
-
 /// Whether an rc file has the word in it, or may have it in a part that was not read.
 fn may_have_virtual_modules(entry: &Entry) -> bool {
     let Some(content) = entry.content() else { return false };
@@ -195,9 +150,7 @@ fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
     trees.iter().any(|tree| {
         let below = path.strip_prefix(&tree.root).ok();
         let entry = below.and_then(|below| tree.find(below.as_os_str().as_bytes()));
-        entry.is_some_and(|entry| {
-            is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
-        })
+        entry.is_some_and(|entry| is_plainly_there(tree, entry))
     })
 }
 
@@ -302,29 +255,4 @@ impl Hiding {
         let minimum = minimum.as_ref().map(|minimum| below(minimum)).unwrap_or_default();
         (readers + &minimum).into_bytes()
     }
-}
-
-/// Why a name cannot be hidden: what else it would hide.
-fn collision(name: &[u8], number: usize, visible: &[Visible]) -> Option<Refusal> {
-    let refusal = |rule, text: String| Some(Refusal { rule, path: name.to_vec(), text });
-    if !is_specification(name) {
-        return refusal(8, "has a name that `module-hide` would take for something else".into());
-    }
-    for (tree, names) in visible.iter().enumerate() {
-        let is_itself = |other: &[u8]| tree == number && other == name;
-        // `extended_default` takes `foo/1` for `foo/1.0`, too.
-        for separator in [&b""[..], b"/", b"."] {
-            let begin = [name, separator].concat();
-            let mut others = names.range(begin.clone()..).take_while(|other| other.starts_with(&begin));
-            let other = match separator {
-                b"" => names.get(&begin).filter(|other| !is_itself(other)),
-                _ => others.next(),
-            };
-            if let Some(other) = other {
-                let other = quell_trace::path::escape(other);
-                return refusal(15, format!("cannot be hidden: that would hide `{other}`, too"));
-            }
-        }
-    }
-    None
 }

@@ -9,12 +9,17 @@
 //! Only what the rules prove safe is changed; what stays, stays as it is, beside what is changed. Where a whole modulepath
 //! cannot be converted the plan says why, and nothing is written.
 
+mod aside;
 mod copy;
 mod diff;
 mod eval;
+mod fingerprint;
+mod name;
 mod names;
+mod places;
 mod plan;
 mod rc;
+mod together;
 mod undo;
 mod virtual_modules;
 mod write;
@@ -22,7 +27,7 @@ mod write;
 pub use diff::diff;
 pub use names::{Names, SystemNames};
 pub use plan::{Change, Plan, Refusal, TreePlan, plan};
-pub use undo::{Undone, undo};
+pub use undo::{Undone, undo, would_undo};
 pub(crate) use write::resolved;
 pub use write::{Destination, Written, write};
 

@@ -1,5 +1,6 @@
 //! Names of users and groups, by which module commands know them.
 
+use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
 /// Who knows names of users and groups.
@@ -21,6 +22,29 @@ impl Names for SystemNames {
 
     fn group(&mut self, gid: u32) -> Option<String> {
         ask("group", gid)
+    }
+}
+
+/// Names that are asked for once: restricted files of a site belong to a few groups.
+pub(super) struct Remembered<'a> {
+    names: &'a mut dyn Names,
+    users: HashMap<u32, Option<String>>,
+    groups: HashMap<u32, Option<String>>,
+}
+
+impl<'a> Remembered<'a> {
+    pub(super) fn new(names: &'a mut dyn Names) -> Self {
+        Self { names, users: HashMap::new(), groups: HashMap::new() }
+    }
+}
+
+impl Names for Remembered<'_> {
+    fn user(&mut self, uid: u32) -> Option<String> {
+        self.users.entry(uid).or_insert_with(|| self.names.user(uid)).clone()
+    }
+
+    fn group(&mut self, gid: u32) -> Option<String> {
+        self.groups.entry(gid).or_insert_with(|| self.names.group(gid)).clone()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What a conversion would change, what it would leave, and why it would not be done at all.
 
-use super::names::Names;
+use super::fingerprint::{Span, fingerprint};
+use super::names::{Names, Remembered};
+use super::together::{Listed, Meanings};
 use super::{Consent, Strategy, eval, rc, virtual_modules};
-use crate::rc::{Command, Leave};
+use crate::rc::{Command, Leave, Merged, Spoken};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +46,19 @@ pub struct TreePlan {
     pub hidden: BTreeSet<Vec<u8>>,
     /// What one should know besides.
     pub notes: Vec<String>,
+    /// What the modulepath was when it was planned for.
+    pub(super) seen: String,
 }
+
+impl TreePlan {
+    /// Whether the new modulepath says anything that the old one does not. That the old one's cache is left out is nothing: the
+    /// cache is that of the old one.
+    pub fn changes_anything(&self) -> bool {
+        self.basis == Basis::Empty || self.changes.keys().any(|path| path != CACHE)
+    }
+}
+
+const CACHE: &[u8] = b".modulecache";
 
 /// What a new modulepath begins as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,42 +110,51 @@ impl fmt::Display for Refusal {
 
 /// Plans a conversion of modulepaths together.
 pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> Plan {
-    let plan_one = |tree: &Tree| {
-        let mut plan = TreePlan {
-            source: tree.root.clone(),
-            basis: Basis::Copy,
-            changes: BTreeMap::new(),
-            left: Vec::new(),
-            refusals: Vec::new(),
-            hidden: BTreeSet::new(),
-            notes: Vec::new(),
-        };
-        special(tree, &mut plan);
-        let merged = rc::plan(tree, &mut plan);
-        (plan, merged)
-    };
-    let planned: Vec<_> = trees.iter().map(plan_one).collect();
-    let visible: Vec<_> =
-        trees.iter().zip(&planned).map(|(tree, (_, merged))| eval::visible(tree, merged)).collect();
-    let mut plans = Vec::new();
-    for (number, (mut plan, merged)) in planned.into_iter().enumerate() {
+    let names: &mut dyn Names = &mut Remembered::new(names);
+    let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
+    let merge_one = |(number, tree): (usize, &Tree)| merge_rc(tree, &Spoken::but(&spoken, number));
+    let (mut plans, merged): (Vec<TreePlan>, Vec<Merged>) = trees.iter().enumerate().map(merge_one).unzip();
+    let listed: Vec<Listed> =
+        trees.iter().zip(&merged).map(|(tree, merged)| Listed::of(tree, merged)).collect();
+    let meanings = Meanings::of(trees, merged.iter());
+    for (number, (plan, merged)) in plans.iter_mut().zip(&merged).enumerate() {
+        let tree = &trees[number];
         if strategy != Strategy::Rc {
-            eval::virtual_targets(number, trees, &mut plan);
+            eval::virtual_targets(number, trees, plan);
         }
         match strategy {
-            Strategy::Rc => {
-                rc::write_root(&trees[number], merged.text(Command::clone), Vec::new(), &mut plan)
-            }
+            Strategy::Rc => rc::write_root(tree, merged.text(Command::clone), Vec::new(), plan),
             Strategy::Eval => {
-                let hidden = eval::hide(number, trees, &visible, consent, names, &mut plan, &|_| true);
-                eval::stood_for(&trees[number], &merged, &mut plan);
-                rc::write_root(&trees[number], merged.text(Command::clone), hidden, &mut plan);
+                let hidden = eval::hide(number, trees, &listed, consent, names, plan, &|_| true);
+                meanings.refuse_hidden(plan);
+                let hides: BTreeSet<_> =
+                    plan.hidden.iter().filter(|path| !plan.changes.contains_key(*path)).cloned().collect();
+                eval::note_secrets(tree, |entry| hides.contains(&entry.path), plan);
+                rc::write_root(tree, merged.text(Command::clone), hidden, plan);
             }
-            Strategy::Virtual => virtual_modules::plan(number, trees, &visible, merged, names, &mut plan),
+            Strategy::Virtual => {
+                virtual_modules::plan(number, trees, &listed, merged, &meanings, names, plan);
+            }
         }
-        plans.push(plan);
     }
     Plan { strategy, consent, trees: plans }
+}
+
+/// The plan for a modulepath as far as its own rc files go.
+fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
+    let mut plan = TreePlan {
+        source: tree.root.clone(),
+        basis: Basis::Copy,
+        changes: BTreeMap::new(),
+        left: Vec::new(),
+        refusals: Vec::new(),
+        hidden: BTreeSet::new(),
+        notes: Vec::new(),
+        seen: fingerprint(tree, Span::Moment),
+    };
+    special(tree, &mut plan);
+    let merged = rc::plan(tree, others, &mut plan);
+    (plan, merged)
 }
 
 /// What cannot be copied, and what a copy must not have.
@@ -142,8 +165,8 @@ fn special(tree: &Tree, plan: &mut TreePlan) {
             plan.refusals.push(Refusal { rule: 13, path: entry.path.clone(), text });
         }
     }
-    if tree.find(b".modulecache").is_some() {
-        plan.changes.insert(b".modulecache".to_vec(), Change::Remove { old: None });
+    if tree.find(CACHE).is_some() {
+        plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });
         plan.notes.push("the cache is that of the old tree and is left out: build it anew".into());
     }
 }

@@ -1,14 +1,14 @@
 //! Conversion of rc files: those of directories become commands of the one at the modulepath's root.
 
 use super::plan::{Change, Refusal, TreePlan};
-use crate::rc::{Merged, merge, words};
+use crate::rc::{Merged, Spoken, merge_beside, usable, words};
 use crate::scan::Tree;
 
 const ROOT: &[u8] = b".modulerc";
 
 /// Decides which rc files are merged, and takes them away.
-pub(super) fn plan(tree: &Tree, plan: &mut TreePlan) -> Merged {
-    let merged = merge(tree);
+pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merged {
+    let merged = merge_beside(tree, others);
     for (path, _) in &merged.moved {
         let old = tree.find(path).and_then(|entry| entry.content()).map(<[u8]>::to_vec);
         plan.changes.insert(path.clone(), Change::Remove { old });
@@ -25,36 +25,40 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     if last.is_empty() && first.is_empty() {
         return;
     }
-    let new = |old: &[u8]| -> Option<Vec<u8>> {
-        let line = old.iter().position(|byte| *byte == b'\n').map_or(old.len(), |end| end + 1);
-        let (cookie, rest) = old.split_at(line);
-        // A comment that ends in a backslash goes on in the next line.
-        let cookie = cookie.trim_ascii_end();
-        let is_open = cookie.ends_with(b"\\");
-        let between: &[u8] =
-            if last.is_empty() || rest.is_empty() || rest.ends_with(b"\n") { b"" } else { b"\n" };
-        let text = [cookie, b"\n", &first, rest, between, &last].concat();
-        (!is_open).then_some(text)
+    let old = match tree.find(ROOT).map(|entry| usable(tree, entry)).transpose() {
+        Ok(old) => old,
+        Err(why) => {
+            let text = format!("cannot be added to: {why}");
+            plan.refusals.push(Refusal { rule: why.rule(), path: ROOT.to_vec(), text });
+            return;
+        }
     };
-    let old = tree.find(ROOT).map(|entry| entry.content().filter(|_| entry.is_whole()));
     let text = match old {
-        None => new(b"#%Module\n"),
-        Some(None) => None,
-        Some(Some(old)) => new(old).filter(|text| last.is_empty() || means_both(old, text, &last)),
+        None => with(b"#%Module\n", &last, &first),
+        Some(old) => with(old, &last, &first).filter(|text| last.is_empty() || means_both(old, text, &last)),
     };
     match text {
         Some(new) => {
-            let old = old.flatten().map(<[u8]>::to_vec);
-            plan.changes.insert(ROOT.to_vec(), Change::Write { old, new });
+            plan.changes.insert(ROOT.to_vec(), Change::Write { old: old.map(<[u8]>::to_vec), new });
         }
         None => plan.refusals.push(Refusal {
             rule: 10,
             path: ROOT.to_vec(),
-            text: "cannot be added to: it could not be read as a whole, or a backslash at the end of a line would swallow \
-                   what is added"
-                .into(),
+            text: "cannot be added to: a backslash at the end of a line would swallow what is added".into(),
         }),
     }
+}
+
+/// A text with `first` behind its cookie and `last` at its end; `None` where the cookie's line goes on in the next.
+fn with(old: &[u8], last: &[u8], first: &[u8]) -> Option<Vec<u8>> {
+    let line = old.iter().position(|byte| *byte == b'\n').map_or(old.len(), |end| end + 1);
+    let (cookie, rest) = old.split_at(line);
+    // A comment that ends in a backslash goes on in the next line.
+    let cookie = cookie.trim_ascii_end();
+    let between: &[u8] =
+        if last.is_empty() || rest.is_empty() || rest.ends_with(b"\n") { b"" } else { b"\n" };
+    let text = [cookie, b"\n", first, rest, between, last].concat();
+    (!cookie.ends_with(b"\\")).then_some(text)
 }
 
 /// Whether a new text ends with the commands of its end, and nothing of its old part swallowed them.

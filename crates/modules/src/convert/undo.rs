@@ -1,9 +1,11 @@
 //! The record of a conversion, and undoing it.
 
 use super::Strategy;
-use super::write::exchange;
+use super::fingerprint::{Span, fingerprint};
+use super::places::{ASIDE, Places, rename};
 use crate::ModulesError;
-use crate::scan::{Kind, Options, Tree};
+use crate::lock::Lock;
+use crate::scan::{Options, Tree};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -30,10 +32,18 @@ pub(super) struct RecordedTree {
     pub(super) source: PathBuf,
     /// The new one.
     pub(super) target: PathBuf,
-    /// Where the old one is now; none where it stayed.
-    pub(super) backup: Option<PathBuf>,
+    /// The old one's number in its file system, where the new one has its name; none where it stayed.
+    pub(super) inode: Option<u64>,
     /// What the new one was when it was written.
     pub(super) fingerprint: String,
+}
+
+/// The record of a modulepath that is converted in place.
+pub(super) fn record_of(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(RECORD);
+    target.with_file_name(name)
 }
 
 impl Record {
@@ -52,21 +62,30 @@ impl Record {
         })
     }
 
+    /// **Errors**: [`ModulesError::Record`], also for one that speaks of anything but what lies beside it: somebody may have
+    /// written any path into it.
     fn read(path: &Path) -> Result<Self, ModulesError> {
         let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
         let text = fs::read(path).map_err(ModulesError::read(path))?;
         let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        match record.schema_version {
-            SCHEMA_VERSION => Ok(record),
-            newer => Err(refused(format!("it has version {newer}, this quell knows {SCHEMA_VERSION}"))),
+        if record.schema_version != SCHEMA_VERSION {
+            let newer = record.schema_version;
+            return Err(refused(format!("it has version {newer}, this quell knows {SCHEMA_VERSION}")));
+        }
+        let real = |path: &Path| path.parent().and_then(|directory| directory.canonicalize().ok());
+        let beside =
+            |tree: &RecordedTree| tree.target.file_name().is_some() && real(&tree.target) == real(path);
+        match record.trees.iter().all(beside) {
+            true => Ok(record),
+            false => Err(refused("it names a tree in another directory".into())),
         }
     }
 }
 
-/// What was undone.
+/// What was undone, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// Trees that are gone.
+    /// New modulepaths that are gone.
     pub removed: Vec<PathBuf>,
     /// Modulepaths that are what they were.
     pub restored: Vec<PathBuf>,
@@ -74,93 +93,135 @@ pub struct Undone {
 
 /// Undoes the conversion of which `record` tells: puts old modulepaths back, and removes new ones.
 ///
-/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, before anything is done;
-/// [`ModulesError::Record`].
+/// New trees lose their names first, then the record goes, then they are removed: stopped in between, this can be done
+/// again, or the next conversion clears what is left.
+///
+/// **Errors**: those of [`would_undo`], before anything is done; [`ModulesError::Busy`], [`ModulesError::Write`].
 pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
-    let path = match record.is_dir() {
-        true => record.join(RECORD),
-        false => record.to_owned(),
-    };
-    let record = Record::read(&path)?;
-    // A record speaks of what lies beside it, and of nothing else that somebody may have written into it.
-    let beside = |tree: &&PathBuf| tree.parent() == path.parent() && tree.file_name().is_some();
-    let mut named = record.trees.iter().flat_map(|tree| std::iter::once(&tree.target).chain(&tree.backup));
-    if !named.all(|tree| beside(&tree)) {
-        let why = "it names a tree in another directory".into();
-        return Err(ModulesError::Record { path, why });
-    }
-    let steps: Vec<(&RecordedTree, Step)> =
-        record.trees.iter().map(|tree| Ok((tree, step(tree)?))).collect::<Result<_, ModulesError>>()?;
-    let mut undone = Undone::default();
-    for (tree, step) in steps {
-        let remove = match step {
-            Step::Nothing => continue,
-            Step::Remove(path) => path,
-            Step::Exchange(held) => {
-                exchange(&held, &tree.target)?;
-                undone.restored.push(tree.target.clone());
-                held
-            }
-        };
-        fs::remove_dir_all(&remove).map_err(ModulesError::write(&remove))?;
-        undone.removed.push(remove);
-    }
-    if path.file_name().is_some_and(|name| name == RECORD) {
-        let aside = path.with_file_name(super::write::ASIDE);
-        // Trees that a conversion which was ended had not named yet. Most left none.
-        match fs::remove_dir_all(&aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ModulesError::write(&aside)(error));
-            }
-            _ => {}
-        }
-    }
-    fs::remove_file(&path).map_err(ModulesError::write(&path))?;
-    Ok(undone)
+    let undoing = Undoing::of(record)?;
+    let _locks = undoing.lock()?;
+    undoing.carry_out()?;
+    Ok(undoing.outcome())
 }
 
-/// What undoing a tree takes. A conversion may have been ended between any two of its steps.
+/// What [`undo`] would do.
+///
+/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, or an old one that is not
+/// there; [`ModulesError::Occupied`] for a name that it needs; [`ModulesError::Record`].
+pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
+    Ok(Undoing::of(record)?.outcome())
+}
+
+/// A conversion that can be undone.
+struct Undoing {
+    /// The record.
+    path: PathBuf,
+    /// Shape: one a tree of the record.
+    steps: Vec<Step>,
+}
+
+/// What undoing a tree takes. A conversion, or undoing it, may have been ended between any two of its steps.
 enum Step {
-    /// The new tree never got its name.
+    /// It has no name.
     Nothing,
-    /// Remove the new tree.
-    Remove(PathBuf),
-    /// Exchange the old tree, which is here, for the new one.
-    Exchange(PathBuf),
+    /// It loses its name.
+    Withdraw(PathBuf),
+    /// The old tree gets its name back.
+    PutBack(Places),
+}
+
+impl Undoing {
+    fn of(record: &Path) -> Result<Self, ModulesError> {
+        let path = match record.is_dir() {
+            true => record.join(RECORD),
+            false => record.to_owned(),
+        };
+        let steps = Record::read(&path)?.trees.iter().map(step).collect::<Result<_, _>>()?;
+        Ok(Self { path, steps })
+    }
+
+    fn outcome(&self) -> Undone {
+        let mut undone = Undone::default();
+        for step in &self.steps {
+            match step {
+                Step::Nothing => {}
+                Step::Withdraw(target) => undone.removed.push(target.clone()),
+                Step::PutBack(places) => undone.restored.push(places.target.clone()),
+            }
+        }
+        undone
+    }
+
+    /// Keeps conversions away that might be giving these names now.
+    fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
+        let directory = self.path.parent().filter(|_| self.aside().is_some());
+        let old = self.steps.iter().filter_map(|step| match step {
+            Step::PutBack(places) => places.old(),
+            _ => None,
+        });
+        directory.into_iter().chain(old).map(Lock::take).collect()
+    }
+
+    /// Where new trees without names are, in a directory of new trees.
+    fn aside(&self) -> Option<PathBuf> {
+        let is_of_many = self.path.file_name().is_some_and(|name| name == RECORD);
+        is_of_many.then(|| self.path.with_file_name(ASIDE))
+    }
+
+    fn carry_out(&self) -> Result<(), ModulesError> {
+        // Trees that a conversion which was ended had not named yet.
+        self.aside().iter().try_for_each(|aside| remove_tree(aside))?;
+        let mut nameless = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Nothing => {}
+                Step::Withdraw(target) => {
+                    let aside = target.with_file_name(ASIDE);
+                    crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
+                    rename(target, &aside.join(target.file_name().unwrap_or_default()))?;
+                    nameless.push(aside);
+                }
+                Step::PutBack(places) => {
+                    places.put_back()?;
+                    nameless.push(places.aside.clone());
+                }
+            }
+        }
+        fs::remove_file(&self.path).map_err(ModulesError::write(&self.path))?;
+        nameless.iter().try_for_each(|aside| remove_tree(aside))
+    }
+}
+
+/// Removes a directory, if there is one.
+fn remove_tree(path: &Path) -> Result<(), ModulesError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ModulesError::write(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
-    let is_new = |path: &Path| Ok(path.is_dir() && fingerprint(path)? == tree.fingerprint);
-    let changed = || Err(ModulesError::ChangedSince { path: tree.target.clone() });
-    let Some(backup) = &tree.backup else {
+    let changed = || ModulesError::ChangedSince { path: tree.target.clone() };
+    let is_new = |path: &Path| -> Result<bool, ModulesError> {
+        Ok(path.is_dir()
+            && fingerprint(&Tree::scan(path, Options::default())?, Span::Lasting) == tree.fingerprint)
+    };
+    let Some(inode) = tree.inode else {
         return match fs::symlink_metadata(&tree.target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Step::Nothing),
-            _ if is_new(&tree.target)? => Ok(Step::Remove(tree.target.clone())),
-            _ => changed(),
+            _ if is_new(&tree.target)? => Ok(Step::Withdraw(tree.target.clone())),
+            _ => Err(changed()),
         };
     };
-    let aside = super::write::aside_of(&tree.target);
-    let held = if backup.is_dir() { backup.clone() } else { aside };
-    match (is_new(&tree.target)?, is_new(&held)?) {
-        (true, _) if held.is_dir() => Ok(Step::Exchange(held)),
-        (false, true) => Ok(Step::Remove(held)),
-        _ => changed(),
+    let places = Places::new(tree.target.clone(), inode);
+    let old = places.old().ok_or_else(changed)?;
+    if let Some(new) = places.new_tree() {
+        if !is_new(new)? {
+            return Err(changed());
+        }
+        if old == places.backup && new == places.target && places.aside.symlink_metadata().is_ok() {
+            return Err(ModulesError::Occupied { path: places.aside });
+        }
     }
-}
-
-/// A checksum of everything that a scan sees in a modulepath: names, permissions, content.
-pub(super) fn fingerprint(root: &Path) -> Result<String, ModulesError> {
-    let tree = Tree::scan(root, Options::default())?;
-    let mut hasher = blake3::Hasher::new();
-    for entry in &tree.entries {
-        let content = match &entry.kind {
-            Kind::File(content) => content.as_slice(),
-            _ => &[],
-        };
-        let mode = entry.access.as_ref().map_or(0, |access| access.mode);
-        hasher.update(&(entry.path.len() as u64).to_le_bytes()).update(&entry.path);
-        hasher.update(&mode.to_le_bytes()).update(&[u8::from(entry.is_link)]);
-        hasher.update(&(content.len() as u64).to_le_bytes()).update(content);
-    }
-    Ok(hasher.finalize().to_hex().to_string())
+    Ok(Step::PutBack(places))
 }

@@ -3,14 +3,14 @@
 //! The files stay where they are, so the old modulepath must stay too. A name with rc files that cannot be merged, or with
 //! anything else that an rc file cannot say, becomes a link to its old directory, which is then looked into as before.
 
-use super::eval::{self, Visible};
+use super::eval::{self, is_plainly_there};
 use super::names::Names;
 use super::plan::{Basis, Change, Refusal, TreePlan};
+use super::together::{Listed, Meanings, Visible, elsewhere};
 use super::{Consent, rc};
 use crate::access::{Permission, Who};
-use crate::audit::is_for_everybody;
 use crate::cookie::{Cookie, RcKind};
-use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read};
+use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -18,8 +18,9 @@ use std::os::unix::ffi::OsStrExt;
 pub(super) fn plan(
     number: usize,
     trees: &[Tree],
-    visible: &[Visible],
-    merged: Merged,
+    listed: &[Listed],
+    merged: &Merged,
+    meanings: &Meanings<'_>,
     names: &mut dyn Names,
     plan: &mut TreePlan,
 ) {
@@ -36,13 +37,14 @@ pub(super) fn plan(
         return;
     }
     let Some(root) = root_commands(tree, plan) else { return };
-    let linked = linked(tree, &merged, &visible[number]);
+    let linked = linked(tree, merged, &listed[number].some);
     let mut text = Vec::new();
     for (entry, role) in tree.files() {
         if matches!(role, Role::Module | Role::HiddenModule) && !linked.contains(entry.top()) {
             let command = command(tree, entry, plan);
             if !command.starts_with(b"module-virtual") {
                 plan.hidden.insert(entry.path.clone());
+                plan.refusals.extend(elsewhere(&entry.path, number, listed));
             }
             text.extend(command);
         }
@@ -52,7 +54,14 @@ pub(super) fn plan(
     }
     let is_linked = |entry: &Entry| linked.contains(entry.top());
     let consent = Consent::default();
-    let hidden = eval::hide(number, trees, visible, consent, names, plan, &is_linked);
+    let unnamed = std::mem::take(&mut plan.hidden);
+    let hidden = eval::hide(number, trees, listed, consent, names, plan, &is_linked);
+    meanings.refuse_hidden(plan);
+    plan.hidden.extend(unnamed);
+    let is_named = |entry: &Entry| {
+        !linked.contains(entry.top()) && entry.cookie().is_some_and(|cookie| cookie.is_some())
+    };
+    eval::note_secrets(tree, is_named, plan);
     let merged = merged.text(|command| moved(tree, command));
     let text = [text, hidden, root, merged].concat();
     let old = Tree { root: tree.root.clone(), access: tree.access.clone(), entries: Vec::new() };
@@ -62,20 +71,12 @@ pub(super) fn plan(
 /// The commands of the rc file at the root, for another modulepath; `None` where there are some that cannot move.
 fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let Some(entry) = tree.find(b".modulerc") else { return Some(Vec::new()) };
-    let everybody = entry.access.as_ref().is_some_and(|access| access.everybody(Permission::Read));
-    let cookie = entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST));
-    let whole = entry.content().filter(|_| entry.is_whole());
-    let declared = whole.map(|content| read(content, b"", RcKind::Modulerc));
-    let refusal = |text: String| Refusal { rule: 12, path: entry.path.clone(), text };
-    let declared = match declared {
-        Some(Ok(declared)) if everybody && cookie => declared,
-        Some(Err(why)) => {
-            plan.refusals.push(refusal(format!("cannot be part of another modulepath: {why}")));
-            return None;
-        }
-        _ => {
-            plan.refusals
-                .push(refusal("is too long, or not read by everybody alike, so it cannot be moved".into()));
+    let refusal = |rule, text: String| Refusal { rule, path: entry.path.clone(), text };
+    let declared = match usable(tree, entry).and_then(|content| read(content, b"", RcKind::Modulerc)) {
+        Ok(declared) => declared,
+        Err(why) => {
+            let text = format!("cannot be part of another modulepath: {why}");
+            plan.refusals.push(refusal(why.rule(), text));
             return None;
         }
     };
@@ -84,8 +85,8 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
         match moved(tree, &statement.command).line() {
             Some(line) => text.extend(line),
             None => {
-                plan.refusals
-                    .push(refusal(format!("has a word in line {} that cannot be quoted", statement.line)));
+                let text = format!("has a word in line {} that cannot be quoted", statement.line);
+                plan.refusals.push(refusal(8, text));
                 return None;
             }
         }
@@ -140,11 +141,6 @@ fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> 
 fn extends(visible: &Visible, path: &[u8]) -> bool {
     let begin = [path, b"."].concat();
     visible.range(begin.clone()..).next().is_some_and(|name| name.starts_with(&begin))
-}
-
-/// Whether a file is a modulefile to every user and version.
-fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
-    is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
 }
 
 /// The command that names a modulefile, below what must hold for it to be listed; nothing for what is no modulefile.

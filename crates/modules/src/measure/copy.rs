@@ -1,9 +1,8 @@
 //! Copies of modulepaths, to be changed.
 
 use crate::ModulesError;
-use crate::copy::{Copying, Purpose, attributes};
+use crate::copy::{Copying, Purpose, attributes, make_directory};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Copies each modulepath into a new directory below `to`, by its last component; the second of a name gets a number.
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// **Errors**: those of reading and writing; [`ModulesError::Within`].
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
-    fs::create_dir_all(to).map_err(ModulesError::write(to))?;
+    crate::caches::open_directory(to).map_err(ModulesError::write(to))?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
     let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (number, modulepath) in modulepaths.iter().enumerate() {
@@ -31,8 +30,8 @@ pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<Path
     }
     for (source, copy) in &pairs {
         let metadata = source.metadata().map_err(ModulesError::read(source))?;
-        fs::create_dir(copy).map_err(ModulesError::write(copy))?;
-        Copying { root: source, others: &pairs, purpose: Purpose::Trial, leaves_out: &|_| false }
+        make_directory(copy).map_err(ModulesError::write(copy))?;
+        Copying { root: source, copies: &pairs, purpose: Purpose::Trial, leaves_out: &|_| false }
             .copy(copy)?;
         attributes(source, copy, &metadata).map_err(ModulesError::write(copy))?;
     }
@@ -43,6 +42,7 @@ pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<Path
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -49,7 +49,8 @@ pub(super) fn record(
     command.env_clear().envs(setup.tool.variables(&setup.environment));
     let shown = crate::verify::shown(question);
     let failed = |why: String| ModulesError::Recorder { command: shown.clone(), why };
-    let answer = tools::run(command, &request.user).map_err(|error| failed(error.to_string()))?;
+    let answer =
+        tools::run(command, &request.user, tools::PATIENCE).map_err(|error| failed(error.to_string()))?;
     if !trace.join("header.json").is_file() {
         return Err(failed(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")));
     }
@@ -84,7 +85,7 @@ pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Re
     let words = words(setup, question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
-    tools::run(command, &request.user).map_err(|source| ModulesError::Run {
+    tools::run(command, &request.user, tools::PATIENCE).map_err(|source| ModulesError::Run {
         tool: setup.tool.to_string(),
         user: request.user.name.clone(),
         source,

@@ -16,11 +16,11 @@ pub use advice::{Advice, advise};
 
 use crate::ModulesError;
 use crate::tools::{self, Environment, Kind, Question, Tool, User};
-use crate::verify::Side;
+use crate::verify::{Side, without_target};
 use count::Counts;
 use setup::Setup;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What to measure.
@@ -42,13 +42,6 @@ pub struct Request {
     pub work: PathBuf,
     /// Runs without the recorder, for the CPU time. Range: from 1.
     pub runs: u32,
-}
-
-/// A conversion of trees, which another part of quell makes.
-pub trait Convert {
-    /// Makes new modulepaths in the directory `out`, which does not exist yet, `to` says how: `rc`, `eval`, `virtual`.
-    /// Answers with the new side, or why there is none.
-    fn convert(&mut self, to: &str, modulepaths: &[PathBuf], out: &Path) -> Result<Side, String>;
 }
 
 /// A command of a user.
@@ -130,27 +123,27 @@ pub struct Measurement {
 /// Measures. `progress` is told the strategy that is next.
 ///
 /// **Errors**: those of copying, running and recording the tree as it is; a strategy that cannot be set up has a note.
-pub fn measure(
-    request: &Request,
-    convert: &mut dyn Convert,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Measurement, ModulesError> {
+pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Measurement, ModulesError> {
     progress("copying");
     let copies = copy::modulepaths(&request.modulepaths, &request.work.join("plain"))?;
     let plain = Setup::plain(request, &copies);
     let (modulefiles, listed) = listing(request, &plain)?;
-    let middle = || listed.get(listed.len() / 2).cloned().unwrap_or_default();
-    let module = request.module.clone().unwrap_or_else(middle);
+    let module = loadable(request, &plain, &listed)?;
     let recordings = request.work.join("recordings");
     count::open_directory(&recordings, &request.user)?;
     let mut strategies = Vec::new();
     for (name, prepare) in setup::strategies(&request.tool) {
         progress(name);
-        let prepared =
-            prepare(&mut setup::Context { request, copies: &copies, convert, recordings: &recordings });
+        let prepared = prepare(&mut setup::Context { request, copies: &copies, recordings: &recordings });
+        let prepared = match prepared {
+            Ok(setup) => Ok((refusal(request, &setup, &module)?, setup)),
+            Err(note) => Err(note),
+        };
         let strategy = match prepared {
-            Err(note) => Strategy { name: name.to_owned(), rows: Vec::new(), note: Some(note) },
-            Ok(setup) => {
+            Err(note) | Ok((Some(note), _)) => {
+                Strategy { name: name.to_owned(), rows: Vec::new(), note: Some(note) }
+            }
+            Ok((None, setup)) => {
                 let modulefiles = if name == "plain" { modulefiles } else { listing(request, &setup)?.0 };
                 let rows =
                     Action::ALL.iter().map(|&action| row(request, &setup, action, &module, modulefiles));
@@ -160,6 +153,36 @@ pub fn measure(
         strategies.push(strategy);
     }
     Ok(Measurement { tool: request.tool.clone(), module, strategies })
+}
+
+/// So many modules are tried before none is said to load.
+const TRIED: usize = 20;
+
+/// The module to load: the one that was named, or the first from the middle of the listing on that loads by itself.
+fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<String, ModulesError> {
+    let named: Vec<&String> = match &request.module {
+        Some(named) => vec![named],
+        None => listed.iter().cycle().skip(listed.len() / 2).take(listed.len().min(TRIED)).collect(),
+    };
+    let mut first = None;
+    for module in named {
+        match refusal(request, plain, module)? {
+            None => return Ok(module.clone()),
+            Some(why) => _ = first.get_or_insert((module.clone(), why)),
+        }
+    }
+    let (module, why) = first.unwrap_or_else(|| ("".to_owned(), "no modulefile is listed".to_owned()));
+    Err(ModulesError::Unloadable { tool: request.tool.to_string(), module, why })
+}
+
+/// Why a module does not load; `None` if it does.
+fn refusal(request: &Request, setup: &Setup, module: &str) -> Result<Option<String>, ModulesError> {
+    let mut question = Action::Load.question(request.tool.kind, module);
+    question.extend(setup.options.iter().cloned());
+    let answer = count::run(request, setup, &question)?;
+    let said = String::from_utf8_lossy(&answer.stderr);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok((answer.status != 0).then(|| format!("`load {module}` ends with status {}: {said}", answer.status)))
 }
 
 fn row(
@@ -192,10 +215,18 @@ fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), Modul
     }
     question.extend(setup.options.iter().cloned());
     let answer = count::run(request, setup, &question)?;
-    let text = String::from_utf8_lossy(&answer.stderr).into_owned();
-    let is_module = |line: &&str| !line.is_empty() && !line.ends_with([':', '/']) && !line.contains(' ');
-    let names: Vec<String> = text.lines().filter(is_module).map(str::to_owned).collect();
+    let names = listed(&String::from_utf8_lossy(&answer.stderr));
     Ok((names.len() as u64, names))
+}
+
+/// The modulefiles of a terse listing: neither modulepaths nor directories, nor Lmod's symbolic versions, which say in
+/// brackets what they stand for.
+fn listed(text: &str) -> Vec<String> {
+    let is_module = |line: &&str| {
+        let is_symbol = without_target(line.as_bytes()).len() < line.len();
+        !line.is_empty() && !line.ends_with([':', '/']) && !line.contains(' ') && !is_symbol
+    };
+    text.lines().filter(is_module).map(str::to_owned).collect()
 }
 
 /// An environment with a side's modulepaths, the site's settings and the side's own.
@@ -219,9 +250,20 @@ fn words(setup: &Setup, question: &[OsString]) -> Vec<OsString> {
 fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
     let mut command = std::process::Command::new(&request.quell);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
-    let answer = tools::run(command, user).map_err(|error| error.to_string())?;
+    let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;
     match answer.status {
         0 => Ok(answer),
         _ => Err(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn a_symbolic_version_is_no_modulefile() {
+        let text = "/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n/m/flat:\nflat\n";
+        assert_eq!(listed(text), ["libb/1.0", "flat"]);
     }
 }

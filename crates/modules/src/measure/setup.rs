@@ -1,9 +1,11 @@
 //! The strategies: what each makes of the copied modulepaths, of the variables and of the tool, and which versions have it.
 
-use super::{Convert, Request, copy, environment, quell};
-use crate::caches;
+use super::{Request, copy, environment, quell};
+use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
+use crate::scan::{Options, Tree};
 use crate::tools::{Environment, Kind, Tool, User};
-use crate::verify::Side;
+use crate::verify::{Difference, Judge, Side};
+use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,6 @@ pub(super) struct Context<'a> {
     pub(super) request: &'a Request,
     /// Copies of the modulepaths, as they are.
     pub(super) copies: &'a [PathBuf],
-    pub(super) convert: &'a mut dyn Convert,
     /// Where a user's recordings go.
     pub(super) recordings: &'a Path,
 }
@@ -94,10 +95,26 @@ impl Context<'_> {
         }
     }
 
-    /// What a conversion makes of the copies. Calls on the copies count as well: a new tree may lead there.
-    fn converted(&mut self, name: &'static str, to: &str, note: Option<&str>) -> Result<Setup, String> {
-        let out = self.request.work.join(to);
-        let side = self.convert.convert(to, self.copies, &out)?;
+    /// What a conversion makes of the copies, without a judge: what is measured is measured, not installed. Calls on the copies
+    /// count as well: a new tree may lead there.
+    fn converted(
+        &mut self,
+        name: &'static str,
+        strategy: Strategy,
+        note: Option<&str>,
+    ) -> Result<Setup, String> {
+        let told = |error: ModulesError| error.to_string();
+        let scan = |copy: &PathBuf| Tree::scan(copy, Options::default());
+        let trees: Vec<Tree> = self.copies.iter().map(scan).collect::<Result<_, _>>().map_err(told)?;
+        let plan = convert::plan(&trees, strategy, Consent::default(), &mut SystemNames);
+        if let Some(refusal) = plan.trees.iter().flat_map(|tree| &tree.refusals).next() {
+            return Err(refusal.to_string());
+        }
+        let out = self.request.work.join(strategy.name());
+        let written = convert::write(&plan, &Destination::Out(out), &mut Nobody).map_err(told)?;
+        let targets = written.targets.into_iter().zip(self.copies);
+        let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
+        let side = Side { modulepaths, variables: strategy.variables(), root: None };
         let mut setup = self.plain(name);
         setup.environment = environment(self.request, &side);
         for (tree, new) in setup.trees.iter_mut().zip(side.modulepaths) {
@@ -105,6 +122,15 @@ impl Context<'_> {
         }
         setup.note = note.map(str::to_owned);
         Ok(setup)
+    }
+}
+
+/// The judge of what nobody will use.
+struct Nobody;
+
+impl Judge for Nobody {
+    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+        Ok(Vec::new())
     }
 }
 
@@ -128,21 +154,21 @@ fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
 
 fn rc(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
-    context.converted("modulepath rc", "rc", None)
+    context.converted("modulepath rc", Strategy::Rc, None)
 }
 
 const EVAL: &str = "every user needs mcookie_check=eval, and the tree nothing that is no modulefile";
 
 fn eval(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
-    context.converted("eval", "eval", Some(EVAL))
+    context.converted("eval", Strategy::Eval, Some(EVAL))
 }
 
 fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
     context.converted(
         "virtual",
-        "virtual",
+        Strategy::Virtual,
         Some("every user needs mcookie_check=eval, or loads open every file"),
     )
 }

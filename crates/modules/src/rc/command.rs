@@ -1,6 +1,6 @@
 //! The commands of rc files, from words to meaning.
 
-use super::merge::Leave;
+use super::leave::Leave;
 use super::names::{Place, expanded, is_plain, is_specification};
 use super::words::{Word, quoted, words};
 use crate::cookie::RcKind;

@@ -1,282 +1,18 @@
-//! Which rc files of a modulepath may become commands of the one at its root, and which stay, and why.
+//! Which rc files of a modulepath may become commands of the one at its root, and which stay.
 //!
 //! The rc files below one top directory are a group: Environment Modules reads them together, for a query about that
 //! name. A group is merged whole or not at all. Merged, it is read for every query, so it may speak of its own name only
 //! (rule 11), say nothing twice (warnings would show everywhere), and be read by everybody alike (rule 9).
 
-use super::command::{Command, Declared, Statement, read};
-use super::words::{NotLiteral, Word};
-use crate::access::Permission;
-use crate::cookie::{Cookie, RcKind};
-use crate::scan::{Entry, FILE_LIMIT, Kind, Role, Tree};
+use super::command::{Command, Declared, Statement};
+use super::groups::{Group, RcFile, groups};
+use super::leave::Leave;
+use super::words::Word;
+use crate::scan::{Role, Tree};
 use quell_trace::path::escape;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-
-/// The oldest version of Environment Modules that conversions are for. Source: the oldest that they are tested with.
-pub(crate) const OLDEST: &[u8] = b"5.2.0";
-
-/// Why an rc file stays where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// Tcl would substitute something in it, or cannot read it.
-    NotLiteral(NotLiteral),
-    /// A command that is not understood.
-    UnknownCommand {
-        /// The line.
-        line: usize,
-        /// Its name.
-        name: Word,
-    },
-    /// A command whose arguments some version may refuse, which would end a merged file there.
-    Arguments {
-        /// The line.
-        line: usize,
-        /// Its name.
-        command: String,
-    },
-    /// A name with signs in it, or a relative one where there is nothing to relate it to.
-    Name {
-        /// The line.
-        line: usize,
-        /// The name.
-        name: Word,
-    },
-    /// `modulepath-ignore`.
-    PathIgnore {
-        /// The line.
-        line: usize,
-    },
-    /// ModulesVersion with a slash.
-    VersionPath {
-        /// The line.
-        line: usize,
-        /// The value.
-        value: Word,
-    },
-    /// ModulesVersion in a `.modulerc`.
-    VersionInModulerc {
-        /// The line.
-        line: usize,
-    },
-    /// It is ignored today: no cookie.
-    NoCookie,
-    /// It is ignored by versions before this.
-    TooNew {
-        /// The version that it asks for.
-        version: Vec<u8>,
-    },
-    /// We could not read it.
-    Unread,
-    /// It is longer than what is read of a file.
-    TooLong,
-    /// Some users may not read it, or not pass the directories to it.
-    Restricted,
-    /// It, or a directory on the way to it, is a symbolic link.
-    Link,
-    /// It speaks of another name than its directory's.
-    Scope {
-        /// The line.
-        line: usize,
-        /// The name.
-        name: Word,
-    },
-    /// Its group's files are read in an order that versions of Environment Modules do not agree on.
-    Order,
-    /// Its directory's name sorts before `.modulerc`, so older versions read it before the one at the root.
-    SortsFirst,
-    /// Something is defined twice.
-    Twice {
-        /// What.
-        name: Word,
-    },
-    /// A `.version` overrides a default: the module that loses it is still known by that name when it is loaded.
-    Overridden {
-        /// The name with the default.
-        name: Word,
-    },
-    /// A name that stands for itself in the end.
-    Circle {
-        /// The name.
-        name: Word,
-    },
-    /// Another rc file of the group stays.
-    Neighbour {
-        /// Which.
-        path: Vec<u8>,
-    },
-    /// The rc file at the root cannot be added to.
-    Root(Box<Leave>),
-}
-
-impl Leave {
-    /// The number of the rule that keeps it.
-    pub fn rule(&self) -> u8 {
-        match self {
-            Self::Twice { .. }
-            | Self::Overridden { .. }
-            | Self::Circle { .. }
-            | Self::Order
-            | Self::SortsFirst => 6,
-            Self::VersionPath { .. } | Self::VersionInModulerc { .. } => 7,
-            Self::Name { .. } => 8,
-            Self::NoCookie | Self::TooNew { .. } | Self::Unread | Self::TooLong | Self::Restricted => 9,
-            Self::Arguments { .. } => 10,
-            Self::Scope { .. } => 11,
-            Self::NotLiteral(_)
-            | Self::UnknownCommand { .. }
-            | Self::PathIgnore { .. }
-            | Self::Neighbour { .. } => 12,
-            Self::Link => 5,
-            Self::Root(why) => why.rule(),
-        }
-    }
-}
-
-impl fmt::Display for Leave {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLiteral(NotLiteral { line, reason }) => write!(to, "line {line}: {reason}"),
-            Self::UnknownCommand { line, name } => {
-                write!(to, "line {line}: `{}` is not one of the commands that are moved", escape(name))
-            }
-            Self::Arguments { line, command } => {
-                write!(to, "line {line}: `{command}` has arguments that some version may refuse")
-            }
-            Self::Name { line, name } => write!(to, "line {line}: `{}` is not a plain name", escape(name)),
-            Self::PathIgnore { line } => {
-                write!(to, "line {line}: `modulepath-ignore` goes by where it stands")
-            }
-            Self::VersionPath { line, value } => {
-                write!(to, "line {line}: ModulesVersion `{}` has a slash, which is an error", escape(value))
-            }
-            Self::VersionInModulerc { line } => {
-                write!(to, "line {line}: ModulesVersion counts in a `.version` only")
-            }
-            Self::NoCookie => to.write_str("it has no cookie, so it is ignored today"),
-            Self::TooNew { version } => {
-                write!(to, "versions of Modules before {} ignore it", escape(version))
-            }
-            Self::Unread => to.write_str("it could not be read"),
-            Self::TooLong => write!(to, "it is longer than {} KiB", FILE_LIMIT >> 10),
-            Self::Restricted => to.write_str("some users may not read it"),
-            Self::Link => to.write_str("a symbolic link leads to it, so it may belong elsewhere too"),
-            Self::Scope { line, name } => {
-                write!(to, "line {line}: `{}` is another name than its directory's", escape(name))
-            }
-            Self::Order => {
-                to.write_str("versions of Modules read the rc files of this name in different orders")
-            }
-            Self::SortsFirst => to.write_str("older versions read it before the rc file at the root"),
-            Self::Twice { name } => write!(to, "`{}` is defined twice", escape(name)),
-            Self::Overridden { name } => {
-                write!(to, "a `.version` overrides the default of `{}` that is set elsewhere", escape(name))
-            }
-            Self::Circle { name } => write!(to, "`{}` stands for itself in the end", escape(name)),
-            Self::Neighbour { path } => write!(to, "`{}` stays, and both are read together", escape(path)),
-            Self::Root(why) => write!(to, "the `.modulerc` at the root cannot be added to: {why}"),
-        }
-    }
-}
-
-/// An rc file below a modulepath's root.
-#[derive(Clone, Debug)]
-pub struct RcFile {
-    /// Its path below the modulepath.
-    pub path: Vec<u8>,
-    /// Which kind.
-    pub kind: RcKind,
-    /// What it says, or why it cannot be moved by itself.
-    pub says: Result<Declared, Leave>,
-}
-
-impl RcFile {
-    /// Its directory's path below the modulepath; empty at the root.
-    pub fn directory(&self) -> &[u8] {
-        self.path.iter().rposition(|byte| *byte == b'/').map_or(&[], |slash| &self.path[..slash])
-    }
-
-    fn of(tree: &Tree, entry: &Entry, kind: RcKind, ways: &Ways) -> Self {
-        let alone =
-            |entry: &Entry| entry.identity.is_none_or(|file| ways.get(&file).is_none_or(|ways| *ways < 2));
-        let usable = if alone(entry) { usable(tree, entry) } else { Err(Leave::Link) };
-        let says = usable.and_then(|content| read(content, entry.parent(), kind));
-        Self { path: entry.path.clone(), kind, says }
-    }
-}
-
-/// By how many names each file of a modulepath is reached.
-type Ways = HashMap<(u64, u64), usize>;
-
-fn ways(tree: &Tree) -> Ways {
-    let mut ways = Ways::new();
-    for identity in tree.files().filter_map(|(entry, _)| entry.identity) {
-        *ways.entry(identity).or_default() += 1;
-    }
-    ways
-}
-
-/// The content of an rc file that everybody reads alike.
-fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leave> {
-    let everybody =
-        |entry: &Entry, permission| entry.access.as_ref().is_some_and(|access| access.everybody(permission));
-    if entry.is_link || tree.directories(&entry.path).any(|directory| directory.is_link) {
-        return Err(Leave::Link);
-    }
-    let content = entry.content().ok_or(Leave::Unread)?;
-    if !entry.is_whole() {
-        return Err(Leave::TooLong);
-    }
-    let listed = tree.directories(&entry.path).all(|directory| everybody(directory, Permission::List));
-    if !listed || !everybody(entry, Permission::Read) {
-        return Err(Leave::Restricted);
-    }
-    match Cookie::of(content) {
-        Cookie::None(_) => Err(Leave::NoCookie),
-        Cookie::From(version) if !Cookie::From(version.clone()).accepted_by(OLDEST) => {
-            Err(Leave::TooNew { version })
-        }
-        Cookie::Any | Cookie::From(_) => Ok(content),
-    }
-}
-
-/// The rc files below one top directory.
-#[derive(Clone, Debug)]
-pub struct Group {
-    /// The directory's name.
-    pub top: Vec<u8>,
-    /// Its rc files, in the order in which Modules before 5.7 reads them.
-    pub files: Vec<RcFile>,
-}
-
-/// The rc file at the root, and the groups. Shape: sorted by name.
-pub fn groups(tree: &Tree) -> (Option<RcFile>, Vec<Group>) {
-    let ways = ways(tree);
-    let mut root = None;
-    let mut groups: BTreeMap<Vec<u8>, Vec<RcFile>> = BTreeMap::new();
-    for (entry, role) in tree.files() {
-        let Role::Rc(kind) = role else { continue };
-        let file = RcFile::of(tree, entry, kind, &ways);
-        if entry.parent().is_empty() {
-            root = Some(file);
-        } else {
-            groups.entry(entry.top().to_vec()).or_default().push(file);
-        }
-    }
-    for entry in &tree.entries {
-        // What lies there is read under further names, or is not known.
-        let why = match entry.kind {
-            Kind::Loop | Kind::TooDeep => Leave::Link,
-            Kind::Unlistable(_) => Leave::Unread,
-            _ => continue,
-        };
-        for file in groups.get_mut(entry.top()).into_iter().flatten().filter(|file| file.says.is_ok()) {
-            file.says = Err(why.clone());
-        }
-    }
-    (root, groups.into_iter().map(|(top, files)| Group { top, files }).collect())
-}
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// What becomes of the rc files of a modulepath.
 #[derive(Clone, Debug, Default)]
@@ -307,8 +43,40 @@ impl Merged {
     }
 }
 
+/// The top names that rc files of a modulepath are about, as far as their text tells.
+#[derive(Clone, Debug)]
+pub struct Spoken {
+    modulepath: PathBuf,
+    tops: BTreeSet<Word>,
+}
+
+impl Spoken {
+    /// Those of a tree.
+    pub fn of(tree: &Tree) -> Self {
+        let is_sign = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"_.+-/".contains(byte);
+        let mut tops = BTreeSet::new();
+        for (entry, _) in tree.files().filter(|(_, role)| matches!(role, Role::Rc(_))) {
+            tops.insert(entry.top().to_vec());
+            let words = entry.content().unwrap_or_default().split(is_sign);
+            tops.extend(words.filter_map(|word| word.split(|byte| *byte == b'/').next()).map(<[u8]>::to_vec));
+        }
+        Self { modulepath: tree.root.clone(), tops }
+    }
+
+    /// Those of all modulepaths but one.
+    pub fn but(all: &[Self], number: usize) -> Vec<&Self> {
+        all.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, spoken)| spoken).collect()
+    }
+}
+
 /// Decides for each rc file of a modulepath. Shape: everything in the order of the groups.
 pub fn merge(tree: &Tree) -> Merged {
+    merge_beside(tree, &[])
+}
+
+/// The same for one that users have together with others: what is said about one name in two of them counts in the order
+/// in which it is read, which merging would change.
+pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
     let (root, groups) = groups(tree);
     let mut merged = Merged::default();
     let mut of_root = Definitions::default();
@@ -320,9 +88,12 @@ pub fn merge(tree: &Tree) -> Merged {
     merged.defined = of_root.targets.clone();
     merged.root_is_unknown = barred.is_some();
     for group in groups {
-        let outcome = match &barred {
-            Some(why) => Err(vec![Leave::Root(Box::new(why.clone())); group.files.len()]),
-            None => outcome(&group, &of_root),
+        let all = |why: Leave| Err(vec![why; group.files.len()]);
+        let other = others.iter().find(|other| other.tops.contains(&group.top));
+        let outcome = match (&barred, other) {
+            (Some(why), _) => all(Leave::Root(Box::new(why.clone()))),
+            (None, Some(other)) => all(Leave::Elsewhere { modulepath: other.modulepath.clone() }),
+            (None, None) => outcome(&group, &of_root),
         };
         match outcome {
             Ok((moved, added)) => {
@@ -577,6 +348,23 @@ mod tests {
                 "foo/.version: line 2: `puts` is not one of the commands that are moved"
             ]
         );
+    }
+
+    #[test]
+    fn what_another_modulepath_says_of_the_same_name_is_left() {
+        let default = "set ModulesVersion 1";
+        let scan = |files: &[(&str, &str)]| {
+            let directory = tree(files);
+            Tree::scan(directory.path(), Options::default()).unwrap()
+        };
+        let one = scan(&[("foo/.version", default), ("goo/.version", default), ("hoo/.version", default)]);
+        let two = scan(&[("foo/.version", default), (".modulerc", "if {1} {module-alias x hoo/1}")]);
+        let spoken = [Spoken::of(&one), Spoken::of(&two)];
+        let merged = merge_beside(&one, &Spoken::but(&spoken, 0));
+        let moved: Vec<String> = merged.moved.iter().map(|(path, _)| escape(path)).collect();
+        assert_eq!(moved, ["goo/.version"]);
+        let why = format!("rc files of `{}` are about the same name", two.root.display());
+        assert!(merged.left.iter().all(|(_, left)| left.to_string() == why), "{:?}", merged.left);
     }
 
     #[test]

@@ -6,12 +6,16 @@
 //! declarative", with the line and the reason. Nothing is evaluated.
 
 mod command;
+mod groups;
+mod leave;
 mod merge;
 mod names;
 mod words;
 
 pub use command::{Command, Declared, Statement, read};
-pub(crate) use merge::OLDEST;
-pub use merge::{Group, Leave, Merged, Moved, RcFile, groups, merge};
+pub use groups::{Group, RcFile, groups};
+pub(crate) use groups::{OLDEST, usable};
+pub use leave::Leave;
+pub use merge::{Merged, Moved, Spoken, merge, merge_beside};
 pub use names::{Place, expanded, is_plain, is_specification};
 pub use words::{NotLiteral, Reason, Word, line_of, quoted, words};

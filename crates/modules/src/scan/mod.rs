@@ -10,6 +10,7 @@ mod read;
 use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::cookie::{Cookie, Name, RcKind};
+use crate::tools::unless_ended;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,8 @@ impl Default for Options {
 
 /// Bytes of a file that are read. Modulefiles have a few thousand; a longer one is judged by these.
 pub const FILE_LIMIT: usize = 1 << 20;
+/// Bytes of a file that tell what it is. An archive that somebody left beside modulefiles is not held in memory.
+pub const HEAD_LIMIT: usize = 4096;
 /// Bytes of a cache that are read: with every modulefile in it, one of 20 000 modulefiles has 50 MB.
 pub const CACHE_LIMIT: usize = 1 << 28;
 /// Directories below each other. Deeper trees exist only by mistake, such as links that lead around.
@@ -59,6 +62,8 @@ pub struct Entry {
     pub identity: Option<(u64, u64)>,
     /// Last change of the content. Unit: nanoseconds since 1970.
     pub modified: i128,
+    /// Length of the file; of anything else 0. Unit: bytes.
+    pub size: u64,
     /// What it is.
     pub kind: Kind,
 }
@@ -72,7 +77,8 @@ pub enum Kind {
     IgnoredDirectory,
     /// A directory that we could not list.
     Unlistable(Errno),
-    /// A regular file, and its first [`FILE_LIMIT`] bytes. Of a cache the first [`CACHE_LIMIT`].
+    /// A regular file, and its first [`FILE_LIMIT`] bytes. Of a cache the first [`CACHE_LIMIT`]; of what is neither a modulefile
+    /// nor an rc file the first [`HEAD_LIMIT`].
     File(Vec<u8>),
     /// A regular file that we could not read.
     Unreadable(Errno),
@@ -140,7 +146,7 @@ impl Entry {
 
     /// Whether [`Entry::content`] is all that the file holds.
     pub fn is_whole(&self) -> bool {
-        self.content().is_some_and(|content| content.len() < FILE_LIMIT)
+        self.content().is_some_and(|content| content.len() as u64 == self.size)
     }
 
     /// What its first characters say, where we could read them.
@@ -163,9 +169,13 @@ pub enum Role {
 impl Tree {
     /// Reads a modulepath.
     ///
-    /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed; [`ModulesError::TooLarge`].
+    /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed, and after [`crate::tools::end_flag`] is
+    /// set; [`ModulesError::TooLarge`].
     pub fn scan(root: &Path, options: Options) -> Result<Self, ModulesError> {
-        read::tree(root, options)
+        let tree = read::tree(root, options)?;
+        // What the threads had not begun then is not in it.
+        unless_ended().map_err(ModulesError::read(root))?;
+        Ok(tree)
     }
 
     /// The entry at a path below the modulepath.
@@ -198,7 +208,32 @@ impl Tree {
 
     /// The directories between the modulepath and an entry, nearest to the modulepath first.
     pub fn directories<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Entry> {
-        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        slashes.filter_map(|(slash, _)| self.find(&path[..slash]))
+        above(path).filter_map(|directory| self.find(directory))
     }
+
+    /// The path of the same file that leads through no loop: tools follow these, a scan does not.
+    pub(crate) fn around_loops(&self, path: &[u8]) -> Vec<u8> {
+        let mut path = path.to_vec();
+        // A loop leads to a directory on the way to it, so the path is shorter each time.
+        while let Some(shorter) = self.around_first_loop(&path) {
+            path = shorter;
+        }
+        path
+    }
+
+    fn around_first_loop(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let link =
+            self.directories(path).find(|entry| entry.kind == Kind::Loop && entry.identity.is_some())?;
+        let rest = &path[link.path.len() + 1..];
+        // One that leads to no directory below the modulepath leads to the modulepath itself.
+        match self.directories(&link.path).find(|entry| entry.identity == link.identity) {
+            Some(target) => Some([&target.path, b"/".as_slice(), rest].concat()),
+            None => Some(rest.to_vec()),
+        }
+    }
+}
+
+/// The paths of the directories on the way to a path below a modulepath, the highest first.
+pub(crate) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(slash, _)| &path[..slash])
 }

@@ -1,5 +1,6 @@
 //! A few threads that work off a list which they add to themselves.
 
+use crate::tools::unless_ended;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Work that is waiting, and how much of it is being done.
@@ -68,7 +69,8 @@ impl<J> Pool<J> {
     fn take(&self) -> Option<J> {
         let mut state = self.lock();
         loop {
-            if state.stopped {
+            // A tree on a slow file system takes minutes: who has had enough waits for what was begun and for no more.
+            if state.stopped || unless_ended().is_err() {
                 return None;
             }
             if let Some(job) = state.waiting.pop() {

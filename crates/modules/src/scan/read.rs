@@ -1,10 +1,10 @@
 //! The system calls of a scan: a directory's names, then each file once, by descriptors.
 
 use super::pool::{Pool, work};
-use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, Kind, Options, Tree};
+use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree};
 use crate::ModulesError;
 use crate::access::{Access, Acl};
-use crate::cookie::{Name, is_ignored_directory};
+use crate::cookie::{Cookie, Name, is_ignored_directory};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -97,8 +97,7 @@ fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
 
 /// Opens and lists a directory: its own entry, and those of what is in it and needs no job.
 fn directory(parent: &Arc<Opened>, name: &CStr, is_link: IsLink, pool: &Pool<Job>) -> Vec<Entry> {
-    let path = below(&parent.path, name);
-    let mut entry = Entry { path, is_link, access: None, identity: None, modified: 0, kind: Kind::Directory };
+    let mut entry = bare(parent, name, is_link, Kind::Directory);
     let stat = match rustix::fs::statat(&parent.descriptor, name, AtFlags::empty()) {
         Ok(stat) => stat,
         Err(errno) => {
@@ -196,7 +195,8 @@ fn absent(errno: Errno, is_link: IsLink) -> Kind {
 }
 
 fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: Kind) -> Entry {
-    Entry { path: below(&opened.path, name), is_link, access: None, identity: None, modified: 0, kind }
+    let path = below(&opened.path, name);
+    Entry { path, is_link, access: None, identity: None, modified: 0, size: 0, kind }
 }
 
 fn file(parent: &Opened, name: &CStr, is_link: IsLink) -> Entry {
@@ -221,21 +221,35 @@ fn file(parent: &Opened, name: &CStr, is_link: IsLink) -> Entry {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return entry;
     }
+    entry.size = u64::try_from(stat.st_size).unwrap_or(0);
     let is_cache = parent.path.is_empty() && Name::of(name.to_bytes()) == Name::Cache;
     let limit = if is_cache { CACHE_LIMIT } else { FILE_LIMIT };
-    entry.kind = match opened.and_then(|descriptor| content(&descriptor, &stat, limit)) {
+    entry.kind = match opened.and_then(|descriptor| content(&descriptor, name.to_bytes(), entry.size, limit))
+    {
         Ok(content) => Kind::File(content),
         Err(errno) => Kind::Unreadable(errno),
     };
     entry
 }
 
-/// At most `limit` bytes of a file.
-fn content(descriptor: &OwnedFd, stat: &Stat, limit: usize) -> Result<Vec<u8>, Errno> {
-    let expected = usize::try_from(stat.st_size).unwrap_or(limit).min(limit);
-    let mut content = vec![0; expected];
-    let mut length = 0;
-    while length < content.len() {
+/// At most `limit` bytes of a file, and less of one that says nothing to a tool.
+fn content(descriptor: &OwnedFd, name: &[u8], size: u64, limit: usize) -> Result<Vec<u8>, Errno> {
+    let limit = usize::try_from(size).unwrap_or(limit).min(limit);
+    let mut content = Vec::new();
+    add(descriptor, limit.min(HEAD_LIMIT), &mut content)?;
+    let by_name = matches!(Name::of(name), Name::Rc(_) | Name::Cache) || name.ends_with(b".lua");
+    if content.len() < limit && (by_name || Cookie::of(&content).is_some()) {
+        add(descriptor, limit, &mut content)?;
+    }
+    content.shrink_to_fit();
+    Ok(content)
+}
+
+/// Reads on until there are so many bytes, or no more.
+fn add(descriptor: &OwnedFd, until: usize, content: &mut Vec<u8>) -> Result<(), Errno> {
+    let mut length = content.len();
+    content.resize(until, 0);
+    while length < until {
         match rustix::io::read(descriptor, &mut content[length..]) {
             Ok(0) => break,
             Ok(read) => length += read,
@@ -244,7 +258,7 @@ fn content(descriptor: &OwnedFd, stat: &Stat, limit: usize) -> Result<Vec<u8>, E
         }
     }
     content.truncate(length);
-    Ok(content)
+    Ok(())
 }
 
 fn modified(stat: &Stat) -> i128 {

@@ -22,8 +22,8 @@ pub(super) struct Said {
 /// How often it is looked whether a process that says nothing has ended.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So many looks without a byte, and the process is ended: a modulefile may loop for ever.
-const PATIENCE: u32 = 120;
+/// So long a process that answers users may say nothing before it is ended: a modulefile may loop for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// So many looks after its end, and descendants of the process that still hold its streams are not waited for.
 const LAST_WORDS: u32 = 3;
@@ -56,10 +56,15 @@ pub(crate) fn unless_ended() -> io::Result<()> {
 }
 
 /// Runs `command` with `input`, in a process group of its own, which has no member left afterwards. `watch` sees what is
-/// said on standard error as it comes.
+/// said on standard error as it comes. Once it has said nothing for as long as `patience` it is ended.
 ///
 /// **Errors**: when it cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
-pub(super) fn converse(mut command: Command, input: &[u8], watch: &mut dyn FnMut(&[u8])) -> io::Result<Said> {
+pub(super) fn converse(
+    mut command: Command,
+    input: &[u8],
+    patience: Duration,
+    watch: &mut dyn FnMut(&[u8]),
+) -> io::Result<Said> {
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
@@ -75,7 +80,7 @@ pub(super) fn converse(mut command: Command, input: &[u8], watch: &mut dyn FnMut
             thread::spawn(move || forward(stdout, &to, || Stream::Out));
             thread::spawn(move || forward(stderr, &other, || Stream::Error));
         }
-        let said = listen(&mut child, &from, watch);
+        let said = listen(&mut child, &from, patience, watch);
         // Whatever a modulefile left behind; where nothing is left, there is no such group.
         _ = kill_process_group(group, Signal::KILL);
         said
@@ -95,7 +100,12 @@ fn forward(mut stream: impl Read, to: &SyncSender<(Stream, Vec<u8>)>, which: imp
     }
 }
 
-fn listen(child: &mut Child, from: &Receiver<(Stream, Vec<u8>)>, watch: &mut dyn FnMut(&[u8])) -> Said {
+fn listen(
+    child: &mut Child,
+    from: &Receiver<(Stream, Vec<u8>)>,
+    patience: Duration,
+    watch: &mut dyn FnMut(&[u8]),
+) -> Said {
     let mut said = Said::default();
     let mut silent = 0;
     loop {
@@ -112,7 +122,7 @@ fn listen(child: &mut Child, from: &Receiver<(Stream, Vec<u8>)>, watch: &mut dyn
             Err(RecvTimeoutError::Timeout) => {
                 silent += 1;
                 let has_ended = matches!(child.try_wait(), Ok(Some(_)));
-                if silent > PATIENCE || has_ended && silent > LAST_WORDS {
+                if silent * LOOK > patience || has_ended && silent > LAST_WORDS {
                     return said;
                 }
                 continue;

@@ -28,20 +28,31 @@ const PLACES: &[(Kind, &str)] = &[
 ///
 /// **Errors**: [`ModulesError::Tool`] for a prefix without a tool, and for a tool that does not say its version.
 pub fn find(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
-    let mut tools = Vec::new();
-    for prefix in prefixes {
-        let found = below(prefix);
-        if found.is_empty() {
-            let why = "neither Environment Modules nor Lmod is there".to_owned();
-            return Err(ModulesError::Tool { path: prefix.clone(), why });
-        }
-        for (kind, script) in found {
-            tools.push(tool(kind, script)?);
-        }
+    match prefixes.iter().find(|prefix| below(prefix).is_empty()) {
+        Some(prefix) => Err(none(prefix)),
+        None => find_any(prefixes),
     }
+}
+
+/// The same, for prefixes of which not each needs to have a tool.
+///
+/// **Errors**: [`ModulesError::Tool`] where none has one, and for a tool that does not say its version.
+pub fn find_any(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
+    let mut found: Vec<(Kind, PathBuf)> = prefixes.iter().flat_map(|prefix| below(prefix)).collect();
+    found.sort();
+    found.dedup();
+    let mut tools: Vec<Tool> =
+        found.into_iter().map(|(kind, script)| tool(kind, script)).collect::<Result<_, _>>()?;
     tools.sort();
-    tools.dedup();
-    Ok(tools)
+    match (tools.is_empty(), prefixes.last()) {
+        (true, Some(prefix)) => Err(none(prefix)),
+        _ => Ok(tools),
+    }
+}
+
+fn none(prefix: &Path) -> ModulesError {
+    let why = "neither Environment Modules nor Lmod is there".to_owned();
+    ModulesError::Tool { path: prefix.to_owned(), why }
 }
 
 fn below(prefix: &Path) -> Vec<(Kind, PathBuf)> {

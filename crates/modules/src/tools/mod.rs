@@ -9,8 +9,8 @@ mod session;
 mod user;
 
 pub use conversation::end_flag;
-pub(crate) use conversation::unless_ended;
-pub use find::find;
+pub(crate) use conversation::{PATIENCE, unless_ended};
+pub use find::{find, find_any};
 pub use session::{Answer, Answers, Progress, Question, ask, ask_apart, run};
 pub use user::{Credentials, User};
 

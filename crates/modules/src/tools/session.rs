@@ -6,11 +6,12 @@
 
 use super::{Environment, Kind, Tool, User, conversation};
 use crate::ModulesError;
-use conversation::{Said, converse};
+use conversation::{PATIENCE, Said, converse};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
+use std::time::Duration;
 
 /// Arguments of `module`.
 pub type Question = Vec<OsString>;
@@ -86,14 +87,14 @@ pub fn ask_apart(
 ) -> Result<Answer, ModulesError> {
     let mut command = tool.command(environment);
     command.args(question);
-    run(command, user).map_err(not_run(tool, user))
+    run(command, user, PATIENCE).map_err(not_run(tool, user))
 }
 
-/// Runs a command to its end, as `user`, without input.
+/// Runs a command to its end, as `user`, without input. Once it has said nothing for as long as `patience` it is ended.
 ///
 /// **Errors**: when it cannot be started.
-pub fn run(command: Command, user: &User) -> io::Result<Answer> {
-    let said = user.act(move || converse(command, &[], &mut |_| {}))?;
+pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
+    let said = user.act(move || converse(command, &[], patience, &mut |_| {}))?;
     Ok(Answer { stdout: said.stdout, stderr: said.stderr, status: said.status })
 }
 
@@ -130,7 +131,9 @@ fn together(
         count += said.iter().filter(|byte| **byte == MARK[0]).count();
         progress(count.min(questions.len()));
     };
-    let said = user.act(|| converse(command, input.as_bytes(), &mut watch)).map_err(not_run(tool, user))?;
+    let said = user
+        .act(|| converse(command, input.as_bytes(), PATIENCE, &mut watch))
+        .map_err(not_run(tool, user))?;
     Ok(answers(&said))
 }
 

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The judge that asks the site's own tools.
 #[derive(Clone, Debug)]
@@ -64,17 +64,21 @@ const TOGETHER: usize = 400;
 /// others are for people.
 const ASKED_AGAIN: usize = 4;
 
-/// A piece of work: questions of one user to one tool about one side.
+/// Questions of one user to one tool, asked about both sides.
 #[derive(Debug)]
-struct Job<'a> {
+struct Piece<'a> {
     tool: &'a Tool,
     user: &'a User,
-    side: usize,
     questions: Vec<Question>,
+    /// The answers of the side that was done first: nothing else is kept of what was said.
+    first: Mutex<Option<Vec<String>>>,
 }
 
-/// The two answers to each question, by tool and user.
-type Both<'a> = BTreeMap<(&'a Tool, &'a User, Question), [Option<Answer>; 2]>;
+/// Two answers that differ.
+type Doubt<'a> = (&'a Tool, &'a User, Question, [String; 2]);
+
+/// Who sees an answer of a piece to a question, in whatever thread it comes.
+type Hearer<'a> = &'a (dyn Fn(&Piece<'_>, &Question, &Answer) + Sync);
 
 impl Tools {
     /// Compares what the tools say about both sides. `progress` is told how far it is, from several threads.
@@ -88,37 +92,44 @@ impl Tools {
     ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_colon(path))?;
-        let environments = sides.map(|side| self.environment(side));
         let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
             side.modulepaths.iter().map(|path| Scanned::of(path)).collect()
         };
         let scanned = [scanned(old)?, scanned(new)?];
         let trees: Vec<&Tree> = scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
         let users = self.users(&trees);
+        users.iter().try_for_each(|user| users::refuse_unreachable(user, sides))?;
         let pairs: Vec<(&Tool, &User)> =
             self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
-        let zero = || AtomicUsize::new(0);
-        let count = Count { answered: zero(), asked: zero(), apart: zero(), progress };
-        let first = pairs.iter().flat_map(|&(tool, user)| jobs(tool, user, questions::listings(tool.kind)));
-        let mut answers = self.ask(first.collect(), &environments, &count)?;
-        let mut second = Vec::new();
-        for &(tool, user) in &pairs {
-            let mut names = Names::default();
-            for question in questions::listings(tool.kind) {
-                let both = answers.get(&(tool, user, question.clone()));
-                let both = both.into_iter().flatten().flatten();
-                both.for_each(|answer| names.add_listing(tool.kind, &question, answer));
+        let asking = Asking {
+            environments: sides.map(|side| self.environment(side)),
+            naming: Naming::new(sides),
+            jobs: self.jobs.get(),
+            count: Count::new(progress),
+        };
+        let names: BTreeMap<(&Tool, &User), Mutex<Names>> =
+            pairs.iter().map(|&pair| (pair, Mutex::default())).collect();
+        let listings =
+            pairs.iter().flat_map(|&(tool, user)| pieces(tool, user, questions::listings(tool.kind)));
+        let listings: Vec<Piece<'_>> = listings.collect();
+        let mut doubts = asking.ask(&listings, &|piece, question, answer| {
+            if let Some(names) = names.get(&(piece.tool, piece.user)) {
+                locked(names).add_listing(piece.tool.kind, question, answer);
             }
+        })?;
+        let mut second = Vec::new();
+        for ((tool, user), names) in names {
+            let mut names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
             refuse_silence(tool, &names, &scanned[0])?;
             trees.iter().for_each(|tree| names.add_tree(tree));
-            second.extend(jobs(tool, user, names.questions(tool.kind)));
+            second.extend(pieces(tool, user, names.questions(tool.kind)));
         }
-        answers.append(&mut self.ask(second, &environments, &count)?);
-        let questions = answers.len();
-        let naming = Naming::new(sides);
-        let differences = self.judge(answers, &naming, &environments)?;
+        doubts.append(&mut asking.ask(&second, &|_, _, _| {})?);
+        doubts.sort();
+        let questions = listings.iter().chain(&second).map(|piece| piece.questions.len()).sum();
+        let differences = asking.judge(doubts)?;
         let users = users.iter().map(|user| user.name.clone()).collect();
-        Ok(Comparison { differences, users, questions, apart: count.apart.into_inner() })
+        Ok(Comparison { differences, users, questions, apart: asking.count.apart.into_inner() })
     }
 
     fn environment(&self, side: &Side) -> Environment {
@@ -136,63 +147,111 @@ impl Tools {
             (true, false) => vec![User::ourselves()],
         }
     }
+}
 
-    /// Does the jobs, several at a time.
-    fn ask<'a>(
-        &self,
-        jobs: Vec<Job<'a>>,
-        environments: &[Environment; 2],
-        count: &Count<'_>,
-    ) -> Result<Both<'a>, ModulesError> {
-        count.asked.fetch_add(jobs.iter().map(|job| job.questions.len()).sum(), Ordering::Relaxed);
+/// How both sides are asked, and their answers compared.
+struct Asking<'a> {
+    environments: [Environment; 2],
+    naming: Naming,
+    jobs: usize,
+    count: Count<'a>,
+}
+
+impl Asking<'_> {
+    /// Asks both sides about every piece, several at a time, and compares each piece as soon as both have answered.
+    ///
+    /// Shape: the answers that differ, by piece and question.
+    fn ask<'a>(&self, pieces: &[Piece<'a>], hearer: Hearer<'_>) -> Result<Vec<Doubt<'a>>, ModulesError> {
+        let questions: usize = pieces.iter().map(|piece| 2 * piece.questions.len()).sum();
+        self.count.asked.fetch_add(questions, Ordering::Relaxed);
         let results = Mutex::new(Vec::new());
         let next = AtomicUsize::new(0);
+        // Both sides of a piece follow each other, so that few answers wait for those of the other side.
         let work = || {
-            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let answers = count.ask(job, &environments[job.side]);
-                results.lock().unwrap_or_else(PoisonError::into_inner).push((job, answers));
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(piece) = pieces.get(number / 2) else { return };
+                let doubts = self.ask_side(piece, number % 2, hearer);
+                locked(&results).push((number / 2, doubts));
             }
         };
         std::thread::scope(|scope| {
-            (0..self.jobs.get().min(jobs.len())).for_each(|_| _ = scope.spawn(work));
+            (0..self.jobs.min(2 * pieces.len())).for_each(|_| _ = scope.spawn(work));
         });
-        let mut both = Both::new();
-        for (job, answers) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            for (question, answer) in job.questions.iter().zip(answers?.answers) {
-                both.entry((job.tool, job.user, question.clone())).or_default()[job.side] = Some(answer);
-            }
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(number, _)| *number);
+        let mut all = Vec::new();
+        for (_, doubts) in results {
+            all.extend(doubts?);
         }
-        Ok(both)
+        Ok(all)
     }
 
-    /// The questions whose answers differ, and still do when they are asked as a user asks them.
-    fn judge(
+    /// Asks one side; compares with the other, if that has answered.
+    fn ask_side<'a>(
         &self,
-        answers: Both<'_>,
-        naming: &Naming,
-        environments: &[Environment; 2],
-    ) -> Result<Vec<Difference>, ModulesError> {
+        piece: &Piece<'a>,
+        side: usize,
+        hearer: Hearer<'_>,
+    ) -> Result<Vec<Doubt<'a>>, ModulesError> {
+        let Piece { tool, user, questions, first } = piece;
+        let answers = self.count.ask(piece, &self.environments[side])?;
+        let normal = |(question, answer): (&Question, &Answer)| {
+            hearer(piece, question, answer);
+            self.naming.normal(tool.kind, question, answer)
+        };
+        let own: Vec<String> = questions.iter().zip(&answers).map(normal).collect();
+        let mut first = locked(first);
+        let Some(other) = first.take() else {
+            *first = Some(own);
+            return Ok(Vec::new());
+        };
+        let both = own.into_iter().zip(other).zip(questions);
+        let differing = both.filter(|((own, other), _)| own != other);
+        Ok(differing
+            .map(|((own, other), question)| {
+                let [old, new] = if side == 0 { [own, other] } else { [other, own] };
+                (*tool, *user, question.clone(), lacking(&old, &new))
+            })
+            .collect())
+    }
+
+    /// The differences that are there when the questions are asked as a user asks them.
+    fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
-        for ((tool, user, question), [old, new]) in answers {
-            let normal = |answer: &Answer| naming.normal(tool.kind, &question, answer);
-            let [Some(old), Some(new)] = [old, new] else { continue };
-            let (mut old, mut new) = (normal(&old), normal(&new));
-            if old != new && differences.len() < ASKED_AGAIN {
-                old = normal(&tools::ask_apart(tool, &environments[0], user, &question)?);
-                new = normal(&tools::ask_apart(tool, &environments[1], user, &question)?);
-            }
-            if old != new {
-                differences.push(Difference {
-                    tool: tool.to_string(),
-                    user: user.name.clone(),
-                    question: questions::shown(&question),
-                    old: missing(&old, &new),
-                    new: missing(&new, &old),
+        for (tool, user, question, mut lacking) in doubts {
+            if differences.len() < ASKED_AGAIN {
+                let [old, new] = [0, 1].map(|side| {
+                    let answer = tools::ask_apart(tool, &self.environments[side], user, &question)?;
+                    Ok::<_, ModulesError>(self.naming.normal(tool.kind, &question, &answer))
                 });
+                let (old, new) = (old?, new?);
+                if old == new {
+                    continue;
+                }
+                lacking = self::lacking(&old, &new);
             }
+            let [old, new] = lacking;
+            differences.push(Difference {
+                tool: tool.to_string(),
+                user: user.name.clone(),
+                question: questions::shown(&question),
+                old,
+                new,
+            });
         }
         Ok(differences)
     }
+}
+
+/// What is in a lock, whoever panicked with it.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of each of two texts what the other lacks.
+fn lacking(old: &str, new: &str) -> [String; 2] {
+    [missing(old, new), missing(new, old)]
 }
 
 /// A modulepath, and the names in it that every tool must list.
@@ -248,10 +307,11 @@ fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result
     }
 }
 
-/// The same questions of both sides, in pieces.
-fn jobs<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Job<'a>> {
-    let pieces = questions.chunks(TOGETHER);
-    pieces.flat_map(|piece| [0, 1].map(|side| Job { tool, user, side, questions: piece.to_vec() })).collect()
+/// Questions in pieces that one process answers.
+fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Piece<'a>> {
+    let piece =
+        |questions: &[Question]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
+    questions.chunks(TOGETHER).map(piece).collect()
 }
 
 /// The lines of one text that the other lacks, or has less often; all of it where only their order differs.
@@ -278,16 +338,22 @@ struct Count<'a> {
     progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-impl Count<'_> {
-    fn ask(&self, job: &Job<'_>, environment: &Environment) -> Result<Answers, ModulesError> {
+impl<'a> Count<'a> {
+    fn new(progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        let zero = || AtomicUsize::new(0);
+        Self { answered: zero(), asked: zero(), apart: zero(), progress }
+    }
+
+    fn ask(&self, piece: &Piece<'_>, environment: &Environment) -> Result<Vec<Answer>, ModulesError> {
         let mut before = 0;
-        let answers = tools::ask(job.tool, environment, job.user, &job.questions, &mut |answered| {
-            let more = answered.saturating_sub(before);
-            before = before.max(answered);
-            let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
-            (self.progress)(Progress { answered, asked: self.asked.load(Ordering::Relaxed) });
-        })?;
-        self.apart.fetch_add(answers.apart, Ordering::Relaxed);
+        let Answers { answers, apart } =
+            tools::ask(piece.tool, environment, piece.user, &piece.questions, &mut |answered| {
+                let more = answered.saturating_sub(before);
+                before = before.max(answered);
+                let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
+                (self.progress)(Progress { answered, asked: self.asked.load(Ordering::Relaxed) });
+            })?;
+        self.apart.fetch_add(apart, Ordering::Relaxed);
         Ok(answers)
     }
 }

@@ -10,7 +10,8 @@ mod rewording;
 mod users;
 
 pub use judge::{Comparison, Progress, Tools};
-pub(crate) use questions::shown;
+pub(crate) use questions::{shown, without_target};
+pub use users::is_roots;
 
 use crate::ModulesError;
 use std::os::unix::ffi::OsStrExt;

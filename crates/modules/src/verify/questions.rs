@@ -107,7 +107,8 @@ impl Names {
             let is_name =
                 !line.is_empty() && !line.contains(&b' ') && !line.ends_with(b":") && line[0] != b'/';
             if is_name {
-                self.add(line.strip_suffix(b"/").unwrap_or(line));
+                let name = without_target(line);
+                self.add(name.strip_suffix(b"/").unwrap_or(name));
             }
         }
     }
@@ -160,6 +161,11 @@ fn strip_lua(name: &[u8]) -> &[u8] {
     name.strip_suffix(b".lua").unwrap_or(name)
 }
 
+/// A name in a terse listing of Lmod, which says of a symbolic version in brackets what it stands for.
+pub(crate) fn without_target(line: &[u8]) -> &[u8] {
+    line.split(|&byte| byte == b'(').next().unwrap_or_default()
+}
+
 /// A question as a person types it after `module`.
 pub(crate) fn shown(question: &[OsString]) -> String {
     let words = question.iter().map(|word| match word.is_empty() {
@@ -167,4 +173,20 @@ pub(crate) fn shown(question: &[OsString]) -> String {
         false => quell_trace::path::escape(OsStr::as_bytes(word)),
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbolic_version_of_lmod_is_asked_for_by_its_name() {
+        let mut names = Names::default();
+        let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
+        let question: Question = vec!["-t".into(), "avail".into()];
+        names.add_listing(Kind::Lmod, &question, &Answer { stderr, ..Answer::default() });
+        let of = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>();
+        assert_eq!(names.modules, of(&["libb", "libb/1.0", "libb/sym"]));
+        assert_eq!(names.groups, of(&["libb"]));
+    }
 }

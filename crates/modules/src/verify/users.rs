@@ -1,16 +1,20 @@
 //! The users whose answers may differ: one for each way in which permissions of a tree treat somebody.
 
-use crate::access::{Access, Permission};
+use super::Side;
+use crate::ModulesError;
+use crate::access::{Access, Permission, Who};
 use crate::scan::Tree;
 use crate::tools::User;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Where the search for a number that no file names begins: `nobody` and `nogroup` of most systems.
 const NOBODY: u32 = 65534;
 
-/// Who is to ask, when root verifies: root; somebody to whom no file is special; an owner, a member of a group, somebody
-/// whom an access control list names, for each of these to whom something is open, or closed, that is not so to the
-/// others.
+/// Who is to ask, when root verifies: root, where nobody else could have written what is evaluated; somebody to whom no
+/// file is special; an owner, a member of a group, somebody whom an access control list names, for each of these to whom
+/// something is open, or closed, that is not so to the others.
 pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
     let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(|tree| guarded(tree)).collect();
     let accesses = || guarded.iter().map(|(access, _)| *access);
@@ -22,7 +26,10 @@ pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
     groups.extend(lists().flat_map(|list| named(&list.groups)));
     let nobody = unused(&users);
     let nogroup = unused(&groups);
-    let mut classes = vec![User::new("root", 0, 0, Vec::new())];
+    let mut classes = Vec::new();
+    if trees.iter().all(|tree| is_roots(tree)) {
+        classes.push(User::new("root", 0, 0, Vec::new()));
+    }
     classes.push(User::new("others", nobody, nogroup, Vec::new()));
     let special = users.iter().filter(|user| **user != 0);
     classes.extend(special.map(|&user| User::new(format!("user {user}"), user, nogroup, Vec::new())));
@@ -32,6 +39,44 @@ pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
             .map(|&group| User::new(format!("a member of group {group}"), nobody, group, Vec::new())),
     );
     distinct(classes, &guarded)
+}
+
+/// Whether nobody but root may write anything in a tree: what others wrote must not be evaluated as root.
+pub fn is_roots(tree: &Tree) -> bool {
+    let is_roots = |access: &Access| match access.who(Permission::Write) {
+        Who::Only { users, groups } => users.is_empty() && groups.iter().all(|group| *group == 0),
+        Who::Everybody | Who::Mixed => false,
+    };
+    let accesses = tree.entries.iter().filter_map(|entry| entry.access.as_ref());
+    is_roots(&tree.access)
+        && tree.access.uid == 0
+        && accesses.into_iter().all(|it| it.uid == 0 && is_roots(it))
+}
+
+/// Refuses modulepaths on one side that a user cannot reach where they reach those on the other: a directory above may be
+/// closed, such as one for temporary files, and every answer would differ.
+///
+/// **Errors**: [`ModulesError::OutOfReach`]; [`ModulesError::Run`] for a user as whom we cannot act.
+pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), ModulesError> {
+    let is_closed = |path: &Path| match path.metadata() {
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+        Ok(_) => false,
+    };
+    let pairs = || sides[0].modulepaths.iter().zip(&sides[1].modulepaths);
+    let closed = user.act(|| {
+        let one_of = |(old, new): (&PathBuf, &PathBuf)| match (is_closed(old), is_closed(new)) {
+            (false, true) => Some(new.clone()),
+            (true, false) => Some(old.clone()),
+            _ => None,
+        };
+        Ok(pairs().find_map(one_of))
+    });
+    let user = user.name.clone();
+    match closed {
+        Ok(None) => Ok(()),
+        Ok(Some(modulepath)) => Err(ModulesError::OutOfReach { modulepath, user }),
+        Err(source) => Err(ModulesError::Run { tool: "anything".into(), user, source }),
+    }
 }
 
 /// What permissions guard, and what one needs of them.
@@ -67,9 +112,9 @@ fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::scan::{Entry, Kind};
-    use std::path::PathBuf;
 
     fn access(uid: u32, gid: u32, mode: u32) -> Access {
         Access { mode, uid, gid, acl: None }
@@ -82,6 +127,7 @@ mod tests {
             access: Some(access(uid, gid, mode)),
             identity: None,
             modified: 0,
+            size: 0,
             kind: Kind::File(Vec::new()),
         };
         let entries = files.iter().map(entry).collect();
@@ -94,11 +140,29 @@ mod tests {
             of(&[&tree(files)]).into_iter().map(|user| user.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&[(0, 0, 0o644)]), ["root", "others"]);
-        assert_eq!(names(&[(0, 50, 0o640), (9, 9, 0o644)]), ["root", "others", "a member of group 50"]);
-        assert_eq!(names(&[(9, 0, 0o600)]), ["root", "others", "user 9"]);
+        assert_eq!(names(&[(0, 50, 0o640), (0, 0, 0o644)]), ["root", "others", "a member of group 50"]);
+        assert_eq!(names(&[(9, 0, 0o600)]), ["others", "user 9"]);
         // Nobody's own number is somebody's here.
         let users = of(&[&tree(&[(NOBODY, 0, 0o600)])]);
-        assert_eq!(users[1].credentials.as_ref().map(|credentials| credentials.user), Some(NOBODY - 1));
-        assert_eq!(users[2].name, "user 65534");
+        assert_eq!(users[0].credentials.as_ref().map(|credentials| credentials.user), Some(NOBODY - 1));
+        assert_eq!(users[1].name, "user 65534");
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_not_evaluated_as_root() {
+        for (file, expected) in [
+            ((0, 0, 0o644), true),
+            ((0, 0, 0o664), true),
+            ((0, 50, 0o644), true),
+            ((0, 50, 0o664), false),
+            ((0, 0, 0o646), false),
+            ((9, 0, 0o444), false),
+        ] {
+            assert_eq!(is_roots(&tree(&[file])), expected, "{file:?}");
+        }
+        let mut listed = tree(&[(0, 0, 0o664)]);
+        let acl = crate::access::Acl { users: vec![(9, 6)], groups: Vec::new(), group: 4 };
+        listed.entries[0].access.as_mut().unwrap().acl = Some(acl);
+        assert!(!is_roots(&listed));
     }
 }

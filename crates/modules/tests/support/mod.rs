@@ -7,9 +7,15 @@
 )]
 
 use quell_modules::tools::{self, Environment, Kind, Tool};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The ordinary user of the tests: `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
@@ -85,4 +91,41 @@ pub(crate) fn open_directory() -> tempfile::TempDir {
 /// An environment with these modulepaths and nothing else.
 pub(crate) fn environment(modulepaths: &[PathBuf]) -> Environment {
     Environment { modulepaths: modulepaths.to_vec(), variables: Vec::new() }
+}
+
+/// How often each file that lies in one of these directories is opened while something is done, by whomever.
+pub(crate) fn opens(directories: &[PathBuf], work: impl FnOnce()) -> BTreeMap<PathBuf, usize> {
+    let watcher = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+    let watch = |path: &PathBuf| {
+        (inotify::add_watch(&watcher, path.as_path(), WatchFlags::OPEN).unwrap(), path.clone())
+    };
+    let names: BTreeMap<i32, PathBuf> = directories.iter().map(watch).collect();
+    let is_done = AtomicBool::new(false);
+    let listen = || {
+        let mut opens = BTreeMap::new();
+        let mut buffer = vec![MaybeUninit::uninit(); 1 << 16];
+        let mut reader = inotify::Reader::new(&watcher, &mut buffer);
+        loop {
+            let was_done = is_done.load(Ordering::Acquire);
+            match reader.next() {
+                Ok(event) => {
+                    assert!(!event.events().contains(ReadFlags::QUEUE_OVERFLOW), "too many at once");
+                    let is_file = !event.events().contains(ReadFlags::ISDIR);
+                    if let (true, Some(name)) = (is_file, event.file_name()) {
+                        let name = std::ffi::OsStr::from_bytes(name.to_bytes());
+                        *opens.entry(names[&event.wd()].join(name)).or_default() += 1;
+                    }
+                }
+                Err(Errno::AGAIN) if was_done => return opens,
+                Err(Errno::AGAIN) => std::thread::yield_now(),
+                Err(errno) => panic!("{errno}"),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let listener = scope.spawn(listen);
+        work();
+        is_done.store(true, Ordering::Release);
+        listener.join().unwrap()
+    })
 }

@@ -48,8 +48,13 @@ pub(crate) fn mode(path: &Path, mode: u32) {
 
 /// The plan for trees.
 pub(crate) fn planned(paths: &[PathBuf], strategy: Strategy) -> Plan {
+    planned_with(paths, strategy, Consent::default())
+}
+
+/// The same, with what it may do.
+pub(crate) fn planned_with(paths: &[PathBuf], strategy: Strategy, consent: Consent) -> Plan {
     let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
-    convert::plan(&trees, strategy, Consent::default(), &mut SystemNames)
+    convert::plan(&trees, strategy, consent, &mut SystemNames)
 }
 
 /// Converts trees into `out`.

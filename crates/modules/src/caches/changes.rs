@@ -1,0 +1,234 @@
+//! In what a cache of Environment Modules differs from its tree: for whoever builds it, checks it, or looks for leaks.
+//!
+//! A cache that quell made has the digest of its tree, which says that nothing changed; what did is found in its commands,
+//! as in a cache that the tool made alone.
+
+use super::digest::{NANOSECONDS, Reader, digest};
+use super::format::{Cache, Item, ItemKind, as_tcl_reads};
+use super::reach::Closed;
+use super::{Change, What};
+use crate::cookie::Cookie;
+use crate::scan::{Entry, Kind, Role, Tree, above};
+use std::collections::BTreeSet;
+
+/// What differs, and what the cache shows that is closed to somebody. `content` is the cache's.
+///
+/// Shape: sorted by path; empty when the cache is what it would be if it were built now.
+pub(crate) fn compare(content: &[u8], tree: &Tree) -> Vec<Change> {
+    differences(&Cache::parse(content), tree)
+}
+
+/// The same, of a cache that was read.
+pub(super) fn differences(cache: &Cache, tree: &Tree) -> Vec<Change> {
+    let mut changes = changes(cache, tree);
+    let is_of_this_tree = cache.digest.as_ref().map(|known| *known == digest(tree, Reader::Modules));
+    match is_of_this_tree {
+        Some(true) => changes.retain(|change| change.what == What::Closed),
+        Some(false) if changes.is_empty() => changes.push(Change { path: Vec::new(), what: What::Other }),
+        _ => {}
+    }
+    changes
+}
+
+/// The names at the root below which something is not what the cache says, or of which it says nothing; all of them where
+/// it cannot be told. The cache is not of this tree.
+pub(super) fn stale(cache: &Cache, tree: &Tree) -> BTreeSet<Vec<u8>> {
+    let changes = changes(cache, tree);
+    // What the root's rc file says may concern every file. And something did change: what is not found may be anywhere.
+    if changes.is_empty() || changes.iter().any(|change| change.path == b".modulerc") {
+        return tops(tree);
+    }
+    let unknown = tree.files().filter(|(entry, _)| !is_known(cache, &entry.path));
+    let unknown = unknown.map(|(entry, _)| entry.top().to_vec());
+    let mut stale: BTreeSet<Vec<u8>> =
+        changes.iter().map(|change| top(&change.path).to_vec()).chain(unknown).collect();
+    stale.remove(&b".version"[..]);
+    stale
+}
+
+/// The names at the root that can be part of a cache.
+pub(super) fn tops(tree: &Tree) -> BTreeSet<Vec<u8>> {
+    let tops = tree.entries.iter().map(|entry| entry.top().to_vec());
+    tops.filter(|name| name != super::modules::NAME.as_bytes() && name != b".version").collect()
+}
+
+/// The first component of a name.
+pub(super) fn top(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+fn changes(cache: &Cache, tree: &Tree) -> Vec<Change> {
+    let mut closed = Closed::new(tree);
+    let mut changes = Vec::new();
+    for (name, item) in &cache.items {
+        let what = match item.kind {
+            ItemKind::Limited | ItemKind::LimitedDirectory => {
+                closed.of(name).is_none().then(|| opened(name, tree)).flatten()
+            }
+            // The tool walks a loop again and again, and names what it finds there anew.
+            _ => shown(item, tree.find(&tree.around_loops(name)), &mut closed),
+        };
+        changes.extend(what.map(|what| Change { path: name.clone(), what }));
+    }
+    let is_one = |entry: &Entry, role| match role {
+        Role::Module | Role::HiddenModule => entry.cookie().is_some_and(|cookie| cookie.is_some()),
+        Role::Rc(_) => entry.content().is_some(),
+    };
+    let added = tree.files().filter(|(entry, role)| is_one(entry, *role) && !is_known(cache, &entry.path));
+    changes.extend(added.map(|(entry, _)| Change { path: entry.path.clone(), what: What::Added }));
+    changes.sort();
+    changes
+}
+
+fn is_known(cache: &Cache, path: &[u8]) -> bool {
+    let is_limited =
+        |name: &[u8]| cache.items.get(name).is_some_and(|item| item.kind == ItemKind::LimitedDirectory);
+    cache.items.contains_key(path) || above(path).any(is_limited)
+}
+
+/// How a name differs for which a cache sends users to the tree, and which everybody can reach: a link to nothing is one that
+/// the tool cannot read, either.
+fn opened(name: &[u8], tree: &Tree) -> Option<What> {
+    match tree.find(name).map(|entry| &entry.kind) {
+        None => Some(What::Removed),
+        Some(Kind::File(_) | Kind::Directory | Kind::IgnoredDirectory) => Some(What::Opened),
+        Some(_) => None,
+    }
+}
+
+/// How a name differs of which a cache says something. `entry` is the name's.
+fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<What> {
+    let Some(entry) = entry else { return Some(What::Removed) };
+    let (time, content) = match &item.kind {
+        ItemKind::Module(time, content) => (*time, content),
+        ItemKind::Rc(content) => (None, content),
+        ItemKind::Invalid(why) => return (!is_still_invalid(why, entry)).then_some(What::Changed),
+        ItemKind::Limited | ItemKind::LimitedDirectory => return None,
+    };
+    if closed.of(&entry.path).is_some() {
+        return Some(What::Closed);
+    }
+    // A directory, or a link that leads nowhere by now.
+    let Some(now) = entry.content() else { return Some(What::Removed) };
+    // With the extension library the tool keeps carriage returns, else it does not. Of a very long file only the first
+    // part was read, and its last bytes may be half of an end of a line.
+    let differs = match entry.is_whole() {
+        true => as_tcl_reads(now) != as_tcl_reads(content),
+        false => !as_tcl_reads(content).starts_with(&as_tcl_reads(&now[..now.len() / 2])),
+    };
+    let is_touched = time.is_some_and(|time| i128::from(time) != entry.modified.div_euclid(NANOSECONDS));
+    match (differs, is_touched) {
+        (true, _) => Some(What::Changed),
+        (false, true) => Some(What::Touched),
+        (false, false) => None,
+    }
+}
+
+/// Whether the tool would still say this of a file. Source: `getModuleHeaderValidity` of modulecmd.tcl.
+fn is_still_invalid(why: &[u8], entry: &Entry) -> bool {
+    let has_no_cookie = why.starts_with(b"Magic cookie ");
+    let too_new = why.strip_prefix(b"Modulefile requires at least Modules version ");
+    match (&entry.kind, entry.cookie()) {
+        (Kind::Directory | Kind::IgnoredDirectory, _) | (_, Some(Cookie::Any)) => false,
+        (_, Some(Cookie::From(version))) => too_new == Some(version.as_slice()),
+        (_, Some(Cookie::None(_))) => has_no_cookie,
+        (_, None) => !has_no_cookie && too_new.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::scan::Options;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    fn tree(root: &Path, files: &[(&str, &str)]) -> Tree {
+        fs::set_permissions(root, PermissionsExt::from_mode(0o755)).unwrap();
+        for (name, content) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        Tree::scan(root, Options::default()).unwrap()
+    }
+
+    fn found(cache: &str, tree: &Tree) -> Vec<(String, What)> {
+        let changes = compare(format!("#%Module5.3\n{cache}\n").as_bytes(), tree);
+        changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
+    }
+
+    #[test]
+    fn a_file_that_was_none_and_got_a_cookie_of_any_kind_has_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = [
+            ("a", "#%Module"),
+            ("b", "#%Module1.0"),
+            ("c", "text"),
+            ("d", "#%Module99"),
+            ("e", "#%Module98"),
+        ];
+        let tree = tree(directory.path(), &files);
+        let magic = "invalid {Magic cookie '#%Module' missing}";
+        let newer = "invalid {Modulefile requires at least Modules version 99}";
+        let cache = format!(
+            "modulefile-invalid a {magic}\nmodulefile-invalid b {magic}\nmodulefile-invalid c {magic}\n\
+             modulefile-invalid d {newer}\nmodulefile-invalid e {newer}"
+        );
+        let changed = ["a", "b", "e"].map(|name| (name.to_owned(), What::Changed));
+        assert_eq!(found(&cache, &tree), changed);
+    }
+
+    #[test]
+    fn a_module_whose_link_leads_nowhere_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        symlink("../all/foo", directory.path().join("foo")).unwrap();
+        fs::create_dir(directory.path().join("bar")).unwrap();
+        symlink("absent", directory.path().join("bar/1.0")).unwrap();
+        let tree = tree(directory.path(), &[("baz/1.0", "#%Module")]);
+        let cache = "modulefile-content foo/1.0 1 #%Module #%Module\nmodulefile-content bar/1.0 1 #%Module #%Module\n\
+            modulefile-content baz 1 #%Module #%Module\nlimited-access-file bar/gone\nlimited-access-directory baz";
+        let expected = [
+            ("bar/1.0", What::Removed),
+            ("bar/gone", What::Removed),
+            ("baz", What::Opened),
+            ("foo/1.0", What::Removed),
+        ];
+        assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
+    }
+
+    #[test]
+    fn what_a_cache_has_through_a_loop_is_compared_with_the_file_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        for (at, to) in [("foo/self", "."), ("foo/up", "..")] {
+            fs::create_dir_all(root.join("foo")).unwrap();
+            symlink(to, root.join(at)).unwrap();
+        }
+        let tree = tree(root, &[("foo/1.0", "#%Module"), ("foo/2.0", "#%Module")]);
+        assert_eq!(tree.around_loops(b"foo/self/self/up/foo/up/foo/1.0"), b"foo/1.0");
+        fs::set_permissions(root.join("foo/2.0"), PermissionsExt::from_mode(0o640)).unwrap();
+        let tree = Tree::scan(root, Options::default()).unwrap();
+        let cache = "modulefile-content foo/1.0 {} #%Module #%Module\nmodulefile-content foo/self/1.0 {} #%Module changed\n\
+            modulefile-content foo/up/foo/1.0 {} #%Module #%Module\nmodulefile-content foo/up/foo/2.0 {} #%Module #%Module\n\
+            modulefile-content foo/self/3.0 {} #%Module #%Module\nlimited-access-file foo/2.0\nlimited-access-file foo/self/self";
+        let expected = [
+            ("foo/self/1.0", What::Changed),
+            ("foo/self/3.0", What::Removed),
+            ("foo/up/foo/2.0", What::Closed),
+        ];
+        assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
+    }
+
+    #[test]
+    fn what_nothing_in_a_cache_tells_makes_all_of_it_stale() {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = tree(directory.path(), &[("foo/1.0", "#%Module"), ("bar/1.0", "#%Module")]);
+        let text = "#%Module5.3\nmodulefile-content foo/1.0 {} #%Module #%Module\nmodulefile-content bar/1.0 {} #%Module \
+            #%Module\n# quell 2 0123";
+        assert_eq!(compare(text.as_bytes(), &tree), [Change { path: Vec::new(), what: What::Other }]);
+        assert_eq!(stale(&Cache::parse(text.as_bytes()), &tree), [b"bar".to_vec(), b"foo".to_vec()].into());
+    }
+}

@@ -1,0 +1,146 @@
+//! The files of a cache of Lmod: made by its own program, put into place, and whether Lmod uses what is there.
+
+use super::super::{PATIENCE, What, place};
+use super::SETTINGS;
+use crate::ModulesError;
+use crate::tools::{self, Environment, Kind, Tool, User};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What Lmod reads. Beside it is one of the same name that ends in a version of Lua.
+pub(super) const CACHE: &str = "spiderT.lua";
+
+const TIMESTAMP: &str = "timestamp";
+
+/// What the name of a directory begins with in which a cache is made.
+const ASIDE: &str = ".quell-cache-";
+
+/// Whether a name is that of a directory in which a cache was made.
+pub(super) fn is_left_aside(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// Lets the tool make a cache beside its place.
+pub(super) fn make(
+    tool: &Tool,
+    modulepaths: &[PathBuf],
+    directory: &Path,
+) -> Result<tempfile::TempDir, ModulesError> {
+    let refuse = |why: String| ModulesError::NoCache { path: directory.to_owned(), why };
+    let program = tool.directory().join("update_lmod_system_cache_files");
+    if tool.kind != Kind::Lmod || !program.is_file() {
+        return Err(refuse(format!("{tool} has no `update_lmod_system_cache_files`")));
+    }
+    let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(directory);
+    let aside = aside.map_err(ModulesError::write(directory))?;
+    let list = modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
+    let mut command = Command::new("/bin/bash");
+    command.arg(&program).arg("-d").arg(aside.path()).arg("-t").arg(aside.path().join(TIMESTAMP)).arg(&list);
+    command.env_clear().envs(tool.variables(&Environment::default()));
+    let answer = tools::run(command, &User::ourselves(), PATIENCE).map_err(|source| ModulesError::Run {
+        tool: tool.to_string(),
+        user: "oneself".to_owned(),
+        source,
+    })?;
+    let is_made = aside.path().join(CACHE).metadata().is_ok_and(|metadata| metadata.len() > 0);
+    if answer.status != 0 || !is_made {
+        let said = [answer.stdout, answer.stderr].concat();
+        let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+        return Err(refuse(format!("{tool} ends with status {}: {said}", answer.status)));
+    }
+    open(aside.path())?;
+    Ok(aside)
+}
+
+/// Lets every user read a new cache, whatever the umask is, and names it in settings of its own.
+fn open(aside: &Path) -> Result<(), ModulesError> {
+    let mode = |path: &Path, mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, permissions).map_err(ModulesError::write(path))
+    };
+    for entry in aside.read_dir().map_err(ModulesError::read(aside))? {
+        mode(&entry.map_err(ModulesError::read(aside))?.path(), place::OPEN)?;
+    }
+    mode(aside, 0o755)?;
+    write_settings(aside, &crate::lock::Lock::take(aside)?)
+}
+
+/// The files of a cache that Lmod may read. Shape: sorted by name.
+fn names(directory: &Path) -> Result<Vec<OsString>, ModulesError> {
+    let entries = directory.read_dir().map_err(ModulesError::read(directory))?;
+    let mut names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    names.retain(|name| name.as_bytes().starts_with(CACHE.as_bytes()));
+    names.sort();
+    Ok(names)
+}
+
+/// A number for each file of a cache.
+///
+/// **Errors**: [`ModulesError::Read`].
+pub(super) fn prints(directory: &Path) -> Result<BTreeMap<String, String>, ModulesError> {
+    let print = |name: OsString| {
+        let path = directory.join(&name);
+        let print = print(&path).map_err(ModulesError::read(&path))?;
+        Ok((name.to_string_lossy().into_owned(), print))
+    };
+    names(directory)?.into_iter().map(print).collect()
+}
+
+fn print(path: &Path) -> std::io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex()[..32].to_owned())
+}
+
+/// Renames each file of a new cache into place; the timestamp last, so that every cache is younger than the timestamp that
+/// is there with it.
+pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError> {
+    for name in names(aside)?.into_iter().chain([OsString::from(TIMESTAMP)]) {
+        let (from, to) = (aside.join(&name), directory.join(&name));
+        std::fs::rename(&from, &to).map_err(ModulesError::write(&to))?;
+    }
+    Ok(())
+}
+
+/// Why Lmod, or some of its users, would not use the cache that was put into a directory; `known` are its files' numbers.
+///
+/// Source: `Cache.lua` of Lmod: what is older than the timestamp, by seconds, is passed over without a word.
+pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<What> {
+    let paths = || known.keys().map(|name| directory.join(name));
+    let settings = directory.join(SETTINGS);
+    let seconds = |path: &Path| {
+        path.metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok()
+            .map(|time| time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    };
+    let stamp = seconds(&directory.join(TIMESTAMP));
+    if known.is_empty() || stamp.is_none() || paths().chain([settings.clone()]).any(|path| !path.is_file()) {
+        return Some(What::NoCache);
+    }
+    let is_entered = directory.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 1 == 1);
+    if !is_entered || !paths().chain([settings]).all(|path| place::is_open(&path)) {
+        return Some(What::Unreadable);
+    }
+    if paths().any(|path| seconds(&path) < stamp) {
+        return Some(What::Outdated);
+    }
+    // One that is not known is one that somebody else made.
+    let now = prints(directory);
+    (now.ok().as_ref() != Some(known)).then_some(What::Replaced)
+}
+
+/// Writes what LMOD_RC names.
+pub(super) fn write_settings(directory: &Path, lock: &crate::lock::Lock) -> Result<(), ModulesError> {
+    // A Lua string in quotes: what ends it, and what begins an escape.
+    let shown = directory.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let text = format!(
+        "scDescriptT = {{\n  {{ [\"dir\"] = \"{shown}\", [\"timestamp\"] = \"{shown}/{TIMESTAMP}\" }},\n}}\n"
+    );
+    place::write(&directory.join(SETTINGS), text.as_bytes(), lock)
+}

@@ -1,0 +1,199 @@
+//! The system cache of Lmod: one directory for all modulepaths, with a list of what it was made from.
+//!
+//! ```text
+//! DIR/spiderT.lua, spiderT.luac_5.3   what Lmod reads, made by its own `update_lmod_system_cache_files`
+//! DIR/timestamp                       a cache that is older than this file is not used
+//! DIR/lmodrc.lua                      what LMOD_RC names, so that users get the cache
+//! DIR/quell-cache.json                what it was made from, for `check`
+//! ```
+//!
+//! Lmod has one cache for all users. A modulepath with files that not everybody can read is left out: users see it as
+//! without a cache, each as they may.
+
+mod files;
+mod sources;
+
+use super::digest::Reader;
+use super::reach::closed;
+use super::{Change, What, place};
+use crate::ModulesError;
+use crate::access::Permission;
+use crate::convert;
+use crate::scan::Tree;
+use crate::tools::Tool;
+use sources::Sources;
+use std::path::{Path, PathBuf};
+
+/// The name of the list of what a cache was made from.
+pub const LIST: &str = "quell-cache.json";
+
+/// The name of the settings file that makes Lmod use the cache.
+pub const SETTINGS: &str = "lmodrc.lua";
+
+/// A cache that was built, or was found to be what it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Whether it was built now.
+    pub rebuilt: bool,
+    /// Modulepaths in it.
+    pub modulepaths: Vec<PathBuf>,
+    /// Modulepaths that are left out, and the first path in each that not everybody can read.
+    pub left_out: Vec<(PathBuf, Vec<u8>)>,
+    /// Length of what Lmod reads. Unit: bytes.
+    pub bytes: u64,
+}
+
+/// A cache that no user sees yet. Nobody else builds in its directory as long as it is there.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What it will be.
+    pub built: Built,
+    directory: PathBuf,
+    sources: Sources,
+    /// `None` where the last one is what it would be.
+    aside: Option<tempfile::TempDir>,
+    lock: crate::lock::Lock,
+}
+
+impl Prepared {
+    /// The settings file with which Lmod uses it before it is in its place; `None` where nothing changes.
+    pub fn settings(&self) -> Option<PathBuf> {
+        Some(self.aside.as_ref()?.path().join(SETTINGS))
+    }
+
+    /// Puts it in its place. Readers see the last cache or this one whole.
+    ///
+    /// **Errors**: [`ModulesError::Write`].
+    pub fn install(mut self) -> Result<Built, ModulesError> {
+        let Some(aside) = self.aside else { return Ok(self.built) };
+        self.sources.files = files::prints(aside.path())?;
+        files::install(aside.path(), &self.directory)?;
+        files::write_settings(&self.directory, &self.lock)?;
+        let path = self.directory.join(LIST);
+        let list = serde_json::to_vec(&self.sources)
+            .map_err(|error| ModulesError::NoCache { path: path.clone(), why: error.to_string() })?;
+        place::write(&path, &list, &self.lock)?;
+        Ok(self.built)
+    }
+}
+
+/// Builds the cache of modulepaths in `directory` and puts it in its place without asking anybody. See [`prepare`].
+///
+/// **Errors**: those of [`prepare`] and [`Prepared::install`].
+pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Built, ModulesError> {
+    prepare(tool, modulepaths, directory)?.install()
+}
+
+/// Makes the cache of modulepaths beside its place in `directory`, unless it is what it would be.
+///
+/// **Errors**: [`ModulesError::NoCache`] if every modulepath would have to be left out, or the tool makes none;
+/// [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
+/// [`ModulesError::Busy`]; those of reading, running and writing.
+pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Prepared, ModulesError> {
+    let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
+    let wanted = Wanted::of(modulepaths, &directory)?;
+    if wanted.trees.is_empty() {
+        let why = "each modulepath has files that not everybody can read".to_owned();
+        return Err(ModulesError::NoCache { path: directory, why });
+    }
+    place::open_directory(&directory).map_err(ModulesError::write(&directory))?;
+    let lock = crate::lock::Lock::take(&directory)?;
+    place::clear(&lock, &directory, files::is_left_aside);
+    let sources = Sources::of(tool, &wanted.trees);
+    let is_same = sources::read(&directory)
+        .is_ok_and(|last| last.is_made_from(&sources) && files::fault(&directory, &last.files).is_none());
+    let kept: Vec<PathBuf> = wanted.trees.into_iter().map(|tree| tree.root).collect();
+    let aside = match is_same {
+        true => None,
+        false => Some(files::make(tool, &kept, &directory)?),
+    };
+    let place = aside.as_ref().map_or(directory.as_path(), |aside| aside.path());
+    let bytes = place.join(files::CACHE).metadata().map_or(0, |metadata| metadata.len());
+    let built = Built { rebuilt: !is_same, modulepaths: kept, left_out: wanted.left_out, bytes };
+    Ok(Prepared { built, directory, sources, aside, lock })
+}
+
+/// In what a cache differs from the modulepaths that it was made from, and whether Lmod uses it.
+///
+/// Shape: for each modulepath with differences these, sorted by path; before them the cache's own directory, if something is
+/// wrong with the cache itself.
+///
+/// **Errors**: those of reading; a list that is none is [`ModulesError::NoCache`].
+pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesError> {
+    let sources = sources::read(directory)?;
+    let mut found = of_itself(directory, &sources);
+    for source in &sources.modulepaths {
+        let changes = match sources::tree(&source.path()) {
+            Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
+                vec![Change { path: Vec::new(), what: What::Removed }]
+            }
+            tree => source.changes(&tree?),
+        };
+        found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
+    }
+    Ok(found)
+}
+
+/// Why a cache of these modulepaths would be built in `directory`; nothing where it is there as it would be.
+///
+/// Shape: as [`check`].
+///
+/// **Errors**: those of [`prepare`], but those of running and writing.
+pub fn pending(
+    modulepaths: &[PathBuf],
+    directory: &Path,
+) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesError> {
+    let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
+    let wanted = Wanted::of(modulepaths, &directory)?;
+    let whole = |what| vec![Change { path: Vec::new(), what }];
+    if !directory.join(LIST).is_file() {
+        return Ok(vec![(directory, whole(What::NoCache))]);
+    }
+    let last = sources::read(&directory)?;
+    let mut found = of_itself(&directory, &last);
+    for tree in &wanted.trees {
+        let known = last.modulepaths.iter().find(|source| source.path() == tree.root);
+        let changes = known.map_or_else(|| whole(What::Added), |source| source.changes(tree));
+        found.extend((!changes.is_empty()).then(|| (tree.root.clone(), changes)));
+    }
+    let is_wanted = |path: &PathBuf| wanted.trees.iter().any(|tree| tree.root == *path);
+    for path in last.modulepaths.iter().map(|source| source.path()).filter(|path| !is_wanted(path)) {
+        let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
+        found.push((path, whole(if is_closed { What::Closed } else { What::Removed })));
+    }
+    Ok(found)
+}
+
+fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<Change>)> {
+    let fault = files::fault(directory, &sources.files);
+    fault.map(|what| (directory.to_owned(), vec![Change { path: Vec::new(), what }])).into_iter().collect()
+}
+
+/// The modulepaths that a cache can hold, and those that it cannot.
+struct Wanted {
+    trees: Vec<Tree>,
+    left_out: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Wanted {
+    fn of(modulepaths: &[PathBuf], directory: &Path) -> Result<Self, ModulesError> {
+        let mut wanted = Self { trees: Vec::new(), left_out: Vec::new() };
+        for modulepath in modulepaths {
+            let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
+            if convert::resolved(directory).starts_with(convert::resolved(&modulepath)) {
+                return Err(ModulesError::Within { path: directory.to_owned(), modulepath });
+            }
+            let tree = sources::tree(&modulepath)?;
+            tree.refuse_special()?;
+            let closed = match tree.access.everybody(Permission::List) {
+                true => closed(&tree, |entry| Reader::Lmod.looks_at(entry)).into_iter().next(),
+                false => Some(Vec::new()),
+            };
+            match closed {
+                Some(closed) => wanted.left_out.push((modulepath, closed)),
+                None => wanted.trees.push(tree),
+            }
+        }
+        Ok(wanted)
+    }
+}

@@ -1,0 +1,138 @@
+//! What a cache of Lmod was made from: a number for each name that Lmod looks at, since nothing in the cache tells.
+
+use super::super::digest::{Reader, digest, prints};
+use super::super::{Change, What, place};
+use super::LIST;
+use crate::ModulesError;
+use crate::scan::{Kind, Options, Tree};
+use crate::tools::Tool;
+use quell_trace::path::escape;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The list beside a cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sources {
+    schema_version: u32,
+    /// Name and version of the tool that made it.
+    tool: String,
+    /// Shape: in the order of MODULEPATH; none that is left out.
+    pub(super) modulepaths: Vec<Source>,
+    /// A number for each file of the cache.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+}
+
+/// A modulepath.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    path: String,
+    digest: String,
+    /// A number for each name.
+    names: BTreeMap<String, String>,
+}
+
+/// Version 2 has the files of the cache, and every name that Lmod looks at.
+const SCHEMA_VERSION: u32 = 2;
+
+/// A list longer than this is none: 20 000 modulefiles take 2 MB.
+const LONGEST: u64 = 1 << 28;
+
+impl Sources {
+    /// Of trees that [`tree`] read; without the cache's own files.
+    pub(super) fn of(tool: &Tool, trees: &[Tree]) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            tool: tool.to_string(),
+            modulepaths: trees.iter().map(Source::of).collect(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a cache of these would be made as this one was.
+    pub(super) fn is_made_from(&self, sources: &Self) -> bool {
+        let Self { schema_version, tool, modulepaths, files: _ } = sources;
+        (self.schema_version, &self.tool, &self.modulepaths) == (*schema_version, tool, modulepaths)
+    }
+}
+
+impl Source {
+    fn of(tree: &Tree) -> Self {
+        let names =
+            prints(tree, Reader::Lmod).into_iter().map(|(path, print)| (escape(path), print)).collect();
+        Self { path: escape(tree.root.as_os_str().as_bytes()), digest: digest(tree, Reader::Lmod), names }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(OsString::from(&self.path))
+    }
+
+    /// In what it differs from what is there now. Shape: sorted.
+    pub(super) fn changes(&self, tree: &Tree) -> Vec<Change> {
+        let now = Self::of(tree).names;
+        let change = |name: &String, what| Change { path: name.clone().into_bytes(), what };
+        let gone = self.names.keys().filter(|name| !now.contains_key(*name));
+        let gone = gone.map(|name| change(name, What::Removed));
+        let changed = now.iter().filter_map(|(name, print)| match self.names.get(name) {
+            None => Some(change(name, What::Added)),
+            Some(before) if before != print => {
+                Some(change(name, if name.is_empty() { What::Other } else { What::Changed }))
+            }
+            Some(_) => None,
+        });
+        let mut changes: Vec<Change> = gone.chain(changed).collect();
+        changes.sort();
+        changes
+    }
+}
+
+/// The list in a directory.
+///
+/// **Errors**: [`ModulesError::Read`]; [`ModulesError::NoCache`] for one that is none.
+pub(super) fn read(directory: &Path) -> Result<Sources, ModulesError> {
+    let path = directory.join(LIST);
+    let text = place::read(&path, LONGEST).map_err(ModulesError::read(&path))?;
+    serde_json::from_slice(&text).map_err(|error| ModulesError::NoCache {
+        path: directory.to_owned(),
+        why: format!("its list of sources is damaged: {error}"),
+    })
+}
+
+/// A modulepath as Lmod sees it: with what is in directories that Environment Modules leaves out, such as `CVS`.
+///
+/// **Errors**: those of [`Tree::scan`].
+pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
+    let mut tree = Tree::scan(modulepath, Options::default())?;
+    let left_out = |tree: &Tree| -> Vec<_> {
+        let entries = tree.entries.iter().filter(|entry| {
+            entry.kind == Kind::IgnoredDirectory && !matches!(entry.name(), b".git" | b".svn")
+        });
+        entries.map(|entry| (entry.path.clone(), entry.identity)).collect()
+    };
+    let mut waiting = left_out(&tree);
+    // A link in one may lead to it, or to another.
+    let mut seen = BTreeSet::new();
+    while let Some((path, identity)) = waiting.pop() {
+        if !seen.insert(identity) {
+            continue;
+        }
+        let below = match Tree::scan(&tree.full_path(&path), Options::default()) {
+            // Its permissions are known, and that is all that anybody sees of it.
+            Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
+                continue;
+            }
+            below => below?,
+        };
+        let whole = |name: &[u8]| [&path, b"/".as_slice(), name].concat();
+        waiting.extend(left_out(&below).into_iter().map(|(name, identity)| (whole(&name), identity)));
+        for mut entry in below.entries {
+            entry.path = whole(&entry.path);
+            tree.entries.push(entry);
+        }
+    }
+    tree.entries.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(tree)
+}

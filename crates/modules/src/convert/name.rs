@@ -1,0 +1,75 @@
+//! The last step of a conversion: new trees get their names, all or none.
+//!
+//! The record is there first: what has a name can be undone, whenever we are stopped.
+
+use super::Strategy;
+use super::aside::Cleaner;
+use super::places::{Places, rename};
+use super::undo::{RECORD, Record, RecordedTree, record_of};
+use super::write::Way;
+use crate::ModulesError;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Gives new trees their names in a directory; returns the record.
+///
+/// **Errors**: [`ModulesError::Write`], and no tree has its name; [`ModulesError::Halfway`].
+pub(super) fn name_new(
+    strategy: Strategy,
+    ways: &[Way],
+    trees: Vec<RecordedTree>,
+    directory: &Path,
+) -> Result<PathBuf, ModulesError> {
+    let path = directory.join(RECORD);
+    Record::new(strategy, trees).write(&path)?;
+    let Err(error) = ways.iter().try_for_each(|way| rename(&way.aside, &way.target)) else {
+        return Ok(path);
+    };
+    let has_its_name = |way: &&Way| !way.aside.exists();
+    let mut named = ways.iter().filter(has_its_name);
+    let back = named.try_for_each(|way| rename(&way.target, &way.aside)).and_then(|()| remove(&path));
+    Err(failed(error, back, path))
+}
+
+/// Puts new trees in the place of the old ones; returns the records.
+///
+/// **Errors**: as [`name_new`]. While an old tree may have the name of what is made aside, `cleaner` removes nothing.
+pub(super) fn name_in_place(
+    strategy: Strategy,
+    ways: &[Way],
+    trees: Vec<RecordedTree>,
+    cleaner: &mut Cleaner,
+) -> Result<Vec<PathBuf>, ModulesError> {
+    let places: Vec<&Places> = ways.iter().filter_map(|way| way.places.as_ref()).collect();
+    let records: Vec<PathBuf> = places.iter().map(|places| record_of(&places.target)).collect();
+    let no_record = || records.iter().try_for_each(|path| remove(path));
+    let mut to_write = trees.into_iter().zip(&records);
+    if let Err(error) = to_write.try_for_each(|(tree, path)| Record::new(strategy, vec![tree]).write(path)) {
+        no_record()?;
+        return Err(error);
+    }
+    let aside = cleaner.disarm();
+    let Err(error) = places.iter().try_for_each(|places| places.put_in()) else { return Ok(records) };
+    let back = places.iter().try_for_each(|places| places.put_back());
+    if back.is_ok() {
+        cleaner.arm(aside);
+    }
+    let back = back.and_then(|()| no_record());
+    Err(failed(error, back, records.into_iter().next().unwrap_or_default()))
+}
+
+/// Why nothing has its name; or, where that could not be taken back either, what tells of it.
+fn failed(error: ModulesError, back: Result<(), ModulesError>, record: PathBuf) -> ModulesError {
+    match back {
+        Ok(()) => error,
+        Err(source) => ModulesError::Halfway { record, source: Box::new(source) },
+    }
+}
+
+fn remove(path: &Path) -> Result<(), ModulesError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ModulesError::write(path)(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,169 @@
+//! What names mean in modulepaths that users have together: a name that is hidden in one is hidden in all, may be what another
+//! stands for, and may be found in the next instead.
+
+use super::eval::{Readers, is_plainly_there, readers};
+use super::plan::{Refusal, TreePlan};
+use crate::cookie::Cookie;
+use crate::rc::{Merged, is_specification};
+use crate::scan::{Entry, Role, Tree};
+use std::collections::BTreeSet;
+
+/// Names: of modulefiles, and what rc files define.
+pub(super) type Visible = BTreeSet<Vec<u8>>;
+
+/// What users see of a modulepath under names of its own.
+pub(super) struct Listed {
+    /// What some user sees, with what rc files define.
+    pub(super) some: Visible,
+    /// Modulefiles that every user sees with every version.
+    pub(super) all: Visible,
+}
+
+impl Listed {
+    pub(super) fn of(tree: &Tree, merged: &Merged) -> Self {
+        let paths = |holds: &dyn Fn(&Entry) -> bool| {
+            let modules = tree.files().filter(|(_, role)| matches!(role, Role::Module | Role::HiddenModule));
+            modules
+                .filter(|(entry, _)| holds(entry))
+                .map(|(entry, _)| entry.path.clone())
+                .collect::<Visible>()
+        };
+        let is_somebodys = |entry: &Entry| {
+            !matches!(readers(entry), Readers::Nobody) && !matches!(entry.cookie(), Some(Cookie::None(_)))
+        };
+        let mut some = paths(&is_somebodys);
+        some.extend(merged.defined.keys().cloned());
+        Self { some, all: paths(&|entry| is_plainly_there(tree, entry)) }
+    }
+}
+
+const ROOT: &[u8] = b".modulerc";
+
+/// What names stand for in modulepaths that users have together: an alias in one may be for a module in another.
+pub(super) struct Meanings<'a> {
+    /// Names, and what they stand for.
+    defined: Vec<(&'a [u8], &'a [u8])>,
+    /// rc files that may define more, with their content.
+    unknown: Vec<(&'a Entry, &'a [u8])>,
+}
+
+impl<'a> Meanings<'a> {
+    /// Shape: the modulepaths, and what merging made of each, in the same order.
+    pub(super) fn of(trees: &'a [Tree], merged: impl Iterator<Item = &'a Merged>) -> Self {
+        let mut meanings = Self { defined: Vec::new(), unknown: Vec::new() };
+        for (tree, merged) in trees.iter().zip(merged) {
+            let names = merged.defined.iter().map(|(name, target)| (name.as_slice(), target.as_slice()));
+            meanings.defined.extend(names);
+            let root = tree.find(ROOT).filter(|_| merged.root_is_unknown);
+            let left = merged.left.iter().filter_map(|(path, _)| tree.find(path)).chain(root);
+            meanings.unknown.extend(left.filter_map(|entry| Some((entry, entry.content()?))));
+        }
+        meanings
+    }
+
+    /// Why a name may stand for a file, if one may.
+    fn why(&self, path: &[u8]) -> Option<String> {
+        let named = self.defined.iter().find(|(_, target)| *target == path).map(|(name, _)| *name);
+        let mentioned = || self.unknown.iter().find(|(_, content)| mentions(content, path));
+        let computed =
+            || self.unknown.iter().find(|(file, content)| is_read_for(file, path) && computes_names(content));
+        let shown = quell_trace::path::escape;
+        match named.or_else(|| mentioned().map(|(file, _)| file.path.as_slice())) {
+            Some(by) => Some(format!("`{}` may stand for it", shown(by))),
+            None => computed()
+                .map(|(file, _)| format!("`{}` computes names, and one may stand for it", shown(&file.path))),
+        }
+    }
+
+    /// Refuses to hide what another name stands for: where users do not have `mcookie_check=eval` that name is still listed
+    /// beside a file that cannot be used, and is not beside one that is hidden.
+    pub(super) fn refuse_hidden(&self, plan: &mut TreePlan) {
+        let refusal = |path: &Vec<u8>| {
+            let text = format!("cannot be hidden: {}", self.why(path)?);
+            Some(Refusal { rule: 15, path: path.clone(), text })
+        };
+        plan.refusals.extend(plan.hidden.iter().filter_map(refusal).collect::<Vec<_>>());
+    }
+}
+
+/// Whether the version of a module is somewhere in a text.
+fn mentions(content: &[u8], path: &[u8]) -> bool {
+    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    content.windows(base.len()).any(|window| window == base)
+}
+
+/// Whether an rc file is read when a name is asked for: the one at the root is, and those below the name's top directory.
+fn is_read_for(file: &Entry, path: &[u8]) -> bool {
+    file.parent().is_empty() || path.split(|byte| *byte == b'/').next() == Some(file.top())
+}
+
+/// Whether an rc file defines a name that only Tcl can tell: a line in which a variable or a command follows one of the words
+/// that define names.
+fn computes_names(content: &[u8]) -> bool {
+    let computes = |line: &[u8], word: &[u8]| {
+        let at = line.windows(word.len()).position(|window| window == word);
+        at.is_some_and(|at| line[at..].iter().any(|byte| matches!(byte, b'$' | b'[' | b'\\')))
+    };
+    let defining: [&[u8]; 6] = [
+        b"module-version",
+        b"module-alias",
+        b"module-virtual",
+        b"ModulesVersion",
+        b"ModuleVersion",
+        b"source ",
+    ];
+    content.split(|byte| *byte == b'\n').any(|line| defining.iter().any(|word| computes(line, word)))
+}
+
+/// Why a name cannot be hidden: what else it would hide.
+pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option<Refusal> {
+    let refusal = |rule, text: String| Some(Refusal { rule, path: name.to_vec(), text });
+    if !is_specification(name) {
+        return refusal(8, "has a name that `module-hide` would take for something else".into());
+    }
+    for (tree, Listed { some: names, .. }) in listed.iter().enumerate() {
+        let is_itself = |other: &[u8]| tree == number && other == name;
+        // `extended_default` takes `foo/1` for `foo/1.0`, too.
+        for separator in [&b""[..], b"/", b"."] {
+            let begin = [name, separator].concat();
+            let mut others = names.range(begin.clone()..).take_while(|other| other.starts_with(&begin));
+            let other = match separator {
+                b"" => names.get(&begin).filter(|other| !is_itself(other)),
+                _ => others.next(),
+            };
+            if let Some(other) = other {
+                let other = quell_trace::path::escape(other);
+                return refusal(15, format!("cannot be hidden: that would hide `{other}`, too"));
+            }
+        }
+    }
+    elsewhere(name, number, listed)
+}
+
+/// Why a name cannot go from a modulepath: what is asked for by a part of it was refused there, and would be found in a later
+/// modulepath.
+pub(super) fn elsewhere(name: &[u8], number: usize, listed: &[Listed]) -> Option<Refusal> {
+    let top = name.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let begins = |names: &Visible, part: &[u8]| {
+        let mut alike = names.range(part.to_vec()..).take_while(|other| other.starts_with(part));
+        alike.any(|other| other.get(part.len()).is_none_or(|next| SEPARATORS.contains(next)))
+    };
+    let found = listed.iter().skip(number + 1).find_map(|Listed { some, .. }| {
+        let others = some.range(top.to_vec()..).take_while(|other| other.starts_with(top));
+        others
+            .flat_map(|other| parts(other, top.len()))
+            .find(|part| name.starts_with(part) && !begins(&listed[number].all, part))
+    })?;
+    let part = quell_trace::path::escape(found);
+    let text = format!("cannot be hidden: `{part}` would then be found in another modulepath");
+    Some(Refusal { rule: 15, path: name.to_vec(), text })
+}
+
+/// What a module can be asked for by: its name, and what it begins with up to one of [`SEPARATORS`], from so many bytes on.
+fn parts(name: &[u8], least: usize) -> impl Iterator<Item = &[u8]> {
+    let is_end = move |end: &usize| name.get(*end).is_none_or(|next| SEPARATORS.contains(next));
+    (least..=name.len()).filter(is_end).map(|end| &name[..end])
+}
+
+/// What `extended_default` and directories end the part of a name at that is asked for.
+const SEPARATORS: &[u8] = b"/.-+_";

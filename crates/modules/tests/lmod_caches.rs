@@ -1,0 +1,279 @@
+//! Caches of Lmod that its own program makes for us: Lmod reads them, they hold what everybody may read, they are known to
+//! be stale, and nobody sees a half one. And what the facts say of caches and of Lua modulefiles that some may not read.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use quell_modules::ModulesError;
+use quell_modules::audit::{self, read_lmod_cache};
+use quell_modules::caches::{What, lmod};
+use quell_modules::scan::{self, Tree};
+use quell_modules::tools::{self, Answer, Environment, Kind, Tool, User};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::{NOBODY, environment, is_root, open_directory, opens, tool};
+
+/// The newest Lmod, two modulepaths, and where the cache goes.
+struct Site {
+    directory: tempfile::TempDir,
+    lmod: Tool,
+}
+
+impl Site {
+    fn new(version: &str) -> Option<Self> {
+        let lmod = tool(Kind::Lmod, version)?;
+        let site = Self { directory: open_directory(), lmod };
+        for name in ["a/1.0", "a/2.0", "b/1.0"] {
+            site.write(name, "#%Module\nsetenv A b\n");
+        }
+        Some(site)
+    }
+
+    fn modulepath(&self) -> PathBuf {
+        self.directory.path().join("m")
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.directory.path().join("cache")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.modulepath().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn build(&self) -> lmod::Built {
+        lmod::build(&self.lmod, &[self.modulepath()], &self.cache()).unwrap()
+    }
+
+    /// An environment in which Lmod knows of the cache.
+    fn cached(&self, settings: &Path, loads: &str) -> Environment {
+        let mut environment = environment(&[self.modulepath()]);
+        environment.variables.push(("LMOD_RC".into(), settings.into()));
+        environment.variables.push(("LMOD_CACHED_LOADS".into(), loads.into()));
+        environment
+    }
+
+    fn ask(&self, environment: &Environment, user: &User, words: &str) -> Answer {
+        let question: Vec<_> = words.split(' ').map(Into::into).collect();
+        tools::ask_apart(&self.lmod, environment, user, &question).unwrap()
+    }
+
+    /// What differs, as words; the modulepath's changes by their names, the cache's own by none.
+    fn changes(&self) -> Vec<(String, What)> {
+        let found = lmod::check(&self.cache()).unwrap();
+        let changes = found.into_iter().flat_map(|(_, changes)| changes);
+        changes.map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn privileged_lmod_reads_the_cache_and_not_the_tree() {
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(site) = Site::new(version) else { continue };
+        site.build();
+        let opened = |environment: &Environment, words: &str| {
+            let directories = [site.cache(), site.path("a"), site.path("b")];
+            let opened = opens(&directories, || {
+                let answer = site.ask(environment, &User::ourselves(), words);
+                assert_eq!(answer.status, 0, "{version} {words}: {}", text(&answer.stderr));
+            });
+            let in_cache =
+                |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("spiderT.lua");
+            let cache = opened.keys().filter(in_cache).count();
+            (cache, opened.keys().filter(|path| path.starts_with(site.modulepath())).count())
+        };
+        let settings = site.cache().join(lmod::SETTINGS);
+        let (listings, loads) = (site.cached(&settings, "no"), site.cached(&settings, "yes"));
+        assert_eq!(opened(&environment(&[site.modulepath()]), "avail"), (0, 3), "{version}");
+        assert_eq!(opened(&listings, "avail"), (1, 0), "{version}");
+        assert_eq!(opened(&loads, "load b"), (1, 1), "{version}");
+        // Older than its timestamp it is passed over.
+        let stamp = fs::File::options().write(true).open(site.cache().join("timestamp")).unwrap();
+        stamp.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(opened(&listings, "avail").1, 3, "{version}");
+        assert_eq!(site.changes(), [(String::new(), What::Outdated)]);
+    }
+}
+
+#[test]
+fn privileged_a_cache_that_lmod_does_not_use_is_stale_and_built_anew() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    let cache = site.cache().join("spiderT.lua");
+    let faults: [(&dyn Fn(), What); 5] = [
+        (&|| fs::remove_file(&cache).unwrap(), What::NoCache),
+        (&|| fs::remove_file(site.cache().join(lmod::SETTINGS)).unwrap(), What::NoCache),
+        (&|| fs::set_permissions(&cache, Permissions::from_mode(0o600)).unwrap(), What::Unreadable),
+        (
+            &|| {
+                let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+                fs::File::options().write(true).open(&cache).unwrap().set_modified(long_ago).unwrap();
+            },
+            What::Outdated,
+        ),
+        (&|| fs::write(&cache, "spiderT = {}\n").unwrap(), What::Replaced),
+    ];
+    assert!(site.build().rebuilt);
+    for (damage, what) in faults {
+        assert_eq!(site.changes(), []);
+        damage();
+        assert_eq!(site.changes(), [(String::new(), what)]);
+        let pending = lmod::pending(&[site.modulepath()], &site.cache()).unwrap();
+        assert_eq!(pending[0].1[0].what, what);
+        assert!(site.build().rebuilt, "{what:?}");
+    }
+}
+
+#[test]
+fn privileged_every_name_that_lmod_looks_at_counts() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    symlink("1.0", site.path("a/default")).unwrap();
+    site.write("a/1.0,v", "#%Module\n");
+    site.write("CVS/1.0", "#%Module\n");
+    site.write("CVS/deep/CVS/1.0", "#%Module\n");
+    symlink("../..", site.path("CVS/deep/up")).unwrap();
+    site.build();
+    assert_eq!(site.changes(), []);
+    // Both versions are alike, so the link alone says what the default is.
+    fs::remove_file(site.path("a/default")).unwrap();
+    symlink("2.0", site.path("a/default")).unwrap();
+    site.write("a/1.0,v", "#%Module\nsetenv A c\n");
+    site.write("CVS/deep/CVS/2.0", "#%Module\n");
+    // What only Environment Modules, or nobody, looks at.
+    site.write(".modulecache", "#%Module5.3\n");
+    site.write("a/1.0~", "#%Module\n");
+    let expected =
+        [("CVS/deep/CVS/2.0", What::Added), ("a/1.0,v", What::Changed), ("a/default", What::Changed)];
+    // The link leads to all of it once more.
+    let found: Vec<_> = site.changes().into_iter().filter(|(name, _)| !name.contains("/up/")).collect();
+    assert_eq!(found, expected.map(|(name, what)| (name.to_owned(), what)));
+    assert!(site.build().rebuilt);
+    assert_eq!(site.changes(), []);
+}
+
+#[test]
+fn privileged_a_cache_of_lmod_has_a_place_of_its_own_and_one_builder() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    let within = lmod::prepare(&site.lmod, &[site.modulepath()], &site.path("cache"));
+    assert!(matches!(within, Err(ModulesError::Within { .. })), "{within:?}");
+    assert!(!site.path("cache").exists());
+    fs::create_dir_all(site.cache().join(".quell-cache-left")).unwrap();
+    let prepared = lmod::prepare(&site.lmod, &[site.modulepath()], &site.cache()).unwrap();
+    assert!(!site.cache().join(".quell-cache-left").exists());
+    let second = lmod::prepare(&site.lmod, &[site.modulepath()], &site.cache());
+    assert!(matches!(second, Err(ModulesError::Busy { .. })), "{second:?}");
+    prepared.install().unwrap();
+    assert!(!site.build().rebuilt);
+}
+
+#[test]
+fn privileged_loads_of_lmod_during_a_rebuild_see_no_error() {
+    let Some(site) = Site::new("8.7.60") else { return };
+    site.build();
+    let environment = site.cached(&site.cache().join(lmod::SETTINGS), "yes");
+    let done = AtomicBool::new(false);
+    let load = || {
+        let mut loads = 0;
+        while !done.load(Ordering::Relaxed) || loads < 3 {
+            let answer = site.ask(&environment, &User::ourselves(), "load b/1.0");
+            assert_eq!((text(&answer.stderr).as_str(), answer.status), ("", 0));
+            loads += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        let loaders = [scope.spawn(load), scope.spawn(load)];
+        for round in 0..5 {
+            site.write("a/1.0", &format!("#%Module\nsetenv ROUND {round}\n"));
+            assert!(site.build().rebuilt);
+        }
+        done.store(true, Ordering::Relaxed);
+        loaders.into_iter().for_each(|loader| loader.join().unwrap());
+    });
+    assert_eq!(site.changes(), []);
+}
+
+#[test]
+fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_not() {
+    if !is_root() {
+        return;
+    }
+    let Some(site) = Site::new("8.7.60") else { return };
+    site.write("b/1.0", "#%Module\nsetenv B group\n");
+    chown(site.path("b/1.0"), None, Some(4321)).unwrap();
+    fs::set_permissions(site.path("b/1.0"), Permissions::from_mode(0o640)).unwrap();
+    let member = User::new("a member of group 4321", NOBODY, 4321, Vec::new());
+    // As an administrator does it.
+    let theirs = site.directory.path().join("theirs");
+    let program = site.lmod.directory().join("update_lmod_system_cache_files");
+    let mut command = Command::new("/bin/bash");
+    command
+        .arg(program)
+        .arg("-d")
+        .arg(&theirs)
+        .arg("-t")
+        .arg(theirs.join("timestamp"))
+        .arg(site.modulepath());
+    assert!(command.output().unwrap().status.success());
+    let settings = theirs.join("lmodrc.lua");
+    let shown = theirs.display();
+    fs::write(
+        &settings,
+        format!("scDescriptT = {{ {{ dir = \"{shown}\", timestamp = \"{shown}/timestamp\" }} }}\n"),
+    )
+    .unwrap();
+    let load = |environment: &Environment| {
+        let answer = site.ask(environment, &member, "load b/1.0");
+        let loads = answer.status == 0 && text(&answer.stdout).contains("export B");
+        (loads, text(&answer.stdout) + &text(&answer.stderr))
+    };
+    let (loads, said) = load(&environment(&[site.modulepath()]));
+    assert!(loads, "{said}");
+    let (loads, said) = load(&site.cached(&settings, "yes"));
+    assert!(!loads && said.contains("unknown"), "{said}");
+    // The audit says so.
+    let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
+    let cache = read_lmod_cache(&theirs, scan::Options::default()).unwrap();
+    let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+    let findings = audit::audit(&[tree], &[cache], &options).findings;
+    assert!(findings.iter().any(|finding| finding.code == "lmod-cache-misses"), "{findings:?}");
+    // Ours has no such modulepath, but another that is open.
+    let open = site.directory.path().join("open");
+    fs::create_dir_all(open.join("c")).unwrap();
+    fs::write(open.join("c/1.0"), "#%Module\n").unwrap();
+    let built = lmod::build(&site.lmod, &[site.modulepath(), open], &site.cache()).unwrap();
+    assert_eq!(built.left_out, [(site.modulepath(), b"b/1.0".to_vec())]);
+    let (loads, said) = load(&site.cached(&site.cache().join(lmod::SETTINGS), "yes"));
+    assert!(loads, "{said}");
+}
+
+#[test]
+fn privileged_a_lua_modulefile_that_cannot_be_read_empties_listings_of_lmod_8_7() {
+    if !is_root() {
+        return;
+    }
+    let others = User::new("others", NOBODY, NOBODY, Vec::new());
+    for (version, is_empty) in [("8.6.19", false), ("8.7.60", true)] {
+        let Some(site) = Site::new(version) else { continue };
+        site.write("c/1.0.lua", "setenv(\"C\", \"c\")\n");
+        let listing = |words| text(&site.ask(&environment(&[site.modulepath()]), &others, words).stderr);
+        assert!(listing("avail").contains("a/1.0") && listing("spider").contains("a:"), "{version}");
+        fs::set_permissions(site.path("c/1.0.lua"), Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(!listing("avail").contains("a/1.0"), is_empty, "{version}: {}", listing("avail"));
+        assert_eq!(!listing("spider").contains("a:"), is_empty, "{version}: {}", listing("spider"));
+        let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
+        let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+        let findings = audit::audit(&[tree], &[], &options).findings;
+        assert!(findings.iter().any(|finding| finding.code == "lua-unreadable"), "{findings:?}");
+    }
+}
