@@ -7,9 +7,11 @@ and the page cache that they fill. Versions 1 and 2 of control groups will do; w
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,6 +97,29 @@ class MemoryGroup:
             for name, value in (("memory.force_empty", "0"), ("memory.reclaim", "64G")):
                 with contextlib.suppress(OSError):
                     (self._path / name).write_text(value)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process took that has ended: wall and processor seconds, and bytes resident at its peak."""
+
+    wall: float
+    cpu: float
+    memory: int
+
+
+def run(command: Sequence[str]) -> tuple[Ended, str]:
+    """Runs a command to its end; its cost, and what it printed."""
+    with tempfile.TemporaryFile("w+") as output:
+        began = time.monotonic()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"`{shlex.join(command)}` ended with status {process.returncode}")
+        output.seek(0)
+        return Ended(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024), output.read()
 
 
 @dataclass(frozen=True)

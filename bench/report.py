@@ -11,10 +11,10 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import costs
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results/report.md"
@@ -22,14 +22,6 @@ RESULT = HERE / "results/report.md"
 METADATA = "open stat access readlink list xattr statfs change exec directory".split()
 BUDGET_SECONDS = 10.0
 BUDGET_BYTES = 2 << 30
-
-
-class Cost(NamedTuple):
-    """What one run took."""
-
-    cpu: float
-    wall: float
-    memory: int
 
 
 def main() -> None:
@@ -42,13 +34,13 @@ def main() -> None:
         "quell report --json": [quell, "report", "--json", str(trace)],
         "DuckDB": [python, "-B", __file__, "--ask", str(trace)],
     }
-    first = {name: run(command) for name, command in commands.items()}
+    first = {name: costs.run(command) for name, command in commands.items()}
     differences = compare(json.loads(first["quell report --json"][1]), json.loads(first["DuckDB"][1]))
-    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    spent: dict[str, list[costs.Ended]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
-            costs[name].append(run(command)[0])
-    kept, text = page(trace, quell, python, costs, differences)
+            spent[name].append(costs.run(command)[0])
+    kept, text = page(trace, quell, python, spent, differences)
     print(text)
     RESULT.write_text(text)
     sys.exit(0 if kept and not differences else 1)
@@ -69,19 +61,6 @@ def ask(trace: Path) -> dict[str, list[Any]]:
     return answers
 
 
-def run(command: list[str]) -> tuple[Cost, str]:
-    with tempfile.TemporaryFile("w+") as output:
-        began = time.monotonic()
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            sys.exit(f"bench/report.py: `{' '.join(command)}` ended with status {process.returncode}")
-        output.seek(0)
-        return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024), output.read()
-
-
 def compare(report: dict[str, Any], answers: dict[str, list[Any]]) -> list[str]:
     """Where the two disagree on what both were asked: a figure of a report that is wrong is worth nothing."""
     by_call = {row[0]: tuple(row[1:]) for row in answers["calls and errors by system call"]}
@@ -94,15 +73,15 @@ def compare(report: dict[str, Any], answers: dict[str, list[Any]]) -> list[str]:
     return differences
 
 
-def page(trace: Path, quell: str, python: str, costs: dict[str, list[Cost]], differences: list[str]) -> tuple[bool, str]:
+def page(trace: Path, quell: str, python: str, spent: dict[str, list[costs.Ended]], differences: list[str]) -> tuple[bool, str]:
     header = json.loads((trace / "header.json").read_text())
     size = sum(file.stat().st_size for file in trace.iterdir())
-    rounds = len(next(iter(costs.values())))
+    rounds = len(next(iter(spent.values())))
     version = [quell, "--version"], [python, "-c", "import duckdb; print('DuckDB', duckdb.__version__)"]
     versions = ", ".join(subprocess.check_output(command, text=True).strip() for command in version)
     processor = next(line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines()
                      if line.startswith(("model name", "CPU part")))
-    ours = costs["quell report"]
+    ours = spent["quell report"]
     wall, memory = statistics.median(cost.wall for cost in ours), max(cost.memory for cost in ours)
     budgets = [("wall seconds of `quell report`", wall, BUDGET_SECONDS, "{:.2f}"),
                ("its peak memory, MiB", memory / 2**20, BUDGET_BYTES / 2**20, "{:.0f}")]
@@ -124,7 +103,7 @@ def page(trace: Path, quell: str, python: str, costs: dict[str, list[Cost]], dif
         "",
         "| | CPU s | wall s | least - most | peak MiB |",
         "|---|---|---|---|---|",
-        *(row(name, runs) for name, runs in costs.items()),
+        *(row(name, runs) for name, runs in spent.items()),
         "",
         "Counts of calls, errors and metadata operations: "
         + ("the same from both." if not differences else "DIFFERENT: " + "; ".join(differences)),
@@ -140,7 +119,7 @@ def page(trace: Path, quell: str, python: str, costs: dict[str, list[Cost]], dif
     return kept, "\n".join(lines)
 
 
-def row(name: str, runs: list[Cost]) -> str:
+def row(name: str, runs: list[costs.Ended]) -> str:
     cpu, wall = (statistics.median(getattr(run, field) for run in runs) for field in ("cpu", "wall"))
     walls = [run.wall for run in runs]
     return f"| {name} | {cpu:.2f} | {wall:.2f} | {min(walls):.2f} - {max(walls):.2f} | {max(run.memory for run in runs) / 2**20:.0f} |"

@@ -696,7 +696,7 @@ _quell() {
                     return 0
                     ;;
                 --fail-on)
-                    COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unreadable version-missing virtual-missing any" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unlisted unreadable version-missing virtual-missing any" -- "${cur}"))
                     return 0
                     ;;
                 --colour)
@@ -719,12 +719,19 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__check)
-            opts="-q -h --json --color --colour --quiet --config --help"
+            opts="-q -h --out --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --out)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
                 --colour)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
@@ -745,7 +752,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__convert)
-            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --no-verify --json --color --colour --quiet --config --help"
+            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --user --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -764,6 +771,10 @@ _quell() {
                     return 0
                     ;;
                 --tools)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -149,7 +149,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l think -d 'What the run takes without any file system, where that is known better than from the recording. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each other down when both are busy may be 1.5' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'What if the program started from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
@@ -344,6 +344,7 @@ stray\t''
 string-comparison\t''
 symlink-loop\t''
 too-new\t''
+unlisted\t''
 unreadable\t''
 version-missing\t''
 virtual-missing\t''
@@ -362,21 +363,23 @@ virtual\t'A modulepath of virtual modules'
 cache\t'The cache of Environment Modules, in each modulepath or below --out'
 lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: that of MODULES_CMD and LMOD_CMD, and what lies below /usr]. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of. With --dry-run, say what that would do' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user. Only root may name another. Root itself asks only where it is named, or where nobody else may write in the modulepaths: what others wrote is not evaluated as root' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Put them in the place of the old ones, which are kept beside them as NAME.quell-before'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan and write nothing'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them. For --to eval alone'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l exact -d 'Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied"'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Ask nobody: the rules alone must do'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l out -d 'The caches of modulepaths are not in these but below this directory, where `convert --to cache --out DIR` put them' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -388,7 +391,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l load -d 'Load this module [default: one in the middle of the listing]' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l work -d 'Copy and record in a directory below this one [default: that of temporary files]' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l runs -d 'Run each command so often without the recorder, for its CPU time' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, else those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
@@ -398,7 +401,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, else those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

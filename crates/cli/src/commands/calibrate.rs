@@ -1,6 +1,7 @@
 //! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
 
-use super::leftovers;
+use super::signals::Signals;
+use super::{leftovers, whole};
 use crate::failure::Failure;
 use crate::flags::Calibrate;
 use crate::host;
@@ -11,13 +12,10 @@ use quell_load::calibrate::{Calibration, Progress, Setting};
 use quell_trace::ServedBy;
 use quell_trace::path::escape;
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The hidden command of a process of the load. What follows is its working directory.
 const WORKER: &str = "calibrate-worker";
@@ -37,12 +35,12 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     for file in [Some(&flags.output), flags.csv.as_ref()].into_iter().flatten() {
         may_be_written(file, flags.force)?;
     }
-    let signal = signals()?;
+    let signals = Signals::watch()?;
     leftovers::name("calibration", &quell_load::calibrate::leftovers(&flags.directory), printer);
     quell_load::calibrate::check(&flags.directory, &flags.bounds())
-        .map_err(|error| explain(error, flags, &signal))?;
+        .map_err(|error| explain(error, flags, &signals))?;
     warn_of_local(&flags.directory, printer);
-    let calibration = measure(flags, &signal, printer).map_err(|error| explain(error, flags, &signal))?;
+    let calibration = measure(flags, &signals, printer).map_err(|error| explain(error, flags, &signals))?;
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
     let profile = calibration.profile(&name, note(flags, &kind));
@@ -60,7 +58,7 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     Ok(0)
 }
 
-fn measure(flags: &Calibrate, signal: &AtomicUsize, printer: &Printer) -> Result<Calibration, LoadError> {
+fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Calibration, LoadError> {
     let directory = flags.directory.canonicalize();
     let directory =
         directory.map_err(|source| LoadError::Directory { path: flags.directory.clone(), source })?;
@@ -68,7 +66,7 @@ fn measure(flags: &Calibrate, signal: &AtomicUsize, printer: &Printer) -> Result
         .map_err(|source| LoadError::Start { process: "a process of quell".into(), source })?;
     let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
     let second = flags.second_client.as_ref().map(|words| behind(words, &worker));
-    let stop = || signal.load(Ordering::Relaxed) != 0;
+    let stop = || signals.have_come();
     let setting = Setting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
     let bar = match printer.draws_progress() {
         true => ProgressBar::new(100),
@@ -100,17 +98,6 @@ fn behind(words: &str, command: &[OsString]) -> Vec<OsString> {
         .collect()
 }
 
-/// The number of the signal that asked us to end, once one did.
-fn signals() -> Result<Arc<AtomicUsize>, Failure> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-        let value = usize::try_from(number).unwrap_or(1);
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), value)
-            .map_err(|error| Failure::new(error).context("cannot watch for signals"))?;
-    }
-    Ok(signal)
-}
-
 fn warn_of_local(directory: &Path, printer: &Printer) {
     let kind = host::file_system(directory);
     if !kind.is_empty() && ServedBy::of_type(&kind) != ServedBy::Network {
@@ -121,17 +108,20 @@ fn warn_of_local(directory: &Path, printer: &Printer) {
     }
 }
 
-fn explain(error: LoadError, flags: &Calibrate, signal: &AtomicUsize) -> Failure {
+fn explain(error: LoadError, flags: &Calibrate, signals: &Signals) -> Failure {
     let directory = shown(&flags.directory);
     let hint = match (&error, error.errno()) {
         (LoadError::Interrupted, _) => {
-            let number = u8::try_from(signal.load(Ordering::Relaxed)).unwrap_or(0);
-            return Failure::message("interrupted; what was made is removed").status(128 + number);
+            return Failure::message("interrupted; what was made is removed").status(signals.status());
+        }
+        (LoadError::Left { path, .. }, _) => {
+            format!("once nothing is measured there any more: rm -r {}", shown(path))
         }
         (LoadError::Root, _) => "give a directory of the file system that is to be measured".to_owned(),
         (LoadError::Full { .. }, _) => {
             "`--items N` and `--file-size BYTES` need less; or give another directory".to_owned()
         }
+        (LoadError::Slow { .. }, _) => "`--items N` and `--processes N` need fewer".to_owned(),
         (LoadError::SameClient, _) => {
             "give words that run a command on another node, such as `ssh node2`".to_owned()
         }
@@ -139,6 +129,10 @@ fn explain(error: LoadError, flags: &Calibrate, signal: &AtomicUsize) -> Failure
             format!("give a directory that you may write to, such as `{directory}/$USER`")
         }
         (_, Some(Errno::NOSPC | Errno::DQUOT)) => "`--items N` and `--file-size BYTES` need less".to_owned(),
+        (_, Some(Errno::MFILE | Errno::NFILE)) => {
+            "`--processes N` and `--items N` need fewer open files; or raise the limit by `ulimit -n`"
+                .to_owned()
+        }
         (_, Some(Errno::NOENT | Errno::NOTDIR)) => "give a directory that is there".to_owned(),
         (LoadError::Process { .. } | LoadError::Start { .. }, _) if flags.second_client.is_some() => {
             "try the second client's words with `true`, and quell's and DIR's paths there".to_owned()
@@ -177,16 +171,9 @@ fn may_be_written(file: &Path, force: bool) -> Result<(), Failure> {
     writable.map_err(|errno| Failure::new(std::io::Error::from(errno)).context(attempted))
 }
 
-/// Appears whole or not at all.
 fn put(file: &Path, content: &[u8]) -> Result<(), Failure> {
-    let attempted = format!("cannot write `{}`", shown(file));
-    let beside = file.with_file_name(format!(".quell-{}.new", std::process::id()));
-    let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, file));
-    if written.is_err() {
-        // What is left of a failure is no profile; that it cannot be removed is no further failure.
-        _ = std::fs::remove_file(&beside);
-    }
-    written.map_err(|error| Failure::new(error).context(attempted))
+    whole::put(file, content)
+        .map_err(|error| Failure::new(error).context(format!("cannot write `{}`", shown(file))))
 }
 
 fn shown(path: impl AsRef<OsStr>) -> String {

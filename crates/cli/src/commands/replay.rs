@@ -1,5 +1,6 @@
 //! `quell replay`.
 
+use super::signals::Signals;
 use super::{leftovers, report, traces};
 use crate::failure::Failure;
 use crate::flags::Replay;
@@ -13,8 +14,6 @@ use quell_trace::path::escape;
 use quell_trace::{Launcher, Recording};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> {
     report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv)])?;
@@ -49,7 +48,11 @@ fn perform(
     plan: &Plan,
     launcher: Option<&Launcher>,
 ) -> Result<Option<Performance>, Failure> {
-    let interrupted = watch();
+    let signals = Signals::watch()?;
+    let explain = |error: ReplayError| match error {
+        ReplayError::Interrupted => explain(error).status(signals.status()),
+        error => explain(error),
+    };
     let manner = Manner {
         root: root.to_owned(),
         first: launcher.map_or(0, |launcher| launcher.rank.0.saturating_mul(flags.ranks)),
@@ -57,24 +60,21 @@ fn perform(
         think: flags.think.0,
         nonce: nonce(),
     };
-    let conductor = Conductor::start(plan, &manner, &interrupted).map_err(explain)?;
+    let conductor = Conductor::start(plan, &manner, signals.came()).map_err(explain)?;
     let meeting = match launcher {
         Some(launcher) => {
             let (place, word) = place(flags, launcher)?;
             let ranks = launcher.ranks.unwrap_or(1);
-            Some(Meeting::attend(&place, &word, (launcher.rank.0, ranks), &interrupted).map_err(explain)?)
+            Some(Meeting::attend(&place, &word, (launcher.rank.0, ranks), signals.came()).map_err(explain)?)
         }
         None => None,
     };
-    let performance = conductor.perform(&interrupted).map_err(explain)?;
+    let performance = conductor.perform(signals.came()).map_err(explain)?;
     match meeting {
         Some(meeting) => meeting.gather(performance).map_err(explain),
         None => Ok(Some(performance)),
     }
 }
-
-/// Status of a replay that the user ended: 128 and the number of SIGINT, as a shell has it.
-const INTERRUPTED: i32 = 130;
 
 /// Where the launcher's ranks meet, and the word by which they know each other.
 fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure> {
@@ -99,17 +99,6 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure
                 .hint("`--meet HOST:PORT`, the host of rank 0 and a free port there"))
         }
     }
-}
-
-/// Set when the user has had enough, so that what ranks wrote can be removed. A second signal ends at once.
-fn watch() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        _ = signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&flag));
-        // Where it cannot be set the signal ends the process at once, and the ranks with it.
-        _ = signal_hook::flag::register(signal, Arc::clone(&flag));
-    }
-    flag
 }
 
 /// A name that nobody else chooses at the same time.
@@ -150,32 +139,17 @@ fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Fa
 }
 
 fn explain(error: ReplayError) -> Failure {
-    let (status, hint) = match &error {
-        ReplayError::Trace(_) => (None, None),
-        ReplayError::Nothing { .. } => (None, Some("`--from DIR` names the recorded directory")),
-        ReplayError::NoRoot => (None, Some("`--from DIR` names the recorded directory that is meant")),
-        ReplayError::Empty => (None, Some("record a program that uses files: `quell record -- CMD`")),
-        ReplayError::Root { .. } => (
-            None,
-            Some(
-                "`--root DIR` wants the tree: copy it there, or make one with `quell synth SHAPE --tree DIR`",
-            ),
-        ),
-        ReplayError::Private { .. } => (None, Some("without `--writes` nothing is written")),
-        ReplayError::Meeting { .. } => (None, Some("every rank of the launcher must run the same command")),
-        ReplayError::Process { .. } => (None, None),
-        ReplayError::Interrupted => (u8::try_from(INTERRUPTED).ok(), None),
+    let hint = match error {
+        ReplayError::Trace(error) => return traces::explain(error),
+        ReplayError::Process { .. } | ReplayError::Interrupted => return Failure::new(error),
+        ReplayError::Nothing { .. } => "`--from DIR` names the recorded directory",
+        ReplayError::NoRoot => "`--from DIR` names the recorded directory that is meant",
+        ReplayError::Empty => "record a program that uses files: `quell record -- CMD`",
+        ReplayError::Root { .. } => {
+            "`--root DIR` wants the tree: copy it there, or make one with `quell synth SHAPE --tree DIR`"
+        }
+        ReplayError::Private { .. } => "without `--writes` nothing is written",
+        ReplayError::Meeting { .. } => "every rank of the launcher must run the same command",
     };
-    let failure = match error {
-        ReplayError::Trace(error) => traces::explain(error),
-        error => Failure::new(error),
-    };
-    let failure = match status {
-        Some(status) => failure.status(status),
-        None => failure,
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::new(error).hint(hint)
 }

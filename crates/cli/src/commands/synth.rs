@@ -1,5 +1,6 @@
 //! `quell synth`.
 
+use super::signals::Signals;
 use super::{import, traces};
 use crate::failure::Failure;
 use crate::flags::{ModulesSetup, Synth, SynthOutput, SynthShape};
@@ -27,7 +28,13 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
         tree: output.tree.clone(),
         header: header(name),
     };
-    let made = synth::make(&request).map_err(explain)?;
+    let signals = Signals::watch()?;
+    let made = synth::make(&request, &|| signals.have_come()).map_err(|error| match error {
+        SynthError::Interrupted => {
+            Failure::message("interrupted; what was made is removed").status(signals.status())
+        }
+        error => explain(error),
+    })?;
     if let Some(aside) = aside {
         import::replace(&directory, &aside)?;
     }
@@ -90,12 +97,18 @@ fn root(name: &str, output: &SynthOutput) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(error).context(format!("cannot use `{}`", named.display())))?;
     // Components without `.` and doubled slashes, which no program would pass.
     let root: PathBuf = root.components().collect();
-    if root.parent().is_none() || root.to_str().is_none() {
+    let is_short = root.as_os_str().len() <= LONGEST_ROOT;
+    if root.parent().is_none() || root.to_str().is_none() || !is_short {
         let message = format!("`{}` cannot be the directory of a shape", named.display());
-        return Err(Failure::message(message).hint("name a directory below `/`, in UTF-8"));
+        return Err(
+            Failure::message(message).hint("name a directory below `/`, in UTF-8 and of at most 1024 bytes")
+        );
     }
     Ok(root)
 }
+
+/// Leaves room for names in it. Unit: bytes.
+const LONGEST_ROOT: usize = 1024;
 
 fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
@@ -109,7 +122,8 @@ fn header(name: &str) -> Header {
 fn explain(error: SynthError) -> Failure {
     let hint = match error {
         SynthError::Trace(error) => return traces::explain(error),
-        SynthError::TooLarge { .. } => "choose smaller sizes",
+        SynthError::Interrupted => return Failure::new(error),
+        SynthError::TooLarge { .. } | SynthError::TooManyBytes { .. } => "choose smaller sizes",
         SynthError::NotEmpty { .. } => "`--tree DIR` wants a new directory, or an empty one",
         SynthError::NoRoom { .. } => {
             "`--tree DIR` elsewhere, or smaller sizes; without it only the trace is made"

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// command on another node, such as `ssh node2` or `srun -w node2 -n 1`. DIR and quell must have the same paths there.
 ///
 /// Exit status: 0, or 2 for an error; 128+N when signal N ended it. What was made is removed, also
-/// then; after kill -9 it stays, and the next calibration in DIR names it.
+/// then; after kill -9, or the same signal twice, it stays, and the next calibration in DIR names it.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell calibrate [OPTIONS] DIR -o FILE")]
 pub struct Calibrate {

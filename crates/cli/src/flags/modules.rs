@@ -89,14 +89,16 @@ pub enum ModulesTool {
 }
 
 /// Make module trees cheaper to ask. The plan is printed as a diff; the new tree is made aside, the installed tools are asked
-/// about both, for every class of users whose permissions differ, and only if nothing differs it gets its name.
+/// about both, and only if nothing differs it gets its name. Root asks as each class of users that permissions tell apart, others
+/// for themselves.
 ///
 /// rc: rc files of directories become commands of the `.modulerc` at the modulepath's root. eval: that, and what
 /// `mcookie_check=eval` would list by mistake is hidden. virtual: a modulepath with nothing but an rc file that names every
 /// modulefile of the old one. What cannot be moved safely stays as it is; where that does not do, nothing is written.
 ///
 /// cache, lmod-cache: the installed tool builds its cache aside, and it is renamed in; what did not change since the last is kept.
-/// What not everybody can read is not in it. `quell modules check` says when it is stale.
+/// What not everybody can read is not in it. Every answer must be exactly what it was; what cannot have such a cache is left out,
+/// the others are built. `quell modules check` says when it is stale.
 ///
 /// Exit status: 0, 1 when a modulepath cannot be converted or something would differ, 2 for an error.
 #[derive(Debug, Args)]
@@ -119,7 +121,7 @@ pub struct ModulesConvert {
     /// Print the plan and write nothing.
     #[arg(long, env = "QUELL_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
-    /// Leave out files that are no modulefiles, rather than hide them.
+    /// Leave out files that are no modulefiles, rather than hide them. For --to eval alone.
     #[arg(long, env = "QUELL_DELETE_STRAYS", value_parser = FalseyValueParser::new())]
     pub delete_strays: bool,
     /// Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied".
@@ -128,7 +130,7 @@ pub struct ModulesConvert {
     /// Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it.
     #[arg(long, env = "QUELL_EVAL_ENFORCED", value_parser = FalseyValueParser::new())]
     pub eval_enforced: bool,
-    /// Undo the conversion that this file, or the one in this directory, tells of.
+    /// Undo the conversion that this file, or the one in this directory, tells of. With --dry-run, say what that would do.
     #[arg(long, value_name = "RECORD", env = "QUELL_UNDO", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
     pub undo: Option<PathBuf>,
     /// Who judges.
@@ -142,10 +144,14 @@ pub struct ModulesConvert {
 /// The tools that are asked whether two trees say the same.
 #[derive(Clone, Debug, Args)]
 pub struct ModulesJudges {
-    /// Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: that of MODULES_CMD and LMOD_CMD,
-    /// and what lies below /usr]. May be given several times.
+    /// Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD,
+    /// and those below /usr]. May be given several times.
     #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS")]
     pub tools: Vec<PathBuf>,
+    /// Ask as this user, by name or number, with all groups of that user. Only root may name another. Root itself asks only where it
+    /// is named, or where nobody else may write in the modulepaths: what others wrote is not evaluated as root.
+    #[arg(long = "user", value_name = "USER", value_delimiter = ',', env = "QUELL_USER")]
+    pub users: Vec<String>,
     /// Ask nobody: the rules alone must do.
     #[arg(long, env = "QUELL_NO_VERIFY", value_parser = FalseyValueParser::new())]
     pub no_verify: bool,

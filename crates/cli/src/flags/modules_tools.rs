@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Args)]
 pub struct ModulesSite {
     /// Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD,
-    /// else those below /usr]. May be given several times.
+    /// and those below /usr]. May be given several times.
     #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS", value_hint = ValueHint::DirPath)]
     pub tools: Vec<PathBuf>,
     /// Run them as this user, by name or number, with all groups of that user. Only root may name another.
@@ -20,8 +20,10 @@ pub struct ModulesSite {
 /// the path of every name with its default, latest and symbolic versions, and the environment, messages and exit status of every
 /// load.
 ///
-/// Every installed tool is asked. Root asks as each class of users that permissions and access control lists tell apart, or as
-/// the users of --user; others ask for themselves. A modulepath of OLD stands for that at the same place of NEW.
+/// Every installed tool is asked, with the settings of Environment Modules and Lmod that this shell has. Root asks as each class
+/// of users that permissions and access control lists tell apart, or as the users of --user; as root only where it is named or
+/// nobody else may write in the modulepaths. Others ask for themselves. A modulepath of OLD stands for that at the same place of
+/// NEW.
 ///
 /// Exit status: 0, 1 when an answer differs, 2 for an error.
 #[derive(Debug, Args)]
@@ -91,6 +93,9 @@ pub struct ModulesCheck {
     /// Modulepaths, and directories with a cache of Lmod [default: the modulepaths of MODULEPATH].
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// The caches of modulepaths are not in these but below this directory, where `convert --to cache --out DIR` put them.
+    #[arg(long, value_name = "DIR", env = "QUELL_OUT", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
     /// Print one JSON object instead.
     #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,

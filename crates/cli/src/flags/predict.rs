@@ -39,7 +39,7 @@ pub struct Predict {
     #[arg(long = "root", value_name = "DIR", env = "QUELL_PREDICT_ROOT")]
     pub roots: Vec<PathBuf>,
     /// Names between --root and the mount point of the file system that is predicted.
-    #[arg(long, value_name = "N", env = "QUELL_DEPTH", default_value_t = 0)]
+    #[arg(long, value_name = "N", env = "QUELL_DEPTH", default_value_t = 0, requires = "roots")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     pub depth: u32,
     /// What the run takes without any file system, where that is known better than from the recording. Unit: seconds.
@@ -54,9 +54,10 @@ pub struct Predict {
     /// The program has run on the nodes before.
     #[arg(long, env = "QUELL_WARM", value_parser = FalseyValueParser::new())]
     pub warm: bool,
-    /// Cores that the processes of a node share [default: one for each].
-    #[arg(long, value_name = "N", env = "QUELL_CORES", value_parser = clap::value_parser!(u32).range(1..))]
-    pub cores: Option<u32>,
+    /// Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each
+    /// other down when both are busy may be 1.5.
+    #[arg(long, value_name = "N", env = "QUELL_CORES", value_parser = cores, allow_negative_numbers = true)]
+    pub cores: Option<f64>,
     /// All nodes and servers are one machine, and share its --cores.
     #[arg(long, env = "QUELL_SHARED_HOST", requires = "cores", value_parser = FalseyValueParser::new())]
     pub shared_host: bool,
@@ -190,6 +191,11 @@ pub enum ImageBy {
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
     seconds.ok_or_else(|| "it must be a number of seconds from 0 to 1000000".to_owned())
+}
+
+fn cores(text: &str) -> Result<f64, String> {
+    let cores = text.parse().ok().filter(|cores| (1.0..=65_536.0).contains(cores));
+    cores.ok_or_else(|| "it must be a number of cores from 1 to 65536".to_owned())
 }
 
 /// A share: a number, per cent, or N/K.

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 /// Make a trace of a named shape, and with --tree the files too, so that the same operations can be issued for real.
 ///
-/// The trace is one that `quell report`, `pack`, `predict` and `replay` take. Same flags, same bytes.
+/// The trace is one that `quell report`, `pack`, `predict` and `replay` take. Same flags, same bytes. What a signal interrupts is
+/// removed, and the status is 128+N.
 #[derive(Debug, Args)]
 pub struct Synth {
     /// The shape.

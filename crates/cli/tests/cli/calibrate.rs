@@ -23,6 +23,24 @@ fn rows(text: &str) -> String {
     text.lines().map(row).collect::<Vec<_>>().join("\n")
 }
 
+/// The cells of a table's rows, its head first.
+fn table(stdout: &str, title: &str) -> Vec<Vec<String>> {
+    let (_, after) = stdout.split_once(&format!("{title}\n")).unwrap();
+    let cells = |line: &str| {
+        let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+        cells.map(str::to_owned).collect()
+    };
+    let lines = after.lines().take_while(|line| !line.is_empty());
+    lines.filter(|line| !line.starts_with("---")).map(cells).collect()
+}
+
+/// The figures of a row of the CSV file, from `iteration` on, and what is before them.
+fn figures(line: &str) -> (String, Vec<f64>) {
+    let cells: Vec<&str> = line.split(',').collect();
+    let figures = cells[6..].iter().map(|cell| cell.parse().unwrap_or(f64::NAN)).collect();
+    (cells[..6].join(","), figures)
+}
+
 #[test]
 fn tables_and_profile_and_rows_for_plots() {
     let test = Test::new();
@@ -57,12 +75,74 @@ fn tables_and_profile_and_rows_for_plots() {
         latency_mean_us,latency_p10_us,latency_p50_us,latency_p90_us,latency_max_us";
     assert_eq!(csv.lines().next(), Some(header));
     assert_eq!(csv.lines().filter(|line| line.starts_with("create,unique,cold,1,2,1,")).count(), 2, "{csv}");
+    for (title, columns, rows) in [
+        ("\nmean rate by processes x threads", ["1", "2", "2x8"], &["create", "getattr", "unlink"][..]),
+        ("one file: mean rate by processes x threads", ["1", "2", "1x2"], &["pread", "page fault"]),
+    ] {
+        let table = table(&stdout, title);
+        assert_eq!(table[0][3..], columns, "{stdout}");
+        for name in rows {
+            let row = table.iter().find(|row| row[0] == *name).unwrap();
+            let rates = row[3..].iter().map(|cell| cell.replace(' ', "").parse::<u64>().unwrap());
+            assert!(rates.clone().count() >= 2 && rates.clone().all(|rate| rate > 0), "{row:?}");
+        }
+    }
+    for line in csv.lines().skip(1) {
+        let (case, row) = figures(line);
+        let [_, count, seconds, rate, bytes, mean, p10, p50, p90, most] = row[..] else { panic!("{line}") };
+        // Times have microseconds: of the shortest too few digits are left.
+        let is_rate = seconds < 1e-3 || (count / seconds / rate - 1.0).abs() < 0.01;
+        assert!(count >= 1.0 && is_rate, "{line}");
+        assert!(p10 <= p50 && p50 <= p90 && p90 <= most && mean <= most && p10 > 0.0, "{line}");
+        let block = if case.starts_with("read in order") { 1048576.0 } else { 4096.0 };
+        assert!(bytes.is_nan() || (bytes / rate / block - 1.0).abs() < 0.01, "{line}");
+    }
+    for (operation, cache) in [
+        ("read in order", "cold"),
+        ("pread", "cold"),
+        ("pread", "warm"),
+        ("page fault", "cold"),
+        ("page fault", "warm"),
+    ] {
+        let begin = format!("{operation},shared,{cache},1,1,1,");
+        assert_eq!(csv.lines().filter(|line| line.starts_with(&begin)).count(), 2, "{begin}: {csv}");
+    }
     let profile = test.read_text("fs.toml");
-    for key in ["kind = \"measured\"", "round_trip_us", "lookup_absent", "create", "client_bytes_per_second"]
-    {
+    for key in [
+        "kind = \"measured\"",
+        "round_trip_us",
+        "lookup_absent",
+        "create",
+        "client_bytes_per_second",
+        "creates_per_second",
+    ] {
         assert!(profile.contains(key), "{key}: {profile}");
     }
     assert!(!profile.contains("positive_seconds"), "without a second client that is not measured: {profile}");
+    assert_eq!(test.files(), ["fs.toml", "here", "rows.csv"]);
+}
+
+#[test]
+fn a_calibration_ends_in_its_time_and_with_the_open_files_that_it_may_have() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("here")).unwrap();
+    let bounds = "--quick --processes=2 --items=200 --iterations=1 --file-size=4M --at-most=5s";
+    let script = format!("ulimit -n 300 && exec $quell calibrate here -o fs.toml --csv rows.csv {bounds}");
+    let said = test.script(&script);
+    let message = "no time was left for: reads and page faults; `--at-most TIME` gives more";
+    assert!(said.stderr.contains(message), "{said}");
+    said.succeeds();
+    let csv = test.read_text("rows.csv");
+    let counts = |begin: &str| -> Vec<f64> {
+        let lines = csv.lines().filter(|line| line.starts_with(begin));
+        lines.map(|line| figures(line).1[1]).collect()
+    };
+    for operation in ["getattr", "open again", "readdir"] {
+        let counts = counts(&format!("{operation},unique,"));
+        assert!(!counts.is_empty() && counts.iter().all(|count| (1.0..300.0).contains(count)), "{csv}");
+    }
+    assert!(counts("pread,").is_empty() && counts("page fault,").is_empty(), "{csv}");
+    assert!(!test.read_text("fs.toml").contains("[data]"));
     assert_eq!(test.files(), ["fs.toml", "here", "rows.csv"]);
 }
 

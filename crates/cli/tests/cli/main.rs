@@ -72,6 +72,7 @@ mod learn;
 #[cfg(target_arch = "x86_64")] // Its generator writes machine code.
 mod libraries;
 mod modules;
+mod modules_convert;
 mod modules_tools;
 mod mpi;
 mod pack_and_run;

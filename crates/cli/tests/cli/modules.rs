@@ -71,6 +71,21 @@ fn an_audit_takes_modulepath_where_none_is_given() {
 }
 
 #[test]
+fn a_modulepath_that_cannot_be_listed_is_a_finding_and_one_that_is_not_there_an_error() {
+    let test = Test::new();
+    plant(&test);
+    test.write("file", "");
+    let json: Value =
+        serde_json::from_str(&test.quell(&["modules", "audit", "file", "tree", "--json"]).succeeds())
+            .unwrap();
+    assert_eq!(json["modulefiles"].as_u64(), Some(4));
+    assert_eq!(json["modulepaths"].as_array().unwrap().len(), 2);
+    assert_eq!(json["findings"][0]["code"], "unlisted");
+    assert_eq!(test.quell(&["modules", "audit", "tree", "file", "--fail-on", "unlisted"]).code(), 1);
+    assert_eq!(test.quell(&["modules", "audit", "tree", "absent"]).code(), 2);
+}
+
+#[test]
 fn a_plan_is_a_diff_and_a_conversion_can_be_undone() {
     let test = Test::new();
     plant(&test);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::{Need, Outcome, Test, skip};
 
 /// The prefix of a version that `tests/modules/install` unpacks; `None`, and a line that says why, where it cannot be had.
-fn tool(name: &str) -> Option<String> {
+pub(crate) fn tool(name: &str) -> Option<String> {
     let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
         Some(directory) => PathBuf::from(directory),
         None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../module-tools"),
@@ -103,7 +103,79 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
     assert_eq!(json(&stale)["changes"][0]["path"], "appa/9.0");
     test.quell(&[&build[..], &["--no-verify"]].concat()).succeeds();
     assert_eq!(test.quell(&["modules", "check", "m/applications"]).code(), 0);
+    // Elsewhere there is another one.
+    let elsewhere =
+        |words: &[&str]| test.quell(&[&build[..], &["--out", "caches", "--json"], words].concat());
+    let pending = elsewhere(&["--dry-run"]);
+    assert_eq!(json(&pending)["pending"][0]["what"], "no-cache");
+    assert_eq!(json(&elsewhere(&["--no-verify"]))["caches"][0]["rebuilt"], true);
+    assert_eq!(json(&elsewhere(&["--dry-run"]))["pending"].as_array().unwrap().len(), 0);
+    let check = || test.quell(&["modules", "check", "--out", "caches", "m/applications"]).code();
+    assert_eq!(check(), 0);
+    test.write("caches/applications/.modulecache", "#%Module5.3\n");
+    assert_eq!(check(), 1);
+    let strays = elsewhere(&["--delete-strays"]);
+    assert!(
+        strays.code() == 2 && strays.stderr.contains("leaves its modulepath as it is"),
+        "{}",
+        strays.stderr
+    );
+    // One that can have none is a failure.
+    test.mode("m/libraries", 0o700);
+    let both = test.quell(&[&build[..], &["--no-verify", "m/libraries"]].concat());
+    assert!(both.code() == 1 && both.stderr.contains("not every user can enter it"), "{}", both.stderr);
     let no_tool = test.quell(&["modules", "convert", "--to", "cache", "--tools", "m", "m/applications"]);
     assert!(no_tool.stderr.contains("neither Environment Modules nor Lmod is there"), "{}", no_tool.stderr);
     assert_eq!(no_tool.code(), 2);
+}
+
+#[test]
+fn privileged_measure_loads_a_module_that_there_is_with_each_strategy_of_lmod() {
+    let Some(prefix) = tool("lmod-8.7.60") else { return };
+    let Some(test) = example(&[Need::Ptrace, Need::Fuse]) else { return };
+    let words =
+        ["modules", "measure", "--json", "--runs", "1", "--tools", &prefix, "m/applications", "m/libraries"];
+    let measured = json(&test.quell(&words));
+    let rows = measured["strategies"].as_array().unwrap();
+    let row = |name: &str, command: &str| {
+        rows.iter().find(|row| row["name"] == name && row["command"] == command).unwrap()
+    };
+    let on_tree = |name: &str, command: &str| row(name, command)["on_tree"].as_u64().unwrap();
+    // Without the two symbolic versions, which a terse listing has as well.
+    assert_eq!(row("plain", "avail")["modulefiles"], 8, "{measured}");
+    assert_eq!(measured["not_measured"].as_array().unwrap().len(), 0, "{measured}");
+    assert!(on_tree("system cache", "avail") < on_tree("plain", "avail") / 4);
+    // The terse listing and loads pass the cache over, unless they are told.
+    for command in ["avail -t", "load"] {
+        assert_eq!(on_tree("system cache", command), on_tree("plain", command), "{command}");
+        assert!(on_tree("system cache, cached loads", command) < on_tree("plain", command) / 2, "{command}");
+        assert_eq!(on_tree("image", command), 0);
+    }
+    assert!(row("plain", "load")["calls"].as_u64() < row("plain", "avail")["calls"].as_u64());
+    let absent = test.quell(&[&words[..], &["--load", "libb/sym(@libb/2.0)"]].concat());
+    assert_eq!(absent.code(), 2);
+    for part in ["`load libb/sym(@libb/2.0)` ends with status 1", "hint: `--load NAME`"] {
+        assert!(absent.stderr.contains(part), "{}", absent.stderr);
+    }
+}
+
+#[test]
+fn privileged_a_sites_settings_are_those_of_the_judge() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = example(&[]) else { return };
+    test.write("m/libraries/liba/9.0", "#%Module99\n");
+    test.run(&["cp", "-a", "m", "n"]).succeeds();
+    let rc = "#%Module\nif {[versioncmp $ModuleToolVersion 99] < 0} {\n  module-hide --hard liba/9.0\n}\n";
+    test.write("n/libraries/.modulerc", rc);
+    let verify = |setting: &str| {
+        let words = format!("\"$quell\" modules verify --tools {prefix} m/libraries n/libraries");
+        test.script(&format!("{setting} exec {words}"))
+    };
+    assert_eq!(verify("MODULES_VERBOSITY=silent").code(), 0);
+    let without_check = verify("MODULES_MCOOKIE_VERSION_CHECK=0");
+    assert!(
+        without_check.code() == 1 && without_check.stdout.contains("load liba/9.0"),
+        "{}",
+        without_check.stdout
+    );
 }

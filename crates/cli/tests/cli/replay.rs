@@ -170,14 +170,14 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
     let replay = [
         "replay", "a.qtrace", "--root", "tree", "--from", "tree", "--writes", "--think", "60", "--ranks", "2",
     ];
-    for signal in [Signal::INT, Signal::TERM] {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut command = test.command(&[&[QUELL], &replay[..]].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let written = || test.files().iter().filter(|name| name.ends_with("/new")).count() == 2;
         wait_until("both ranks have written", written);
         send(i32::try_from(child.id()).unwrap(), signal);
         let outcome = test.wait(child);
-        assert_eq!(outcome.code(), 130, "{outcome}");
+        assert_eq!(outcome.code(), code, "{outcome}");
         assert!(outcome.stderr.contains("interrupted"), "{outcome}");
         test.silence();
         assert_eq!(files_of_tree(&test), before);
@@ -216,6 +216,19 @@ fn privileged_ranks_of_a_launcher_begin_at_once_and_report_once() {
 }
 
 #[test]
+fn times_between_calls_are_waited_for_as_often_as_asked() {
+    let test = Test::new();
+    let synth = ["-q", "synth", "julia", "--packages", "1", "--compute", "0.2", "--tree", "tree"];
+    test.quell(&[&synth[..], &["-o", "j.qtrace"]].concat()).succeeds();
+    for (think, least) in [("recorded", 0.19), ("2", 0.39)] {
+        let words = ["replay", "j.qtrace", "--root", "tree", "--json", "--think", think];
+        let replayed = json(test.quell(&words));
+        assert!(replayed["seconds"].as_f64().unwrap() >= least, "{replayed}");
+        assert!(replayed["rank_seconds"][0].as_f64().unwrap() >= least, "{replayed}");
+    }
+}
+
+#[test]
 fn what_fails_now_is_named_and_is_a_finding() {
     let test = Test::new();
     test.quell(&["-q", "synth", "julia", "--packages", "1", "--tree", "tree", "-o", "j.qtrace"]).succeeds();
@@ -234,9 +247,13 @@ fn a_replay_that_cannot_be_is_one_line() {
     test.write("log", "1 getpid() = 1\n1 close(3) = 0\n1 +++ exited with 0 +++\n");
     test.quell(&["-q", "import", "strace", "log", "-o", "empty.qtrace"]).succeeds();
     test.write("file", "");
+    test.write("log", "1 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n1 +++ exited with 0 +++\n");
+    let import = ["-q", "import", "strace", "log", "--directory", "/t/job", "-o", "job.qtrace"];
+    test.quell(&import).succeeds();
     for (arguments, says) in [
         (&["j.qtrace", "--root", "nowhere"][..], "cannot use `[DIR]/nowhere`: ENOENT"),
         (&["j.qtrace", "--root", "file"], "cannot use `[DIR]/file`"),
+        (&["job.qtrace", "--root", ".", "--from", "/t"], "cannot use `[DIR]/job`: ENOENT"),
         (&["nothing.qtrace", "--root", "."], "cannot open `nothing.qtrace`"),
         (&["file", "--root", "."], "is not a trace"),
         (&["local.qtrace", "--root", "."], "used no network file system"),

@@ -30,6 +30,8 @@ fn a_start_has_a_curve_with_range_bounds_and_knee() {
     for point in points {
         let seconds = |key: &str| point["seconds"][key].as_f64().unwrap();
         assert!(seconds("p10") <= seconds("p50") && seconds("p50") <= seconds("p90"), "{point}");
+        let mean = point["mean_seconds"]["p50"].as_f64().unwrap();
+        assert!(mean > 0.0 && mean <= seconds("p50") * 1.001, "{point}");
         let bound = |key: &str| point["bounds"][key].as_f64().unwrap();
         assert!(
             bound("lower") <= seconds("p50") * 1.001 && seconds("p50") <= bound("upper") * 1.001,
@@ -49,27 +51,80 @@ fn a_start_has_a_curve_with_range_bounds_and_knee() {
 #[test]
 fn changes_change_what_they_say() {
     let test = traced();
-    let with = |words: &[&str]| {
-        let all =
-            [&["--fs", "hopper-home", "--nodes", "512", "--ppn", "2", "--samples", "1"], words].concat();
+    let on = |fs: &str, words: &[&str]| {
+        let all = [&["--fs", fs, "--nodes", "512", "--ppn", "2", "--samples", "1"], words].concat();
         json(&test, &all)
     };
-    let plain = p50(&with(&[]), 0);
-    for words in [
-        &["--image"][..],
-        &["--image=broadcast"],
-        &["--keep-absences"],
-        &["--fewer-misses", "1/2"],
-        &["--fewer-files", "50%"],
-        &["--warm"],
-    ] {
-        assert!(p50(&with(words), 0) <= plain * 1.001, "{words:?}");
+    for fs in ["hopper-home", "nfs"] {
+        let plain = p50(&on(fs, &[]), 0);
+        for words in [
+            &["--image"][..],
+            &["--image=broadcast"],
+            &["--keep-absences"],
+            &["--fewer-misses", "1/2"],
+            &["--fewer-files", "50%"],
+            &["--atomic-open"],
+        ] {
+            assert!(p50(&on(fs, words), 0) <= plain * 1.001, "{fs} {words:?}");
+        }
     }
+    let with = |words: &[&str]| on("hopper-home", words);
+    let plain = p50(&with(&[]), 0);
+    assert!(p50(&with(&["--warm"]), 0) <= plain * 1.001);
     assert!(p50(&with(&["--image"]), 0) < plain / 10.0);
     assert!(p50(&with(&["--background", "50%"]), 0) > plain * 1.9);
     let launched = p50(&with(&["--launch", "70"]), 0);
     assert!((launched - plain - 70.0).abs() < 1e-6, "{launched} {plain}");
     assert_eq!(with(&["--image", "--atomic-open"])["inputs"]["what_if"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_rank_s_mean_counts_from_its_own_start_and_the_slowest_from_the_first_one_s() {
+    let test = traced();
+    let skewed = json(&test, &["--fs", "lustre", "--nodes", "4", "--skew", "100", "--samples", "2"]);
+    let (slowest, mean) = (p50(&skewed, 0), skewed["points"][0]["mean_seconds"]["p50"].as_f64().unwrap());
+    assert!(slowest >= 100.0 && mean < slowest - 99.0, "{slowest} {mean}");
+    assert_eq!(skewed["inputs"]["skew_seconds"], 100.0);
+}
+
+#[test]
+fn an_image_on_one_data_server_comes_later_than_one_that_is_spread() {
+    let test = traced();
+    let with = |stripes: &str| {
+        let words = ["--fs", "lustre", "--image", "--nodes", "16384", "--samples", "2", "--stripes", stripes];
+        p50(&json(&test, &words), 0)
+    };
+    assert!(with("1") > with("8") * 2.0, "{} {}", with("1"), with("8"));
+}
+
+#[test]
+fn every_profile_says_what_was_assumed_for_it_and_where_it_breaks_down() {
+    let test = traced();
+    let bare = "schema_version = 1\nname = 'bare'\nkind = 'measured'\n[metadata.operations_per_second]\nlookup = 900\n";
+    test.write("bare.toml", bare);
+    for fs in ["bare.toml", "bare.toml,nfs"] {
+        let outcome = test.quell(&["predict", "w.qtrace", "--fs", fs, "--nodes", "1,65536", "--samples=2"]);
+        let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = if fs == "bare.toml" { "" } else { "bare: " };
+        assert!(text.contains(&format!("doubt {named}the profile does not say")), "{outcome}");
+        assert!(text.contains("times over capacity at 65 536 nodes: expect failures"), "{outcome}");
+        assert_eq!(text.matches("regime ").count(), fs.split(',').count(), "{outcome}");
+    }
+}
+
+#[test]
+fn the_launch_is_a_line_of_its_own_and_the_curve_is_drawn() {
+    let test = traced();
+    let words =
+        ["predict", "w.qtrace", "--fs", "hopper-home", "--nodes", "1..64", "--samples=2", "--launch=70"];
+    let outcome = test.quell(&words);
+    assert!(outcome.stdout.contains("launch   70.0 s, no file system's time"), "{outcome}");
+    let text = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("s without the launch)"), "{outcome}");
+    let (_, plot) = outcome.stdout.split_once("Seconds by nodes: median *").unwrap();
+    let plot: Vec<&str> = plot.lines().skip(1).take_while(|line| !line.is_empty()).collect();
+    assert_eq!(plot.iter().map(|line| line.matches('*').count()).sum::<usize>(), 7, "{outcome}");
+    assert!(plot.last().unwrap().ends_with("64"), "{outcome}");
 }
 
 #[test]
@@ -79,6 +134,36 @@ fn a_file_system_that_nobody_named_is_a_wide_prior_and_says_so() {
     assert!(outcome.stderr.contains("quell calibrate DIR"), "{outcome}");
     assert!(outcome.stdout.contains("wide (prior)"), "{outcome}");
     assert!(outcome.stdout.contains("expect failures"), "{outcome}");
+}
+
+#[test]
+fn nodes_that_start_over_an_hour_do_not_raise_a_storm() {
+    let test = traced();
+    let words = ["--fs", "nfs", "--nodes", "4096", "--samples", "5"];
+    let point = |words: &[&str]| json(&test, words)["points"][0].clone();
+    let (storm, calm) = (point(&words), point(&[&words[..], &["--skew", "3600"]].concat()));
+    assert_eq!((&storm["may_fail"], &calm["saturated"]), (&true.into(), &false.into()), "{storm} {calm}");
+    let outcome = test.quell(&[&["predict", "w.qtrace", "--skew", "3600"], &words[..]].concat());
+    assert!(!outcome.stdout.contains("expect failures"), "{outcome}");
+    assert!(outcome.stdout.contains("starting within 3 600 s"), "{outcome}");
+}
+
+#[test]
+fn privileged_threads_that_ask_beside_each_other_are_noted() {
+    let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("python3")]) else { return };
+    let ask = "import os, threading\ndef ask(k):\n    for i in range(300): os.path.exists(f'X/{k}/{i}')\n";
+    let beside = "all = [threading.Thread(target=ask, args=(k,)) for k in range(4)]\n\
+                  for one in all: one.start()\nfor one in all: one.join()";
+    std::fs::create_dir(test.path("X")).unwrap();
+    for (calls, is_noted) in [(beside, true), ("for k in range(4): ask(k)", false)] {
+        let program = format!("{ask}{calls}");
+        test.quell(&["-q", "record", "--force", "-o", "t.qtrace", "--", "python3", "-ISc", &program])
+            .succeeds();
+        let words = ["predict", "t.qtrace", "--root", "X", "--fs=nfs", "--nodes=1", "--samples=1", "--json"];
+        let object: Value = serde_json::from_str(&test.quell(&words).succeeds()).unwrap();
+        let said = "calls on the tree ran beside those of another thread or process";
+        assert_eq!(object["notes"].to_string().contains(said), is_noted, "{object}");
+    }
 }
 
 #[test]
@@ -93,6 +178,8 @@ fn wrong_requests_for_a_start_are_one_line() {
         (&["predict", "w.qtrace", "--fewer-files", "3"], "0 to 1"),
         (&["predict", "w.qtrace", "--skew", "nan"], "from 0 to 1000000"),
         (&["predict", "w.qtrace", "--shared-host"], "--cores"),
+        (&["predict", "w.qtrace", "--cores", "0.5"], "from 1 to 65536"),
+        (&["predict", "w.qtrace", "--depth", "2"], "--root"),
         (&["predict", "absent.qtrace"], "cannot open `absent.qtrace`"),
     ] {
         let outcome = test.quell(words);
@@ -105,9 +192,12 @@ fn wrong_requests_for_a_start_are_one_line() {
 #[test]
 fn a_recording_without_calls_on_a_network_says_what_to_do() {
     let test = Test::new();
-    test.quell(&["import", "strace", "/dev/null", "-o", "empty.qtrace"]);
-    let outcome = test.quell(&["predict", "empty.qtrace"]);
+    test.write("log", "1 stat(\"/etc/passwd\", {st_mode=S_IFREG|0644}) = 0\n1 +++ exited with 0 +++\n");
+    test.quell(&["-q", "import", "strace", "log", "-o", "local.qtrace"]).succeeds();
+    let outcome = test.quell(&["predict", "local.qtrace"]);
     assert_eq!(outcome.code(), 2, "{outcome}");
+    assert!(outcome.stderr.contains("no call of this recording went to a network file system"), "{outcome}");
+    assert!(outcome.stderr.contains("hint: `--root DIR` counts what lies below DIR"), "{outcome}");
 }
 
 #[test]

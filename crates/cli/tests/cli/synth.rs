@@ -1,8 +1,11 @@
 //! `quell synth`: its counts are those of the sources, and what it makes is a trace and a tree like any other.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 
-use crate::harness::Test;
+use rustix::process::Signal;
+
+use crate::harness::{Test, send, wait_until, with_quell};
 
 /// Calls and errors by name, as `quell report --json` has them.
 fn calls(test: &Test, trace: &str) -> BTreeMap<String, (u64, u64)> {
@@ -117,6 +120,11 @@ fn what_cannot_be_made_is_one_line_and_leaves_nothing() {
         (&["synth", "julia", "--tree", "full"][..], "`full` holds something already"),
         (&["synth", "pynamic", "--bytes", "9000T", "--tree", "new"], "has room for"),
         (&["synth", "julia", "--packages", "100000", "--files", "100000"], "a trace may have"),
+        (
+            &["synth", "search-path", "--names", "2", "--bytes", "8388608T", "--tree", "new"],
+            "a shape may have",
+        ),
+        (&["synth", "pynamic", "--bytes", "16777215T", "--tree", "new"], "a shape may have"),
         (&["synth", "warp", "--at", "/"], "cannot be the directory"),
     ] {
         let outcome = test.quell(arguments);
@@ -124,4 +132,17 @@ fn what_cannot_be_made_is_one_line_and_leaves_nothing() {
         assert!(outcome.stderr.contains(says) && outcome.stderr.contains("hint:"), "{outcome}");
         assert_eq!(test.files(), ["full", "full/file"]);
     }
+}
+
+#[test]
+fn an_interrupted_shape_leaves_nothing() {
+    let test = Test::new();
+    let mut command = test.command(&with_quell(&["synth", "pynamic", "--tree", "tree", "-o", "a.qtrace"]));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("there are files", || test.files().len() > 5);
+    send(child.id().cast_signed(), Signal::TERM);
+    let outcome = test.wait(child);
+    assert_eq!(outcome.code(), 143, "{outcome}");
+    assert!(outcome.stderr.contains("interrupted; what was made is removed"), "{outcome}");
+    assert!(test.files().is_empty(), "{:?}", test.files());
 }

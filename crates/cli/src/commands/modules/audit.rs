@@ -7,10 +7,13 @@ use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
 use crate::printer::Printer;
-use quell_modules::audit::{self, Audit, Options};
+use quell_modules::ModulesError;
+use quell_modules::audit::{self, Audit, Finding, Options};
 use quell_modules::scan::{self, Tree};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 /// What is printed with `--json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -57,32 +60,52 @@ pub fn schema() -> serde_json::Value {
 pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     let options = scan::Options { jobs: flags.jobs };
-    let trees: Result<Vec<Tree>, _> = modulepaths.iter().map(|path| Tree::scan(path, options)).collect();
-    let trees = trees.map_err(explain)?;
+    let (trees, unlisted) = scanned(&modulepaths, options)?;
     let caches: Result<Vec<_>, _> =
         flags.lmod_caches.iter().map(|directory| audit::read_lmod_cache(directory, options)).collect();
     let lmod = flags.tool != ModulesTool::Modules;
     let version = flags.modules_version.clone().into_bytes();
     let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &Options { version, lmod });
+    audited.findings.extend(unlisted);
+    audited.findings.sort();
     if flags.tool == ModulesTool::Lmod {
         audited.findings.retain(|finding| concerns_lmod(finding.code));
     }
     let text = match flags.json {
-        true => report::json(&json(&audited, &trees))?,
-        false => describe(&audited, &trees, flags.all, printer.style().width),
+        true => report::json(&json(&audited, &modulepaths))?,
+        false => describe(&audited, &modulepaths, flags.all, printer.style().width),
     };
     printer.data(&text)?;
     let fails = |code: &str| flags.fail_on.iter().any(|wanted| wanted == ANY || wanted == code);
     Ok(u8::from(audited.findings.iter().any(|finding| fails(finding.code))))
 }
 
+/// Modulepaths that could be listed, and findings about those that could not. One that is not there is a word mistyped.
+fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
+    let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
+    for modulepath in modulepaths {
+        match Tree::scan(modulepath, options) {
+            Err(ModulesError::Read { path, source })
+                if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::Interrupted) =>
+            {
+                unlisted.push(audit::unlisted(&path, &source));
+            }
+            tree => trees.push(tree.map_err(explain)?),
+        }
+    }
+    Ok((trees, unlisted))
+}
+
 /// Whether a finding says anything to those who have no Environment Modules.
 fn concerns_lmod(code: &str) -> bool {
     code.starts_with("lmod")
-        || matches!(code, "lua-unreadable" | "symlink-loop" | "dangling-link" | "special-file" | "restricted")
+        || matches!(
+            code,
+            "lua-unreadable" | "symlink-loop" | "dangling-link" | "special-file" | "restricted" | "unlisted"
+        )
 }
 
-fn json(audited: &Audit, trees: &[Tree]) -> Audited {
+fn json(audited: &Audit, modulepaths: &[PathBuf]) -> Audited {
     let findings = audited.findings.iter().map(|finding| Found {
         code: finding.code,
         rule: finding.rule,
@@ -92,7 +115,7 @@ fn json(audited: &Audit, trees: &[Tree]) -> Audited {
     });
     Audited {
         schema_version: SCHEMA_VERSION,
-        modulepaths: trees.iter().map(|tree| shown(&tree.root)).collect(),
+        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
         modulefiles: audited.modulefiles,
         restricted: audited.restricted,
         lmod_modulefiles: audited.lmod_modulefiles,
@@ -105,15 +128,15 @@ fn json(audited: &Audit, trees: &[Tree]) -> Audited {
 const SHOWN: usize = 4;
 
 /// Findings of one code together, and of these those that say the same.
-fn describe(audited: &Audit, trees: &[Tree], all: bool, width: usize) -> String {
+fn describe(audited: &Audit, modulepaths: &[PathBuf], all: bool, width: usize) -> String {
     let mut text = format!(
         "{} modulefiles for every user, {} for some, {} for Lmod; {} entries in {} modulepath{}\n",
         audited.modulefiles,
         audited.restricted,
         audited.lmod_modulefiles,
         audited.entries,
-        trees.len(),
-        if trees.len() == 1 { "" } else { "s" },
+        modulepaths.len(),
+        if modulepaths.len() == 1 { "" } else { "s" },
     );
     for (code, _) in audit::CODES {
         let findings: Vec<_> = audited.findings.iter().filter(|finding| finding.code == code).collect();

@@ -1,6 +1,7 @@
 //! `quell modules convert --to cache` and `--to lmod-cache`: caches that the site's own tools build.
 
-use super::{explain, paths, site, verify};
+use super::check::{Changed, told};
+use super::{explain, judges, paths, verify};
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -13,7 +14,8 @@ use quell_modules::tools::{Kind, Tool};
 use quell_modules::verify::{Side, Tools};
 use quell_trace::path::escape;
 use serde::Serialize;
-use std::num::NonZero;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What is printed with `--json`.
@@ -29,6 +31,8 @@ pub struct CachesBuilt {
     pub left_out: Vec<LeftOut>,
     /// Answers that would differ; such a cache was taken back.
     pub differences: usize,
+    /// With `--dry-run`: why something would be built; null else.
+    pub pending: Option<Vec<Changed>>,
 }
 
 /// A cache.
@@ -62,37 +66,45 @@ pub fn schema() -> serde_json::Value {
 }
 
 pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    if flags.delete_strays {
+        let why = "a cache leaves its modulepath as it is, so no stray can be left out of it";
+        return Err(Failure::message(why).hint("leave `--delete-strays` out"));
+    }
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     if flags.dry_run {
         return plan(flags, &modulepaths, printer);
     }
-    let tools = site::tools(&flags.judges.tools)?;
+    let judge = judges::tools(&flags.judges)?;
     let built = match flags.to {
-        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &tools, printer)?,
-        _ => of_modules(flags, &modulepaths, &tools, printer)?,
+        Some(ConvertTo::LmodCache) => of_lmod(flags, &modulepaths, &judge, printer)?,
+        _ => of_modules(flags, &modulepaths, &judge, printer)?,
     };
     match flags.json {
         true => printer.data(&report::json(&built)?)?,
         false => tell(&built, printer),
     }
-    Ok(u8::from(built.differences > 0))
+    Ok(u8::from(built.differences > 0 || !built.left_out.is_empty()))
 }
 
 /// What a build would do.
 fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
-    let changes: Vec<(PathBuf, Vec<Change>)> = match (flags.to, &flags.out) {
-        (Some(ConvertTo::LmodCache), Some(out)) if out.join(lmod::LIST).is_file() => {
-            lmod::check(out).map_err(explain)?
-        }
-        (Some(ConvertTo::LmodCache), _) => {
-            modulepaths.iter().map(|path| (path.clone(), Vec::new())).collect()
-        }
+    let changes: Vec<(PathBuf, Vec<Change>)> = match flags.to {
+        Some(ConvertTo::LmodCache) => lmod::pending(modulepaths, out_of_lmod(flags)?).map_err(explain)?,
         _ => {
-            let check = |path: &PathBuf| Ok((path.clone(), modules::check(path).map_err(explain)?));
-            let changes: Vec<_> = modulepaths.iter().map(check).collect::<Result<_, Failure>>()?;
+            let targets = targets(flags.out.as_deref(), modulepaths)?;
+            let check = |(path, target): (&PathBuf, Option<PathBuf>)| {
+                Ok((path.clone(), modules::check(path, target.as_deref()).map_err(explain)?))
+            };
+            let changes: Vec<_> =
+                modulepaths.iter().zip(targets).map(check).collect::<Result<_, Failure>>()?;
             changes.into_iter().filter(|(_, changes)| !changes.is_empty()).collect()
         }
     };
+    if flags.json {
+        let planned = CachesBuilt { pending: Some(told(&changes)), ..nothing(String::new()) };
+        printer.data(&report::json(&planned)?)?;
+        return Ok(0);
+    }
     for (path, changes) in &changes {
         printer.data(&format!("{}: would be built\n", shown(path)))?;
         for change in changes {
@@ -106,22 +118,38 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
     Ok(0)
 }
 
+/// What is told before anything is done.
+fn nothing(tool: String) -> CachesBuilt {
+    CachesBuilt {
+        schema_version: SCHEMA_VERSION,
+        tool,
+        caches: Vec::new(),
+        left_out: Vec::new(),
+        differences: 0,
+        pending: None,
+    }
+}
+
+fn out_of_lmod(flags: &ModulesConvert) -> Result<&Path, Failure> {
+    flags.out.as_deref().ok_or_else(|| {
+        Failure::message("a cache of Lmod needs a directory").hint("`--out DIR`, which every node sees")
+    })
+}
+
 fn of_lmod(
     flags: &ModulesConvert,
     modulepaths: &[PathBuf],
-    tools: &[Tool],
+    judge: &Tools,
     printer: &Printer,
 ) -> Result<CachesBuilt, Failure> {
-    let tool = tools.iter().find(|tool| tool.kind == Kind::Lmod);
+    let tool = judge.tools.iter().find(|tool| tool.kind == Kind::Lmod);
     let tool = tool
         .ok_or_else(|| Failure::message("no Lmod is installed here").hint("`--tools PREFIX` says where"))?;
-    let out = flags.out.as_ref().ok_or_else(|| {
-        Failure::message("a cache of Lmod needs a directory").hint("`--out DIR`, which every node sees")
-    })?;
+    let out = out_of_lmod(flags)?;
     let prepared = lmod::prepare(tool, modulepaths, out).map_err(explain)?;
     let differences = match prepared.settings() {
         Some(settings) if !flags.judges.no_verify => {
-            differences_of_lmod(modulepaths, &settings, tools, printer)?
+            differences_of_lmod(modulepaths, &settings, judge, printer)?
         }
         _ => 0,
     };
@@ -141,34 +169,25 @@ fn of_lmod(
         bytes: built.bytes,
         closed: Vec::new(),
     };
-    Ok(CachesBuilt {
-        schema_version: SCHEMA_VERSION,
-        tool: tool.to_string(),
-        caches: if is_kept { vec![cache] } else { Vec::new() },
-        left_out,
-        differences,
-    })
+    let caches = if is_kept { vec![cache] } else { Vec::new() };
+    Ok(CachesBuilt { caches, left_out, differences, ..nothing(tool.to_string()) })
 }
 
 fn of_modules(
     flags: &ModulesConvert,
     modulepaths: &[PathBuf],
-    tools: &[Tool],
+    judge: &Tools,
     printer: &Printer,
 ) -> Result<CachesBuilt, Failure> {
     // The oldest that has caches: what it writes the newer ones read.
-    let tool = tools.iter().find(|tool| modules::supports(tool)).ok_or_else(|| {
+    let tool = judge.tools.iter().find(|tool| modules::supports(tool)).ok_or_else(|| {
         Failure::message("no installed Environment Modules has caches: these came with 5.3")
             .hint("`--tools PREFIX` names another installation")
     })?;
     let aside = tempfile::Builder::new().prefix("quell-caches-").tempdir()?;
-    let mut all = CachesBuilt {
-        schema_version: SCHEMA_VERSION,
-        tool: tool.to_string(),
-        caches: Vec::new(),
-        left_out: Vec::new(),
-        differences: 0,
-    };
+    // Whatever the umask is: other users are asked about what is made there.
+    std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?;
+    let mut all = nothing(tool.to_string());
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
         let prepared = modules::prepare(tool, modulepath, target.as_deref(), Extent::Changed, aside.path());
         let prepared = match prepared {
@@ -183,7 +202,7 @@ fn of_modules(
             false => prepared.mirror(aside.path()).map_err(explain)?,
         };
         let differences = match mirror {
-            Some(mirror) => differences_of_modules(modulepath, &mirror, tools, printer)?,
+            Some(mirror) => differences_of_modules(modulepath, &mirror, judge, printer)?,
             None => 0,
         };
         if differences > 0 {
@@ -195,7 +214,7 @@ fn of_modules(
         let built = prepared.install().map_err(explain)?;
         all.caches.push(CacheBuilt {
             path: shown(&built.cache),
-            rebuilt: built.rebuilt > 0,
+            rebuilt: built.is_new,
             bytes: built.bytes,
             closed: built.closed.iter().map(|path| escape(path)).collect(),
         });
@@ -204,7 +223,7 @@ fn of_modules(
 }
 
 /// Where caches go that are not to be in their modulepaths. Shape: one a modulepath.
-fn targets(out: Option<&Path>, modulepaths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, Failure> {
+pub(super) fn targets(out: Option<&Path>, modulepaths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let Some(out) = out else { return Ok(vec![None; modulepaths.len()]) };
     let mut targets: Vec<Option<PathBuf>> = Vec::new();
     for modulepath in modulepaths {
@@ -223,7 +242,7 @@ fn targets(out: Option<&Path>, modulepaths: &[PathBuf]) -> Result<Vec<Option<Pat
 fn differences_of_modules(
     modulepath: &Path,
     mirror: &Mirror,
-    tools: &[Tool],
+    judge: &Tools,
     printer: &Printer,
 ) -> Result<usize, Failure> {
     let old = Side {
@@ -236,15 +255,15 @@ fn differences_of_modules(
         variables: Vec::new(),
         root: Some(mirror.root().to_owned()),
     };
-    let tools = tools.iter().filter(|tool| modules::supports(tool)).cloned().collect();
-    differences(tools, &old, &new, printer)
+    differences(judge, modules::supports, &old, &new, printer)
 }
 
-/// How many answers a cache of Lmod would change, before users have it.
+/// How many answers a cache of Lmod would change, before users have it: those who take it for listings alone, and those who
+/// load by it, too.
 fn differences_of_lmod(
     modulepaths: &[PathBuf],
     settings: &Path,
-    tools: &[Tool],
+    judge: &Tools,
     printer: &Printer,
 ) -> Result<usize, Failure> {
     let side = |variables: &[(&str, &str)]| Side {
@@ -253,14 +272,25 @@ fn differences_of_lmod(
         root: None,
     };
     let settings = settings.to_string_lossy();
-    let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", "yes")]);
-    let tools = tools.iter().filter(|tool| tool.kind == Kind::Lmod).cloned().collect();
-    differences(tools, &side(&[("LMOD_IGNORE_CACHE", "yes")]), &new, printer)
+    let old = side(&[("LMOD_IGNORE_CACHE", "yes")]);
+    let mut found = 0;
+    for cached_loads in ["no", "yes"] {
+        let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
+        found += differences(judge, |tool| tool.kind == Kind::Lmod, &old, &new, printer)?;
+    }
+    Ok(found)
 }
 
-fn differences(tools: Vec<Tool>, old: &Side, new: &Side, printer: &Printer) -> Result<usize, Failure> {
-    let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-    let judge = Tools { tools, users: Vec::new(), variables: site::variables(), jobs };
+/// How many answers of those tools that know such a cache differ.
+fn differences(
+    judge: &Tools,
+    knows: impl Fn(&Tool) -> bool,
+    old: &Side,
+    new: &Side,
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
+    let judge = Tools { tools, ..judge.clone() };
     let compared = verify::watched(&judge, old, new, printer)?;
     for difference in compared.differences.iter().take(10) {
         printer

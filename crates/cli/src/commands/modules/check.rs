@@ -1,6 +1,6 @@
 //! `quell modules check`: whether caches are what their trees are.
 
-use super::{explain, paths};
+use super::{caches, explain, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -26,11 +26,12 @@ pub struct Checked {
 /// A difference.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Changed {
-    /// The modulepath.
+    /// The modulepath; for what is the matter with a cache of Lmod itself, its directory.
     pub modulepath: String,
     /// Below it; empty for the modulepath as a whole.
     pub path: String,
-    /// `no-cache`, `unreadable`, `added`, `removed`, `changed`, `touched`, `closed`, `opened` or `other`.
+    /// `no-cache`, `unreadable`, `outdated`, `replaced`, `added`, `removed`, `changed`, `touched`, `closed`, `opened` or
+    /// `other`.
     pub what: &'static str,
 }
 
@@ -47,12 +48,13 @@ pub fn schema() -> serde_json::Value {
 
 pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {
     let mut found: Vec<(PathBuf, Vec<Change>)> = Vec::new();
-    for path in paths::modulepaths(&flags.paths, printer)? {
+    let paths = paths::modulepaths(&flags.paths, printer)?;
+    for (path, target) in paths.iter().zip(caches::targets(flags.out.as_deref(), &paths)?) {
         if path.join(lmod::LIST).is_file() {
-            found.extend(lmod::check(&path).map_err(explain)?);
+            found.extend(lmod::check(path).map_err(explain)?);
         } else {
-            let changes = modules::check(&path).map_err(explain)?;
-            found.extend((!changes.is_empty()).then_some((path, changes)));
+            let changes = modules::check(path, target.as_deref()).map_err(explain)?;
+            found.extend((!changes.is_empty()).then(|| (path.clone(), changes)));
         }
     }
     let text = match flags.json {
@@ -67,6 +69,11 @@ pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure
 }
 
 fn json(found: &[(PathBuf, Vec<Change>)]) -> Checked {
+    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: told(found) }
+}
+
+/// Differences for JSON.
+pub(super) fn told(found: &[(PathBuf, Vec<Change>)]) -> Vec<Changed> {
     let changed = |modulepath: &PathBuf, change: &Change| Changed {
         modulepath: shown(modulepath),
         path: escape(&change.path),
@@ -74,13 +81,15 @@ fn json(found: &[(PathBuf, Vec<Change>)]) -> Checked {
     };
     let changes =
         found.iter().flat_map(|(path, changes)| changes.iter().map(move |change| changed(path, change)));
-    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: changes.collect() }
+    changes.collect()
 }
 
 fn word(what: What) -> &'static str {
     match what {
         What::NoCache => "no-cache",
         What::Unreadable => "unreadable",
+        What::Outdated => "outdated",
+        What::Replaced => "replaced",
         What::Added => "added",
         What::Removed => "removed",
         What::Changed => "changed",

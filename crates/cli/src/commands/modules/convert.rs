@@ -9,10 +9,10 @@ use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
-use quell_modules::verify::{Difference, Judge, Side};
+use quell_modules::verify::{self, Difference, Judge, Side};
 use quell_trace::path::escape;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is printed with `--json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -23,7 +23,7 @@ pub struct Conversion {
     pub strategy: &'static str,
     /// Whether every modulepath can be converted.
     pub possible: bool,
-    /// Whether new modulepaths were written.
+    /// Whether a new modulepath was written; in place, one of which nothing changes is not.
     pub written: bool,
     /// Shape: one entry a modulepath, in their order.
     pub trees: Vec<ConvertedTree>,
@@ -44,7 +44,7 @@ pub struct Conversion {
 pub struct ConvertedTree {
     /// The old one.
     pub source: String,
-    /// The new one; null where it was not written.
+    /// The new one; null where none was written.
     pub target: Option<String>,
     /// Files that change.
     pub changes: Vec<ChangedFile>,
@@ -89,8 +89,29 @@ pub struct ToldDifference {
     pub new: String,
 }
 
+/// What is printed with `--undo` and `--json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Undoing {
+    /// Version of this shape; fields are only added.
+    pub schema_version: u32,
+    /// Whether it is done; not with `--dry-run`.
+    pub undone: bool,
+    /// Modulepaths that are what they were.
+    pub restored: Vec<String>,
+    /// New modulepaths that are gone.
+    pub removed: Vec<String>,
+}
+
 /// Version of [`Conversion`].
 const SCHEMA_VERSION: u32 = 1;
+
+/// Version of [`Undoing`].
+const UNDOING_VERSION: u32 = 1;
+
+/// The JSON schema of [`Undoing`].
+pub fn undo_schema() -> serde_json::Value {
+    schemars::schema_for!(Undoing).to_value()
+}
 
 /// The JSON schema of [`Conversion`].
 pub fn schema() -> serde_json::Value {
@@ -99,26 +120,33 @@ pub fn schema() -> serde_json::Value {
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if let Some(record) = &flags.undo {
-        return undo(record, printer);
+        return undo(record, flags, printer);
     }
     if matches!(flags.to, Some(ConvertTo::Cache | ConvertTo::LmodCache)) {
         return caches::run(flags, printer);
     }
     let strategy = strategy(flags)?;
+    if flags.delete_strays && strategy != Strategy::Eval {
+        let to = strategy.name();
+        return Err(Failure::message(format!("`--delete-strays` does nothing with `--to {to}`"))
+            .hint("only `mcookie_check=eval` lists strays, and only `--to eval` hides or leaves them out"));
+    }
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     let trees: Result<Vec<Tree>, _> =
         modulepaths.iter().map(|path| Tree::scan(path, Options::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
-    let plan = convert::plan(&trees.map_err(explain)?, strategy, consent, &mut SystemNames);
+    let trees = trees.map_err(explain)?;
+    let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     let mut tools = Vec::new();
     let written = match destination {
         Some(destination) if plan.is_possible() && !flags.dry_run => {
             let mut judge = judges::judge(&flags.judges, printer)?;
             tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
             match &judge {
-                Some(_) => {
-                    printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")))
+                Some(judge) => {
+                    printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
+                    not_as_root(judge, &trees, printer);
                 }
                 None => printer.warn("nobody is asked whether old and new say the same"),
             }
@@ -140,6 +168,19 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     }
     let differs = written.is_some_and(|written| !written.differences.is_empty());
     Ok(u8::from(!plan.is_possible() || differs))
+}
+
+/// Says when root does not ask as root.
+fn not_as_root(judge: &judges::Watched<'_>, trees: &[Tree], printer: &Printer) {
+    let others = trees.iter().find(|tree| !verify::is_roots(tree));
+    if let (true, true, Some(tree)) =
+        (rustix::process::geteuid().is_root(), judge.tools.users.is_empty(), others)
+    {
+        let tree = shown(&tree.root);
+        printer.talk(&format!(
+            "root is not asked: others may write in `{tree}`, and what they wrote would run as root (`--user root`)"
+        ));
+    }
 }
 
 /// The judge of those who asked for none.
@@ -170,7 +211,7 @@ fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
 
 fn destination(flags: &ModulesConvert) -> Result<Option<Destination>, Failure> {
     match (&flags.out, flags.in_place) {
-        (Some(out), _) => Ok(Some(Destination::Out(std::path::absolute(out)?))),
+        (Some(out), _) => Ok(Some(Destination::Out(paths::plain(out)?))),
         (None, true) => Ok(Some(Destination::InPlace)),
         (None, false) if flags.dry_run => Ok(None),
         (None, false) => Err(Failure::message("nowhere to write to")
@@ -202,7 +243,7 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
             some(tree.refusals.iter().map(ToString::to_string), printer);
         }
         tree.notes.iter().for_each(|note| printer.talk(&format!("`{source}`: {note}")));
-        if tree.changes.is_empty() && tree.refusals.is_empty() {
+        if !tree.changes_anything() && tree.refusals.is_empty() {
             printer.talk(&format!("`{source}`: nothing to change"));
         }
     }
@@ -224,7 +265,8 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
         ));
         printer.detail(&line(first));
     }
-    written.targets.iter().for_each(|target| printer.talk(&format!("wrote `{}`", shown(target))));
+    let wrote = |target: &PathBuf| printer.talk(&format!("wrote `{}`", shown(target)));
+    written.targets.iter().flatten().for_each(wrote);
     for (name, value) in plan.strategy.variables() {
         printer.talk(&format!("users need `{name}={value}`, or the same in the site's configuration"));
     }
@@ -235,11 +277,11 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
 
 fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversion {
     let done = written.filter(|written| written.differences.is_empty());
-    let targets: Vec<&PathBuf> = done.iter().flat_map(|written| &written.targets).collect();
+    let targets: Vec<&Option<PathBuf>> = done.iter().flat_map(|written| &written.targets).collect();
     let reason = |rule, path: &[u8], text| Reason { rule, path: escape(path), text };
     let trees = plan.trees.iter().enumerate().map(|(number, tree)| ConvertedTree {
         source: shown(&tree.source),
-        target: targets.get(number).map(|target| shown(target)),
+        target: targets.get(number).and_then(|target| target.as_deref()).map(shown),
         changes: tree.changes.iter().map(|(path, change)| changed(path, change)).collect(),
         left: tree.left.iter().map(|(path, why)| reason(why.rule(), path, why.to_string())).collect(),
         refused: tree
@@ -256,7 +298,7 @@ fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversio
         schema_version: SCHEMA_VERSION,
         strategy: plan.strategy.name(),
         possible: plan.is_possible(),
-        written: done.is_some(),
+        written: targets.iter().any(|target| target.is_some()),
         trees: trees.collect(),
         differences: written.iter().flat_map(|written| &written.differences).map(difference).collect(),
         reworded: written.iter().flat_map(|written| &written.reworded).map(difference).collect(),
@@ -280,9 +322,25 @@ fn changed(path: &[u8], change: &Change) -> ChangedFile {
     ChangedFile { path: escape(path), change }
 }
 
-fn undo(record: &std::path::Path, printer: &Printer) -> Result<u8, Failure> {
-    let undone = convert::undo(&std::path::absolute(record)?).map_err(explain)?;
-    undone.restored.iter().for_each(|path| printer.talk(&format!("`{}` is what it was", shown(path))));
-    undone.removed.iter().for_each(|path| printer.talk(&format!("removed `{}`", shown(path))));
+fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
+    let record = paths::plain(record)?;
+    let undone = if flags.dry_run { convert::would_undo(&record) } else { convert::undo(&record) };
+    let undone = undone.map_err(explain)?;
+    if flags.json {
+        let all = |paths: &[PathBuf]| paths.iter().map(|path| shown(path)).collect();
+        let (restored, removed) = (all(&undone.restored), all(&undone.removed));
+        let undoing = Undoing { schema_version: UNDOING_VERSION, undone: !flags.dry_run, restored, removed };
+        printer.data(&report::json(&undoing)?)?;
+        return Ok(0);
+    }
+    let (restored, removed) = match flags.dry_run {
+        true => ("would be what it was", "would be removed"),
+        false => ("is what it was", "is removed"),
+    };
+    let tell = |paths: &[PathBuf], what: &str| {
+        paths.iter().for_each(|path| printer.talk(&format!("`{}` {what}", shown(path))));
+    };
+    tell(&undone.restored, restored);
+    tell(&undone.removed, removed);
     Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use super::{site, verify};
 use crate::failure::Failure;
-use crate::flags::ModulesJudges;
+use crate::flags::{ModulesJudges, ModulesSite};
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::verify::{Difference, Judge, Side, Tools};
@@ -19,10 +19,16 @@ pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<O
     if flags.no_verify {
         return Ok(None);
     }
-    let tools = site::tools(&flags.tools)?;
-    let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-    let tools = Tools { tools, users: Vec::new(), variables: site::variables(), jobs };
+    let tools = self::tools(flags)?;
     Ok(Some(Watched { tools, printer }))
+}
+
+/// The installed tools, and who asks them.
+pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
+    let site = ModulesSite { tools: flags.tools.clone(), users: flags.users.clone() };
+    let (tools, users) = (site::tools(&site.tools)?, site::users(&site)?);
+    let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    Ok(Tools { tools, users, variables: site::variables(), jobs })
 }
 
 impl Judge for Watched<'_> {

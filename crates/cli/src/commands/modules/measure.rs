@@ -7,14 +7,12 @@ use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
-use quell_modules::measure::{self, Action, Advice, Convert, Measurement, Request, Row, Strategy};
-use quell_modules::verify::Side;
+use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is printed with `--json`.
@@ -108,12 +106,14 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     let mut measurements = Vec::new();
     for tool in site::tools(&flags.site.tools)? {
         let mut builder = tempfile::Builder::new();
-        builder.prefix("quell-modules-").permissions(Permissions::from_mode(0o755));
+        builder.prefix("quell-modules-");
         let work = match &flags.work {
             Some(directory) => builder.tempdir_in(directory),
             None => builder.tempdir(),
         };
         let work = work.map_err(|error| Failure::new(error).context("cannot make a directory for copies"))?;
+        // Whatever the umask is: the tools are run as another user.
+        std::fs::set_permissions(work.path(), Permissions::from_mode(0o755))?;
         let request = Request {
             tool,
             modulepaths: modulepaths.clone(),
@@ -141,37 +141,12 @@ fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure>
     let style = ProgressStyle::with_template("quell: {spinner} {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(200));
-    let mut converter = Converter { quell: &request.quell };
     let tool = request.tool.to_string();
-    let measured = measure::measure(request, &mut converter, &mut |strategy| {
+    let measured = measure::measure(request, &mut |strategy| {
         bar.set_message(format!("measuring {tool}: {strategy}"));
     });
     bar.finish_and_clear();
     measured.map_err(explain)
-}
-
-/// `quell modules convert`, without a judge: what is measured is measured, not installed.
-struct Converter<'a> {
-    quell: &'a Path,
-}
-
-impl Convert for Converter<'_> {
-    fn convert(&mut self, to: &str, modulepaths: &[PathBuf], out: &Path) -> Result<Side, String> {
-        let mut command = Command::new(self.quell);
-        command.args(["modules", "convert", "--to", to, "--no-verify", "--eval-enforced", "--out"]).arg(out);
-        let output = command.arg("--").args(modulepaths).output().map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !output.status.success() {
-            let line = said.lines().find(|line| line.contains("error:") || line.contains("cannot"));
-            let line = line.unwrap_or("it cannot be converted").trim_start_matches("quell: error: ");
-            return Err(line.to_owned());
-        }
-        let names = modulepaths.iter().map(|path| path.file_name().unwrap_or_default());
-        let modulepaths = names.map(|name| out.join(name)).collect();
-        let eval = ("MODULES_MCOOKIE_CHECK".to_owned(), "eval".to_owned());
-        let variables = if to == "rc" { Vec::new() } else { vec![eval] };
-        Ok(Side { modulepaths, variables, root: None })
-    }
 }
 
 /// What a command takes where each call on a tree takes that long.

@@ -77,6 +77,16 @@ fn explain(error: ModulesError) -> Failure {
         ModulesError::Colon { .. } => Some("give it another name, or a symbolic link without a colon"),
         ModulesError::VirtualInPlace => Some("`--out DIR`, and users get the modulepaths in DIR"),
         ModulesError::ChangedSince { .. } => Some("move your changes away, or remove the tree by hand"),
+        ModulesError::ChangedMeanwhile { .. } => Some("run it again"),
+        ModulesError::Halfway { .. } => {
+            Some("`quell modules convert --undo FILE` puts the old tree back, once the cause is gone")
+        }
+        ModulesError::Owner { .. } => {
+            Some("run it as root, or as the owner of the whole tree and a member of its groups")
+        }
+        ModulesError::OutOfReach { .. } => {
+            Some("`--out` or TMPDIR may be below a directory that is closed to others")
+        }
         ModulesError::Record { .. } => Some("give the `quell-plan.json` that `quell modules convert` wrote"),
         ModulesError::Tool { .. } => {
             Some("`--tools PREFIX` names an installed tool, `--no-verify` asks none")
@@ -84,6 +94,7 @@ fn explain(error: ModulesError) -> Failure {
         ModulesError::Run { .. } => {
             Some("`--tools PREFIX` names another installation, `--user` another user")
         }
+        ModulesError::Unloadable { .. } => Some("`--load NAME` names another module"),
         ModulesError::NoCache { .. } => {
             Some("`--tools PREFIX` names another installation; what is closed can be opened, or moved")
         }

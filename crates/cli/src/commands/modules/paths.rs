@@ -3,7 +3,7 @@
 use crate::commands::image::shown;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Absolute modulepaths, each once, in their order.
 pub(super) fn modulepaths(typed: &[PathBuf], printer: &Printer) -> Result<Vec<PathBuf>, Failure> {
@@ -32,10 +32,28 @@ fn of_environment() -> Vec<PathBuf> {
 }
 
 fn add(paths: &mut Vec<PathBuf>, path: &Path) -> Result<(), Failure> {
-    // Without `.` and a slash at the end, so that one modulepath has one name.
-    let path: PathBuf = std::path::absolute(path)?.components().collect();
+    let path = plain(path)?;
     if !paths.contains(&path) {
         paths.push(path);
     }
     Ok(())
+}
+
+/// A path as Environment Modules writes it, which takes `.`, `..` and a slash at the end off the text: so one modulepath has
+/// one name, ours and in what the tools say.
+pub(super) fn plain(path: &Path) -> Result<PathBuf, Failure> {
+    let mut plain = PathBuf::new();
+    for component in std::path::absolute(path)?.components() {
+        if component != Component::ParentDir {
+            plain.push(component);
+            continue;
+        }
+        // Behind a link `..` is above where that leads, and the text says otherwise.
+        if plain.is_symlink() {
+            let message = format!("`{}` leads through the link `{}` and back", shown(path), shown(&plain));
+            return Err(Failure::message(message).hint("give the path without `..`"));
+        }
+        plain.pop();
+    }
+    Ok(plain)
 }

@@ -11,24 +11,71 @@ use std::process::Command;
 /// Where a tool is looked for when none is named.
 const USUAL: &str = "/usr";
 
-/// Settings of a site that change what its tools say.
-const SETTINGS: [&str; 5] =
-    ["LMOD_RC", "LMOD_MODULERC", "LMOD_MODULERCFILE", "LMOD_PACKAGE_PATH", "MODULERCFILE"];
+/// Settings of Lmod that change what it says. Source: its `myConfig.lua`.
+const OF_LMOD: [&str; 18] = [
+    "LMOD_RC",
+    "LMOD_MODULERC",
+    "LMOD_MODULERCFILE",
+    "LMOD_PACKAGE_PATH",
+    "LMOD_CONFIG_DIR",
+    "LMOD_SITE_NAME",
+    "LMOD_SYSTEM_NAME",
+    "LMOD_SYSHOST",
+    "LMOD_CASE_INDEPENDENT_SORTING",
+    "LMOD_EXACT_MATCH",
+    "LMOD_EXTENDED_DEFAULT",
+    "LMOD_PIN_VERSIONS",
+    "LMOD_TMOD_FIND_FIRST",
+    "LMOD_TMOD_PATH_RULE",
+    "LMOD_ALLOW_TCL_MFILES",
+    "LMOD_DUPLICATE_PATHS",
+    "LMOD_DISABLE_SAME_NAME_AUTOSWAP",
+    "LMOD_FILE_IGNORE_PATTERNS",
+];
+
+/// What the names of Environment Modules' settings begin with: it takes its whole configuration from the environment.
+const OF_MODULES: &str = "MODULES_";
+
+/// Of these, what is no setting of a site: what a shell has loaded, where the tool is, and how a person wants to read answers.
+/// Caches are on or off as is asked for here.
+const NOT_OF_SITE: [&str; 20] = [
+    "CMD",
+    "LM",
+    "SHARE_",
+    "FAMILY_",
+    "PUSHENV_",
+    "QUAR_",
+    "QUARANTINE_",
+    "USE_COMPAT_VERSION",
+    "COLLECTION_",
+    "COLOR",
+    "PAGER",
+    "PAGINATE",
+    "TERM_",
+    "VERBOSITY",
+    "LOGGE",
+    "EDITOR",
+    "REDIRECT_OUTPUT",
+    "IGNORE_CACHE",
+    "CACHE_",
+    "SOURCE_CACHE",
+];
+
+/// The rc file that Environment Modules reads before any other.
+const GLOBAL_RC: &str = "MODULERCFILE";
 
 /// An ordinary user where nobody is named: `nobody` of most systems.
 const NOBODY: u32 = 65534;
 
-/// The tools that were named, else those that this shell uses, else those below `/usr`.
+/// The tools that were named, else those that this shell uses and those below `/usr`: who has one may have users with the
+/// other.
 pub(super) fn tools(named: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
     if !named.is_empty() {
         return tools::find(named).map_err(explain);
     }
     let told = ["MODULES_CMD", "LMOD_CMD"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let mut prefixes: Vec<PathBuf> = told.filter(|path| path.is_file()).collect();
-    if prefixes.is_empty() {
-        prefixes.push(USUAL.into());
-    }
-    tools::find(&prefixes).map_err(explain)
+    let prefixes: Vec<PathBuf> = told.filter(|path| path.is_file()).chain([USUAL.into()]).collect();
+    tools::find_any(&prefixes).map_err(explain)
 }
 
 /// The users who were named.
@@ -77,9 +124,20 @@ fn user(name: &str) -> Result<User, Failure> {
 }
 
 /// Settings of the site in this environment.
+///
+/// Shape: sorted by name.
 pub(super) fn variables() -> Vec<(OsString, OsString)> {
-    let of_site = |name: &str| Some((name.into(), std::env::var_os(name)?));
-    SETTINGS.into_iter().filter_map(of_site).collect()
+    let mut variables: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_setting)).collect();
+    variables.sort();
+    variables
+}
+
+fn is_setting(name: &str) -> bool {
+    let is_of_modules = name.strip_prefix(OF_MODULES).is_some_and(|rest| {
+        !NOT_OF_SITE.iter().any(|prefix| rest.starts_with(prefix)) && !rest.ends_with("_OUTPUT")
+    });
+    is_of_modules || OF_LMOD.contains(&name) || name == GLOBAL_RC
 }
 
 /// A tool in two words, for people.
@@ -93,5 +151,47 @@ pub(super) fn kind(tool: &Tool) -> &'static str {
     match tool.kind {
         Kind::Modules => "modules",
         Kind::Lmod => "lmod",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_setting;
+
+    #[test]
+    fn a_sites_settings_are_passed_on_and_nobodys_own() {
+        for name in [
+            "MODULES_MCOOKIE_CHECK",
+            "MODULES_MCOOKIE_VERSION_CHECK",
+            "MODULES_ICASE",
+            "MODULES_EXTENDED_DEFAULT",
+            "MODULES_IMPLICIT_DEFAULT",
+            "MODULES_SITECONFIG",
+            "MODULES_RUN_QUARANTINE",
+            "MODULES_RUNENV_LD_PRELOAD",
+            "MODULERCFILE",
+            "LMOD_RC",
+            "LMOD_EXACT_MATCH",
+        ] {
+            assert!(is_setting(name), "{name}");
+        }
+        for name in [
+            "MODULES_CMD",
+            "MODULES_LMALTNAME",
+            "MODULES_LMCONFLICT_modshare",
+            "MODULES_VERBOSITY",
+            "MODULES_PAGER",
+            "MODULES_COLOR",
+            "MODULES_AVAIL_OUTPUT",
+            "MODULES_IGNORE_CACHE",
+            "MODULES_CACHE_EXPIRY_SECS",
+            "__MODULES_LMALTNAME",
+            "LMOD_CACHED_LOADS",
+            "LMOD_CMD",
+            "MODULEPATH",
+            "PATH",
+        ] {
+            assert!(!is_setting(name), "{name}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `quell modules verify`: every answer of the site's tools that is not what it was.
 
-use super::{explain, site};
+use super::{explain, paths, site};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
@@ -69,11 +69,11 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
             Failure::message(message).hint("name as many, in the same order, with a colon between two")
         );
     }
-    let side = |paths: &[PathBuf], variables| -> Result<Side, Failure> {
-        if let Some(path) = paths.iter().find(|path| !path.is_dir()) {
+    let side = |named: &[PathBuf], variables| -> Result<Side, Failure> {
+        if let Some(path) = named.iter().find(|path| !path.is_dir()) {
             return Err(Failure::message(format!("`{}` is not a directory", path.display())));
         }
-        let modulepaths = paths.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+        let modulepaths = named.iter().map(|path| paths::plain(path)).collect::<Result<_, _>>()?;
         Ok(Side { modulepaths, variables, root: None })
     };
     let variables = flags.with.iter().map(|setting| {

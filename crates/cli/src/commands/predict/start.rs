@@ -77,9 +77,27 @@ fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>),
     }
     match scripts.iter().all(|script| script.acts.is_empty()) {
         true => Err(nothing(flags)),
-        false => Ok((scripts, tree::notes(&trees))),
+        false => {
+            let notes = tree::notes(&trees).into_iter().chain(beside(&scripts)).collect();
+            Ok((scripts, notes))
+        }
     }
 }
+
+/// What ranks did in several threads or processes at once, and the script has one after the other.
+fn beside(scripts: &[Script]) -> Option<String> {
+    let sum = |of: fn(&Script) -> u64| scripts.iter().map(of).sum::<u64>();
+    let (beside, acts) = (sum(|script| script.beside), sum(|script| script.acts.len() as u64));
+    (beside as f64 > SOME * acts as f64).then(|| {
+        format!(
+            "{beside} calls on the tree ran beside those of another thread or process of their rank: here a rank makes one after the \
+             other, which takes it longer"
+        )
+    })
+}
+
+/// The share of calls that has to run beside others to be worth a note: a pipe of two programs is none.
+const SOME: f64 = 0.01;
 
 fn nothing(flags: &Predict) -> Failure {
     match flags.roots.as_slice() {
