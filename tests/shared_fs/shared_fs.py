@@ -102,9 +102,11 @@ class Fixture:
         program = cls.packed(image)[:-len(PROGRAM)] + ["sh", "-c", '"$@" && echo ready && exec sleep 600', "sh", *PROGRAM]
         command = [RIG, "exec", str(node), "--", *_with(environment, program)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as rank:
-            assert rank.stdout is not None and rank.stdout.readline() == b"ready\n"
-            yield
-            rank.terminate()
+            try:
+                assert rank.stdout is not None and rank.stdout.readline() == b"ready\n"
+                yield
+            finally:
+                rank.terminate()
 
     @staticmethod
     def names_to_the_mount() -> int:

@@ -10,15 +10,18 @@
 //!
 //! ```text
 //! READ --> all of it held ---------------------------> from the image
-//!      \-> one page, O_DIRECT, or refused before -----> from the original (counted)
+//!      \-> one page, or O_DIRECT --------------------> from the original (counted)
 //!      \-> several pages, some of them not held ------> EIO; the held ones are pushed
 //! ```
 //!
-//! What must stay true: one page is never refused, since the kernel asks for it without read-ahead too; nor is a READ of
-//! which every page was refused before, since where the kernel keeps several pages as one it asks for all of them
-//! again; nor what goes past its cache (`O_DIRECT`). As soon as a page that is not held turns out to be needed,
-//! nothing of that file is refused any more: this run is not like the recorded one. Nor does a server refuse anything that
-//! took over from another one, since it does not know what that one refused.
+//! What must stay true: one page is never refused, since the kernel asks for it without read-ahead too; nor what goes past
+//! its cache (`O_DIRECT`). As soon as a page that is not held turns out to be needed, nothing of that file is refused any
+//! more: this run is not like the recorded one.
+//!
+//! Linux keeps each page of FUSE by itself up to [`LAST_SINGLY`], so there several pages are always read-ahead: when the kernel
+//! has dropped what it had, and reads ahead again, that is refused again. A newer one may keep several as one, and asks for
+//! all of them again: there no READ is refused of which every page was refused before, nor anything by a server that took
+//! over from another one and does not know what that one refused.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -41,6 +44,7 @@ use crate::lock;
 #[derive(Debug)]
 pub(crate) struct Parts {
     inherits: bool,
+    refusing: Refusing,
     table: Mutex<Table>,
     /// A file was pushed.
     pushed: Condvar,
@@ -78,6 +82,31 @@ enum Progress {
     Done,
 }
 
+/// Which READs of several pages may be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusing {
+    /// Every one: the kernel asks for what is needed page by page.
+    Any,
+    /// Those with a page that was not refused yet.
+    Once,
+    /// None.
+    Nothing,
+}
+
+/// The last Linux that is known to keep each page of FUSE by itself.
+const LAST_SINGLY: (u32, u32) = (6, 18);
+
+impl Refusing {
+    fn under(release: &str, inherits: bool) -> Self {
+        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) <= LAST_SINGLY => Self::Any,
+            _ if inherits => Self::Nothing,
+            _ => Self::Once,
+        }
+    }
+}
+
 /// What to do about a READ of which not everything is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -93,12 +122,17 @@ const PUSHING: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl File {
-    fn judge(&mut self, pages: Range<u64>, direct: bool) -> Verdict {
+    fn judge(&mut self, pages: Range<u64>, direct: bool, refusing: Refusing) -> Verdict {
         if direct {
             return Verdict::AskOriginal;
         }
         self.exceeded |= pages.end - pages.start <= 1;
-        if self.exceeded || self.refused.contains(pages.clone()) {
+        let may = match refusing {
+            Refusing::Any => true,
+            Refusing::Once => !self.refused.contains(pages.clone()),
+            Refusing::Nothing => false,
+        };
+        if self.exceeded || !may {
             return Verdict::AskOriginal;
         }
         self.refused.insert(pages);
@@ -107,10 +141,12 @@ impl File {
 }
 
 impl Parts {
-    /// Nothing is known yet. Nor is what a server refused that died, after which nothing is refused.
+    /// Nothing is known yet, nor what a server did that died.
     pub(crate) fn new(death: Option<Death>) -> Self {
+        let release = rustix::system::uname();
         Self {
             inherits: death.is_some(),
+            refusing: Refusing::under(&release.release().to_string_lossy(), death.is_some()),
             table: Mutex::default(),
             pushed: Condvar::new(),
             pushes: Pushes::default(),
@@ -226,12 +262,11 @@ impl Server {
 
     /// Whether a READ that is not held whole is to be refused.
     pub(crate) fn is_needless(&self, nid: Nid, read: &Read) -> bool {
-        let Some(part) = self.part(nid).filter(|_| !self.parts.inherits) else {
-            return false;
-        };
+        let Some(part) = self.part(nid) else { return false };
         let pages = pages(read.offset..read.range().end.min(part.size()));
         let mut table = lock(&self.parts.table);
-        table.files.entry(nid).or_default().judge(pages, read.direct) == Verdict::Refuse
+        let file = table.files.entry(nid).or_default();
+        file.judge(pages, read.direct, self.parts.refusing) == Verdict::Refuse
     }
 
     /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
@@ -290,29 +325,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_ahead_is_refused_once() {
+    fn read_ahead_is_refused_once_where_pages_may_be_kept_together() {
         let mut file = File::default();
-        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
-        assert_eq!(file.judge(16..48, false), Verdict::Refuse);
+        let judge = |file: &mut File, pages| file.judge(pages, false, Refusing::Once);
+        assert_eq!(judge(&mut file, 0..32), Verdict::Refuse);
+        assert_eq!(judge(&mut file, 16..48), Verdict::Refuse);
         // Pages that the kernel keeps as one are asked for again as one.
-        assert_eq!(file.judge(8..24, false), Verdict::AskOriginal);
+        assert_eq!(judge(&mut file, 8..24), Verdict::AskOriginal);
         file.refused.remove(8..24);
-        assert_eq!(file.judge(8..24, false), Verdict::Refuse);
+        assert_eq!(judge(&mut file, 8..24), Verdict::Refuse);
+    }
+
+    #[test]
+    fn read_ahead_is_refused_again_where_each_page_is_kept_by_itself() {
+        let mut file = File::default();
+        for _ in 0..3 {
+            assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
+        }
+        assert_eq!(file.judge(0..1, false, Refusing::Any), Verdict::AskOriginal);
+    }
+
+    #[test]
+    fn who_took_over_refuses_only_where_nothing_was_to_be_remembered() {
+        for known in ["6.18.44-fc-v657", "5.14.0-503.el9.x86_64", "4.18"] {
+            assert_eq!(Refusing::under(known, false), Refusing::Any);
+            assert_eq!(Refusing::under(known, true), Refusing::Any);
+        }
+        for unknown in ["6.19.0", "7.0-rc1", "?", ""] {
+            assert_eq!(Refusing::under(unknown, false), Refusing::Once);
+            assert_eq!(Refusing::under(unknown, true), Refusing::Nothing);
+        }
     }
 
     #[test]
     fn what_goes_past_the_cache_is_answered() {
         let mut file = File::default();
-        assert_eq!(file.judge(0..32, true), Verdict::AskOriginal);
-        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
+        assert_eq!(file.judge(0..32, true, Refusing::Any), Verdict::AskOriginal);
+        assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
     }
 
     #[test]
     fn after_a_page_that_was_needed_nothing_is_refused() {
         let mut file = File::default();
-        assert_eq!(file.judge(0..32, false), Verdict::Refuse);
-        assert_eq!(file.judge(7..8, false), Verdict::AskOriginal);
-        assert_eq!(file.judge(64..96, false), Verdict::AskOriginal);
+        assert_eq!(file.judge(0..32, false, Refusing::Any), Verdict::Refuse);
+        assert_eq!(file.judge(7..8, false, Refusing::Any), Verdict::AskOriginal);
+        assert_eq!(file.judge(64..96, false, Refusing::Any), Verdict::AskOriginal);
     }
 
     #[test]

@@ -105,13 +105,21 @@ def together(*works):
     assert not failures, failures
 
 
-def dropped():
+def held_runs():
+    """Reads each run of held blocks at once: what is read ahead goes beyond it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    for run in ranges.split(","):
+        first, end = (int(block) * BLOCK for block in run.split("-"))
+        same(first, os.pread(descriptor, end - first, first), end - first)
+
+
+def dropped(often, last):
     """The kernel drops what it has, and asks again."""
     for _ in range(3):
-        mapped(touches)
+        often()
         descriptor = os.open(path, os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    mapped(shuffled)
+    last()
 
 
 WAYS = {
@@ -147,7 +155,10 @@ WAYS = {
     "readahead": lambda: readahead(shuffled),
     "threads": lambda: together(lambda: mapped(shuffled), lambda: pread(blocks, 9000), lambda: direct(shuffled, 5 * BLOCK)),
     "threads-held": lambda: together(lambda: mapped(touches), lambda: mapped(held)),
-    "dropped": dropped,
+    "held-runs": held_runs,
+    "dropped": lambda: dropped(lambda: mapped(touches), lambda: mapped(shuffled)),
+    "dropped-held": lambda: dropped(lambda: mapped(touches), lambda: mapped(held)),
+    "dropped-held-runs": lambda: dropped(held_runs, lambda: mapped(touches)),
 }
 if path == "-":
     print(" ".join(WAYS))
