@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from . import kernel, moosefs, processes, wire
+from . import kernel, moosefs, processes, reclaim, wire
 from .counters import Totals
 from .errors import RigError
 from .moosefs import MOUNT_POINT, Master
@@ -125,7 +125,9 @@ class Rig:
         self.directory.require_space(_SPACE_FILLED if filled else _SPACE_EMPTY)
         MOUNT_POINT.mkdir(exist_ok=True)
         self.state = State(token=secrets.token_hex(16), boot=boot_id(), nodes=nodes, latency_us=latency_us)
+        self.state.reclaim = reclaim.running()
         self.directory.save(self.state)
+        reclaim.switch(self.state.reclaim, "off")
         try:
             self._bring_up(policy)
         except BaseException:
@@ -389,6 +391,7 @@ class Rig:
             processes.end(state.processes.values(), 2)
             # What left its node's namespaces, or was started while we looked.
             processes.end(processes.with_token(state.token), 1)
+            reclaim.switch(state.reclaim, "on")
         self.directory.clear()
         self.state = None
 

@@ -8,7 +8,7 @@
     data/          the server's data
     venv/          the Python environment on the local disk
 
-Nothing else on the machine is written, but for the empty mount point.
+Nothing else on the machine is written, but for the empty mount point and the switch of proactive reclaim.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _LONGEST_SOCKET_PATH = 107  # sizeof sun_path less the final zero, unix(7)
 
 @dataclass
 class State:
-    """What is up. Keys of `processes`: wire, server, master, chunkserver, `node K`, `mount K`."""
+    """What is up. Keys of `processes`: wire, server, master, chunkserver, `node K`, `mount K`. `reclaim` is switched off."""
 
     token: str
     boot: str
@@ -40,6 +40,7 @@ class State:
     policies: dict[int, str] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     networks: dict[str, int] = field(default_factory=dict)
+    reclaim: list[str] = field(default_factory=list)
     complete: bool = False
 
 

@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from quellrig import kernel, moosefs, processes
+from quellrig import kernel, moosefs, processes, reclaim
 from quellrig.state import DEFAULT_DIRECTORY, Directory
 
 RIG = Path(__file__).resolve().parent.parent / "rig"
@@ -209,6 +209,13 @@ class TestPrivilegedLifetime(OwnRigCase):
         self.assertEqual(Path("/proc/self/mounts").read_text(), mounts)
         self.assertFalse((self.directory / "wire.sock").exists())
         self.rig("down")
+
+    def test_privileged_proactive_reclaim_is_off_while_it_is_up(self) -> None:
+        before = reclaim.running()
+        self.rig("up", "--nodes", 1)
+        self.assertEqual(reclaim.running(), [])
+        self.rig("down")
+        self.assertEqual(reclaim.running(), before)
 
     def test_privileged_killed_at_any_time(self) -> None:
         for seconds in (0.06, 0.12, 0.3):

@@ -80,6 +80,14 @@ impl BlockSet {
         self.runs.is_empty()
     }
 
+    /// Adds each block that is alone between two runs, or between a run and the end of a file of `limit` blocks.
+    pub(crate) fn fill_single_gaps(&mut self, limit: u64) {
+        let ends: Vec<u64> = self.runs.values().copied().collect();
+        let is_gap = |end: &u64| *end + 1 == limit || self.runs.contains_key(&(end + 1));
+        let gaps: Vec<u64> = ends.into_iter().filter(|end| *end < limit && is_gap(end)).collect();
+        gaps.into_iter().for_each(|block| self.insert(block..block + 1));
+    }
+
     /// The same in groups of `blocks` blocks, each taken whole, of a file that has `limit` blocks.
     #[must_use]
     pub(crate) fn grouped(&self, blocks: u64, limit: u64) -> Self {
@@ -131,6 +139,16 @@ mod tests {
         assert!(set.contains_bytes(1..8192) && set.contains_bytes(9000..9000));
         assert!(!set.contains_bytes(1..8193));
         assert_eq!((set.bytes_of(1 << 20), set.bytes_of(5000), set.bytes_of(7)), (8192, 5000, 7));
+    }
+
+    #[test]
+    fn gaps_of_one_block_are_filled() {
+        let mut gaps = set(&[(0, 2), (3, 5), (7, 8), (9, 12)]);
+        gaps.fill_single_gaps(13);
+        assert_eq!(runs(&gaps), [(0, 5), (7, 13)]);
+        let mut longer = set(&[(0, 1), (3, 4)]);
+        longer.fill_single_gaps(6);
+        assert_eq!(runs(&longer), [(0, 1), (3, 4)]);
     }
 
     #[test]

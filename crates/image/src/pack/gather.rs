@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::blocks::BlockSet;
+use crate::erofs::BLOCK_BYTES;
 use crate::model::{Attributes, Coverage, Kind, Timestamp};
 use crate::original::{Original, OriginalError, attributes_of};
 use crate::pack::extents::Extent;
@@ -341,7 +342,12 @@ impl Gatherer<'_> {
         for ToHold { node, path, .. } in &self.held {
             let source = Source::File(as_path(path).into());
             match parts.remove(node) {
-                Some(Some(blocks)) => self.gathered.tree.hold_part(*node, source, &blocks)?,
+                Some(Some(mut blocks)) => {
+                    let size = self.gathered.tree.attributes(*node).size;
+                    // A server cannot tell from need what is read ahead of a block between two that the kernel has.
+                    blocks.fill_single_gaps(size.div_ceil(BLOCK_BYTES));
+                    self.gathered.tree.hold_part(*node, source, &blocks)?;
+                }
                 Some(None) => self.gathered.tree.hold(*node, source)?,
                 None => {}
             }
