@@ -49,7 +49,7 @@ web: deps build ## the page of `report --html`: its bundle is that of its source
 
 aarch64: deps ## the binary for aarch64 compiles and links
 	rustup target add $(AARCH64)
-	CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+	CARGO_PROFILE_DEV_DEBUG=none CC_aarch64_unknown_linux_musl=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
 		cargo build --locked --target $(AARCH64) --package quell-cli --quiet
 
 privileged: ## all tests of the crates and of the binary

@@ -202,11 +202,12 @@ fn differences(
     Ok((reworded, Vec::new()))
 }
 
-/// Whether nothing but the reason changes for which a name is refused that a command of ours hides.
+/// Whether nothing but the reason changes for which a name is refused that a command of ours hides. The tools look also at
+/// files whose names begin with what is asked for.
 fn is_reworded(difference: &Difference, plan: &Plan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);
-        difference.question.split(' ').any(|word| word == name)
+        difference.question.split(' ').skip(1).any(|word| name.starts_with(word))
     };
     !plan.consent.exact
         && difference.is_rewording()

@@ -14,6 +14,9 @@ const NOT_USABLE: [&str; 4] = [
     "ERROR: No such file or directory on '",
 ];
 
+/// What the tool begins its own words with.
+const ITS_WORDS: [&str; 2] = ["ERROR: ", "WARNING: "];
+
 /// Lines around such a reason: where, and whom to tell.
 const AROUND: [&str; 2] = ["In '", "Please contact "];
 
@@ -21,7 +24,7 @@ impl Difference {
     /// Whether one name was refused before and is now, and only the reason has other words.
     ///
     /// A difference has the lines of each answer that the other lacks, exit status and environment included: so these are
-    /// the same.
+    /// the same. An rc file of a modulepath that is looked into only now may have its own errors to tell.
     pub fn is_rewording(&self) -> bool {
         let asks_for_one = ["load ", "path "].iter().any(|command| self.question.starts_with(command));
         let begins = |line: &str, any: &[&str]| {
@@ -31,8 +34,8 @@ impl Difference {
         };
         let refuses = |line: &str| begins(line, &NOT_USABLE);
         asks_for_one
-            && !self.new.is_empty()
-            && self.new.lines().all(|line| begins(line, &[NOT_THERE]))
+            && self.new.lines().any(|line| begins(line, &[NOT_THERE]))
+            && self.new.lines().all(|line| begins(line, &ITS_WORDS) || begins(line, &AROUND))
             && self.old.lines().any(refuses)
             && self.old.lines().all(|line| refuses(line) || begins(line, &AROUND))
     }
@@ -54,7 +57,10 @@ mod tests {
         assert!(is("load appg/1.0", denied, gone) && is("path appg/1.0", denied, gone));
         let cookie = "Module ERROR: Magic cookie '#%Module' missing\n  In '<modulepath 1>/appg/README'\n  Please contact <root@localhost>\n";
         assert!(is("load appg/1.0", cookie, gone));
+        assert!(is("load appg/1.0", cookie, &format!("ERROR: Invalid modulename './2.0' found\n{gone}")));
         for (question, old, new) in [
+            ("load appg/1.0", denied, "ERROR: Invalid modulename './2.0' found\n"),
+            ("load appg/1.0", denied, &format!("A=1;\n{gone}")),
             ("avail", denied, gone),
             ("load appg/1.0", gone, denied),
             ("load appg/1.0", denied, ""),

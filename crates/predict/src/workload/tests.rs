@@ -192,7 +192,7 @@ fn any_deeds() -> impl Strategy<Value = Vec<usize>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn whatever_is_done_the_replay_ends_and_more_processes_never_ask_less(
@@ -303,7 +303,7 @@ fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn more_processes_on_a_node_never_take_less_time(
