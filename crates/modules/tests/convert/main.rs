@@ -1,0 +1,146 @@
+//! Conversions, judged by the real tools. Each tree here breaks a recipe that moves rc files and switches off checks
+//! without looking; ours keeps it, or refuses and says why.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../support/trees.rs"]
+mod trees_of;
+
+mod eval;
+mod rc;
+mod virtual_modules;
+
+use quell_modules::convert::{Change, Consent, Plan, Strategy};
+use quell_modules::example::{self, Size};
+use quell_modules::tools::{Kind, User};
+use quell_modules::verify::{Judge, Side};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
+use std::path::{Path, PathBuf};
+use support::open_directory;
+use trees_of::{
+    compared, converted, judge, mode, modules, others, planned, planned_with, plant, recipe, shown,
+};
+
+/// A tree in a directory of its own.
+struct Planted {
+    directory: tempfile::TempDir,
+    tree: PathBuf,
+}
+
+fn planted(files: &[(&str, &str)]) -> Planted {
+    let directory = open_directory();
+    let tree = directory.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    plant(&tree, files);
+    Planted { tree, directory }
+}
+
+/// Ours keeps what the tree says, for these users and the newest version, in `make soak` the oldest too; returns the plan.
+fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<Plan> {
+    let tools = modules()?;
+    let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+    assert!(plan.is_possible(), "{:?}", plan.trees[0].refusals);
+    let newest = tools.len() - 1;
+    let some = if support::is_thorough() {
+        [0, newest].map(|at| tools[at].clone()).to_vec()
+    } else {
+        tools[newest..].to_vec()
+    };
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&some, users));
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    Some(plan)
+}
+
+/// The recipe does not: something that users see is different.
+fn recipe_breaks(planted: &Planted, strategy: Strategy, hides: &str, user: User) {
+    let Some(tools) = modules() else { return };
+    let target = planted.directory.path().join("recipe");
+    recipe(&planted.tree, &target, hides);
+    let mut judge = judge(&tools[..1], &[user]);
+    let differences = compared(&mut judge, &planted.tree, &target, strategy.variables());
+    assert!(!differences.is_empty(), "the recipe keeps this tree, so it proves nothing");
+}
+
+fn text(plan: &Plan) -> String {
+    match plan.trees[0].changes.get(b".modulerc".as_slice()) {
+        Some(Change::Write { new, .. }) => String::from_utf8(new.clone()).unwrap(),
+        _ => String::new(),
+    }
+}
+
+fn left(plan: &Plan) -> String {
+    plan.trees[0].left.iter().map(|(_, why)| format!("{why}\n")).collect()
+}
+
+/// Ours merges nothing of the tree, for this reason, and the recipe breaks it.
+fn left_because(files: &[(&str, &str)], why: &str) {
+    let planted = planted(files);
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert!(left(&plan).contains(why), "{}", left(&plan));
+    recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+/// Ours merges all of the tree, to this text, and the recipe breaks it.
+fn merged_to(files: &[(&str, &str)], expected: &str) {
+    let planted = planted(files);
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert_eq!((text(&plan).as_str(), left(&plan).as_str()), (expected, ""));
+    recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+#[test]
+fn privileged_the_cookbooks_tree_becomes_each_of_them() {
+    let Some(tools) = modules() else { return };
+    let directory = open_directory();
+    // The smallest that has one of every odd file, and a default that everybody may read.
+    let size = Size { names: 7, versions: 2, ..Size::default() };
+    let made = example::create(&directory.path().join("example"), size).unwrap();
+    for strategy in [Strategy::Eval, Strategy::Virtual] {
+        let plan = planned(&made.modulepaths, strategy);
+        assert!(plan.is_possible(), "{plan:?}");
+        // That eval keeps it, too, tests/modules/recipe proves with every version.
+        if strategy == Strategy::Eval && !support::is_thorough() {
+            continue;
+        }
+        let out = directory.path().join(strategy.name());
+        let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
+        assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+        assert_eq!(written.targets, ["applications", "libraries"].map(|name| Some(out.join(name))));
+    }
+}
+
+#[test]
+fn privileged_links_are_left_to_whom_they_lead() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    symlink("foo", planted.tree.join("goo")).unwrap();
+    symlink("2.0", planted.tree.join("foo/new")).unwrap();
+    let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    assert_eq!(plan.trees[0].left.len(), 2, "{plan:?}");
+    recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+#[test]
+fn privileged_where_lmod_is_asked_too_a_tree_that_it_reads_otherwise_is_refused() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    let Some(modules) = support::tool(Kind::Modules, "5.2.0") else { return };
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(lmod) = support::tool(Kind::Lmod, version) else { return };
+        let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
+        let out = planted.directory.path().join("out");
+        let mut judge = judge(&[modules.clone(), lmod], &[User::ourselves()]);
+        let written = converted(&plan, &out, &mut judge);
+        let tools: BTreeSet<&str> =
+            written.differences.iter().map(|difference| difference.tool.as_str()).collect();
+        assert_eq!(tools, BTreeSet::from([format!("Lmod {version}").as_str()]));
+        let default = written.differences.iter().find(|difference| difference.question == "load foo");
+        assert!(
+            default.is_some_and(|load| load.old.contains("1.0") && load.new.contains("2.0")),
+            "{default:?}"
+        );
+        assert!(written.targets.is_empty() && !out.exists());
+    }
+}
