@@ -8,9 +8,10 @@ from shared_fs import Fixture, on, rig
 
 NAMES, MODULEFILES = 15, 116
 # In each of two modulepaths every name has an rc file; merged, a modulepath has one. In each two names have a file that is for a
-# version to come, one that cannot be read, and a README.
+# version to come, a README, and one that cannot be read, of which a client may know that without asking.
 MERGED = 2 * NAMES - 2
-OPENED = MODULEFILES + 3 * 4
+OPENED = MODULEFILES + 2 * 4
+CLOSED = 4
 STEPS = ("plain", "rc", "eval", "virtual")
 
 
@@ -35,7 +36,7 @@ class Recipe(unittest.TestCase):
         with self.subTest("merged rc files"):
             self.assertEqual(asked["plain"]["open"] - asked["rc"]["open"], MERGED)
         with self.subTest("modulefiles that nobody opens"):
-            self.assertEqual(asked["rc"]["open"] - asked["eval"]["open"], OPENED)
+            self.assertIn(asked["rc"]["open"] - asked["eval"]["open"], (OPENED, OPENED + CLOSED))
         with self.subTest("directories that nobody lists"):
             self.assertEqual(asked["eval"]["readdir"] - asked["virtual"]["readdir"], 2 * NAMES)
 

@@ -61,12 +61,32 @@ impl Failure {
                 .and_then(|errno| u16::try_from(errno).ok())
                 .map_or_else(|| cause.to_string(), |errno| Errno(errno).to_string())
         };
-        self.error.chain().map(cause).collect::<Vec<_>>().join(": ")
+        printable(&self.error.chain().map(cause).collect::<Vec<_>>().join(": "))
     }
+}
+
+/// Text for a terminal: what would steer it, or begin a line, is escaped. Names of files come from anybody.
+pub(crate) fn printable(text: &str) -> String {
+    let letter = |letter: char| match letter.is_control() {
+        true => letter.escape_default().collect(),
+        false => String::from(letter),
+    };
+    text.chars().map(letter).collect()
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_steers_a_terminal_or_begins_a_line() {
+        let failure = Failure::message("`a\u{1b}[31m\nquell: wrote ü`").context("cannot read");
+        assert_eq!(failure.line(), "cannot read: `a\\u{1b}[31m\\nquell: wrote ü`");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A reader that closes its end (`quell report T | head`) ends us quietly.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::flags::{Arguments, Colour, Verbosity};
 use anstyle::{AnsiColor, Style};
 use std::io::{IsTerminal, Write};
@@ -82,7 +82,7 @@ impl Printer {
     /// Says why the command failed, once, and returns its status.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
         self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {}", failure.line()));
-        failure.facts.iter().for_each(|fact| self.line(&format!("  {fact}")));
+        failure.facts.iter().for_each(|fact| self.line(&format!("  {}", printable(fact))));
         failure.hints.iter().for_each(|hint| self.hint(hint));
         ExitCode::from(failure.status)
     }

@@ -92,6 +92,12 @@ pub enum ModulesError {
         /// The name.
         path: PathBuf,
     },
+    /// A name with which the tools say one thing as if it were two.
+    #[error("`{}` cannot be a modulepath: there are control characters in its name", path.display())]
+    Control {
+        /// The name.
+        path: PathBuf,
+    },
     /// A modulepath of virtual modules in place of the one that holds their files.
     #[error("virtual modules need the old modulepath, so they cannot take its place")]
     VirtualInPlace,

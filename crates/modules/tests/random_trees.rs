@@ -28,7 +28,7 @@ use trees_of::{judge, mode, modules, others, planned_with, plant, shown};
 const FEW: u32 = 6;
 
 /// Tops of names; one sorts before `.modulerc`, one has a sign in it, two begin alike.
-const TOPS: [&str; 5] = ["foo", "bar", "foo-x", "+low", "g++"];
+const TOPS: [&str; 6] = ["foo", "bar", "foo-x", "+low", "g++", "übung"];
 const DIRECTORIES: [&str; 5] = ["", "", "", "/sub", "/sub-a"];
 const FILES: [&str; 9] = ["1.0", "2.0", "3.0", "1", ".hid", "README", "9.0", "old~", "1.0,v"];
 const MODULES: [&str; 4] =

@@ -114,6 +114,9 @@ fn in_place_the_old_tree_is_kept_and_comes_back() {
     assert_eq!(everything(&paths[0].with_file_name("applications.quell-before")), before[0]);
     assert_eq!(written.records.len(), 2);
     for record in &written.records {
+        // By the record, or by the modulepath that was converted in place.
+        let name = record.to_str().unwrap().strip_suffix(".quell-plan.json").unwrap();
+        assert_eq!(would_undo(Path::new(name)).unwrap().restored.len(), 1);
         assert_eq!(undo(record).unwrap().restored.len(), 1);
     }
     assert_eq!(paths.iter().map(|path| everything(path)).collect::<Vec<_>>(), before);

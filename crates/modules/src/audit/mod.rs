@@ -14,6 +14,7 @@ pub use lmod::{LmodCache, read_lmod_cache};
 use crate::access::{Access, Permission, Who};
 use crate::rc::Spoken;
 use crate::scan::{Entry, Role, Tree};
+use quell_trace::Errno;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,10 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Au
 
 /// A modulepath that cannot be listed, and why: the others are looked at all the same.
 pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
+    let why = why
+        .raw_os_error()
+        .and_then(|errno| u16::try_from(errno).ok())
+        .map_or_else(|| why.to_string(), |errno| Errno(errno).to_string());
     Finding {
         path: modulepath.to_owned(),
         code: "unlisted",

@@ -159,7 +159,6 @@ fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bo
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
         let is_roots = entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == nobody());
         let why = match entry.kind {
-            Kind::Loop | Kind::TooDeep => "leads around in a circle, so one file has many names",
             Kind::Dangling => "leads to nothing: it would be listed, and asking for its time is an error",
             Kind::Unlistable(_) if !is_roots => {
                 "could not be listed, so what is in it is not known; run it as root or as its owner"

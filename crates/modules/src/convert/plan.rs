@@ -157,13 +157,15 @@ fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
     (plan, merged)
 }
 
-/// What cannot be copied, and what a copy must not have.
+/// What cannot be copied or compared, and what a copy must not have.
 fn special(tree: &Tree, plan: &mut TreePlan) {
     for entry in &tree.entries {
-        if entry.kind == Kind::Special {
-            let text = "is neither file nor directory, and cannot be copied".into();
-            plan.refusals.push(Refusal { rule: 13, path: entry.path.clone(), text });
-        }
+        let (rule, text) = match entry.kind {
+            Kind::Special => (13, "is neither file nor directory, and cannot be copied"),
+            Kind::Loop | Kind::TooDeep => (5, "leads around in a circle, so one file has many names"),
+            _ => continue,
+        };
+        plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
     }
     if tree.find(CACHE).is_some() {
         plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });

@@ -132,9 +132,11 @@ enum Step {
 
 impl Undoing {
     fn of(record: &Path) -> Result<Self, ModulesError> {
-        let path = match record.is_dir() {
-            true => record.join(RECORD),
-            false => record.to_owned(),
+        let path = match (record.is_dir(), record_of(record)) {
+            // A modulepath that was converted in place.
+            (true, beside) if beside.is_file() => beside,
+            (true, _) => record.join(RECORD),
+            (false, _) => record.to_owned(),
         };
         let steps = Record::read(&path)?.trees.iter().map(step).collect::<Result<_, _>>()?;
         Ok(Self { path, steps })

@@ -125,7 +125,7 @@ fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError
     let mut ways: Vec<Way> = Vec::new();
     for tree in &plan.trees {
         let way = way(tree, destination)?;
-        verify::refuse_colon(&way.target)?;
+        verify::refuse_name(&way.target)?;
         if let Some(other) = ways.iter().find(|other| other.target == way.target) {
             let (one, other) = (other.source.clone(), way.source);
             return Err(ModulesError::SameName { one, other, name: way.target });

@@ -108,7 +108,8 @@ impl Tool {
         let mut variables: Vec<(OsString, OsString)> = [
             ("PATH", PATH),
             ("HOME", NO_HOME),
-            ("LANG", "C"),
+            // Names may have letters of any language.
+            ("LANG", "C.UTF-8"),
             // Lmod: a slow answer is no reason to write a cache of the user's.
             ("LMOD_SHORT_TIME", "86400"),
             ("LMOD_PAGER", "none"),

@@ -2,7 +2,7 @@
 
 use super::normal::Naming;
 use super::questions::{self, Names};
-use super::{Difference, Judge, Side, refuse_colon, users};
+use super::{Difference, Judge, Side, refuse_name, users};
 use crate::ModulesError;
 use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
@@ -91,7 +91,7 @@ impl Tools {
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
-        sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_colon(path))?;
+        sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_name(path))?;
         let scanned = |side: &Side| -> Result<Vec<Option<Scanned>>, ModulesError> {
             side.modulepaths.iter().map(|path| Scanned::of(path)).collect()
         };

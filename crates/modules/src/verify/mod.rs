@@ -43,11 +43,15 @@ pub struct Difference {
     pub new: String,
 }
 
-/// Refuses a name that would be two in MODULEPATH: asked about it, a tool says nothing of either side, which proves nothing.
-pub(crate) fn refuse_colon(modulepath: &Path) -> Result<(), ModulesError> {
-    match modulepath.as_os_str().as_bytes().contains(&b':') {
-        true => Err(ModulesError::Colon { path: modulepath.to_owned() }),
-        false => Ok(()),
+/// Refuses a name that would be two in MODULEPATH, or in what a tool says: asked about it, a tool says nothing of either side,
+/// which proves nothing.
+pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
+    let bytes = modulepath.as_os_str().as_bytes();
+    let path = modulepath.to_owned();
+    match (bytes.contains(&b':'), bytes.iter().any(u8::is_ascii_control)) {
+        (true, _) => Err(ModulesError::Colon { path }),
+        (_, true) => Err(ModulesError::Control { path }),
+        _ => Ok(()),
     }
 }
 

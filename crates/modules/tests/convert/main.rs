@@ -124,6 +124,30 @@ fn privileged_links_are_left_to_whom_they_lead() {
 }
 
 #[test]
+fn rule_5_a_link_that_leads_around_is_refused() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    symlink("..", planted.tree.join("foo/up")).unwrap();
+    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
+        let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+        let refusals = &plan.trees[0].refusals;
+        assert!(
+            refusals.iter().any(|refusal| refusal.rule == 5 && refusal.path == b"foo/up"),
+            "{refusals:?}"
+        );
+    }
+}
+
+#[test]
+fn privileged_names_have_letters_of_any_language() {
+    let planted =
+        planted(&[("übung/1.0", ""), ("übung/ä2", ""), ("übung/.version", "set ModulesVersion ä2")]);
+    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
+        let Some(_) = keeps(&planted, strategy, &[others()]) else { return };
+        fs::remove_dir_all(planted.directory.path().join("out")).unwrap();
+    }
+}
+
+#[test]
 fn privileged_where_lmod_is_asked_too_a_tree_that_it_reads_otherwise_is_refused() {
     let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
     let Some(modules) = support::tool(Kind::Modules, "5.2.0") else { return };

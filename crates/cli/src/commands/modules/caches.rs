@@ -1,6 +1,6 @@
 //! `quell modules convert --to cache` and `--to lmod-cache`: caches that the site's own tools build.
 
-use super::check::{Changed, told};
+use super::check::{Changed, Stale, told};
 use super::{explain, judges, paths, verify};
 use crate::commands::image::shown;
 use crate::commands::report;
@@ -9,7 +9,7 @@ use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
-use quell_modules::caches::{Change, Mirror, lmod};
+use quell_modules::caches::{Mirror, lmod};
 use quell_modules::tools::{Kind, Tool};
 use quell_modules::verify::{Side, Tools};
 use quell_trace::path::escape;
@@ -88,16 +88,21 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
 
 /// What a build would do.
 fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
-    let changes: Vec<(PathBuf, Vec<Change>)> = match flags.to {
-        Some(ConvertTo::LmodCache) => lmod::pending(modulepaths, out_of_lmod(flags)?).map_err(explain)?,
+    let changes: Vec<Stale> = match flags.to {
+        Some(ConvertTo::LmodCache) => {
+            let out = out_of_lmod(flags)?;
+            let stale = |(modulepath, changes)| Stale { modulepath, cache: out.to_owned(), changes };
+            lmod::pending(modulepaths, out).map_err(explain)?.into_iter().map(stale).collect()
+        }
         _ => {
             let targets = targets(flags.out.as_deref(), modulepaths)?;
             let check = |(path, target): (&PathBuf, Option<PathBuf>)| {
-                Ok((path.clone(), modules::check(path, target.as_deref()).map_err(explain)?))
+                let changes = modules::check(path, target.as_deref()).map_err(explain)?;
+                Ok(Stale::of(path, target, changes))
             };
             let changes: Vec<_> =
                 modulepaths.iter().zip(targets).map(check).collect::<Result<_, Failure>>()?;
-            changes.into_iter().filter(|(_, changes)| !changes.is_empty()).collect()
+            changes.into_iter().flatten().collect()
         }
     };
     if flags.json {
@@ -105,8 +110,8 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
         printer.data(&report::json(&planned)?)?;
         return Ok(0);
     }
-    for (path, changes) in &changes {
-        printer.data(&format!("{}: would be built\n", shown(path)))?;
+    for Stale { modulepath, changes, .. } in &changes {
+        printer.data(&format!("{}: would be built\n", shown(modulepath)))?;
         for change in changes {
             let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
             printer.data(&format!("  {name}{}\n", change.what.words()))?;

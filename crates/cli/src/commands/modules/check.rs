@@ -10,7 +10,7 @@ use quell_modules::caches::{Change, What, lmod, modules};
 use quell_trace::path::escape;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is printed with `--json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -30,6 +30,8 @@ pub struct Changed {
     pub modulepath: String,
     /// Below it; empty for the modulepath as a whole.
     pub path: String,
+    /// The cache, or the directory of one of Lmod.
+    pub cache: String,
     /// `no-cache`, `unreadable`, `outdated`, `replaced`, `added`, `removed`, `changed`, `touched`, `closed`, `opened` or
     /// `other`.
     pub what: &'static str,
@@ -47,14 +49,15 @@ pub fn schema() -> serde_json::Value {
 }
 
 pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {
-    let mut found: Vec<(PathBuf, Vec<Change>)> = Vec::new();
+    let mut found: Vec<Stale> = Vec::new();
     let paths = paths::modulepaths(&flags.paths, printer)?;
     for (path, target) in paths.iter().zip(caches::targets(flags.out.as_deref(), &paths)?) {
         if path.join(lmod::LIST).is_file() {
-            found.extend(lmod::check(path).map_err(explain)?);
+            let stale = |(modulepath, changes)| Stale { modulepath, cache: path.clone(), changes };
+            found.extend(lmod::check(path).map_err(explain)?.into_iter().map(stale));
         } else {
             let changes = modules::check(path, target.as_deref()).map_err(explain)?;
-            found.extend((!changes.is_empty()).then(|| (path.clone(), changes)));
+            found.extend(Stale::of(path, target, changes));
         }
     }
     let text = match flags.json {
@@ -68,19 +71,37 @@ pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure
     Ok(u8::from(!found.is_empty()))
 }
 
-fn json(found: &[(PathBuf, Vec<Change>)]) -> Checked {
+/// What is wrong with a cache.
+pub(super) struct Stale {
+    /// Of this modulepath.
+    pub(super) modulepath: PathBuf,
+    /// Where it is, or would be.
+    pub(super) cache: PathBuf,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Stale {
+    /// A cache of Environment Modules; `None` where nothing is wrong.
+    pub(super) fn of(modulepath: &Path, target: Option<PathBuf>, changes: Vec<Change>) -> Option<Self> {
+        let cache = target.unwrap_or_else(|| modulepath.join(modules::NAME));
+        (!changes.is_empty()).then(|| Self { modulepath: modulepath.to_owned(), cache, changes })
+    }
+}
+
+fn json(found: &[Stale]) -> Checked {
     Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: told(found) }
 }
 
 /// Differences for JSON.
-pub(super) fn told(found: &[(PathBuf, Vec<Change>)]) -> Vec<Changed> {
-    let changed = |modulepath: &PathBuf, change: &Change| Changed {
-        modulepath: shown(modulepath),
+pub(super) fn told(found: &[Stale]) -> Vec<Changed> {
+    let changed = |stale: &Stale, change: &Change| Changed {
+        modulepath: shown(&stale.modulepath),
         path: escape(&change.path),
+        cache: shown(&stale.cache),
         what: word(change.what),
     };
     let changes =
-        found.iter().flat_map(|(path, changes)| changes.iter().map(move |change| changed(path, change)));
+        found.iter().flat_map(|stale| stale.changes.iter().map(move |change| changed(stale, change)));
     changes.collect()
 }
 
@@ -100,10 +121,10 @@ fn word(what: What) -> &'static str {
     }
 }
 
-fn describe(found: &[(PathBuf, Vec<Change>)]) -> String {
+fn describe(found: &[Stale]) -> String {
     let mut text = String::new();
-    for (path, changes) in found {
-        _ = writeln!(text, "{}: the cache is stale", shown(path));
+    for Stale { modulepath, cache, changes } in found {
+        _ = writeln!(text, "{}: the cache `{}` is stale", shown(modulepath), shown(cache));
         for change in changes.iter().take(SHOWN) {
             let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
             _ = writeln!(text, "  {name}{}", change.what.words());

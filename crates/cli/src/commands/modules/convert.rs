@@ -138,6 +138,10 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
     let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
+    if !flags.json {
+        // Before anything is written: who cannot be told the plan gets no conversion.
+        printer.data(&convert::diff(&plan))?;
+    }
     let mut tools = Vec::new();
     let written = match destination {
         Some(destination) if plan.is_possible() && !flags.dry_run => {
@@ -158,14 +162,14 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         }
         _ => None,
     };
-    let text = match flags.json {
-        true => report::json(&json(&plan, written.as_ref(), tools))?,
-        false => convert::diff(&plan),
+    let told = match flags.json {
+        true => printer.data(&report::json(&json(&plan, written.as_ref(), tools))?),
+        false => Ok(()),
     };
-    printer.data(&text)?;
-    if !flags.json {
+    if !flags.json || told.is_err() {
         tell(&plan, written.as_ref(), printer);
     }
+    told?;
     let differs = written.is_some_and(|written| !written.differences.is_empty());
     Ok(u8::from(!plan.is_possible() || differs))
 }

@@ -56,12 +56,27 @@ fn carry_out(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Fail
     }
 }
 
+/// Whether an error says that nothing, or something else, has the name.
+fn is_no_place(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::AlreadyExists)
+}
+
 /// A failure of the crate with the hint that it deserves.
 fn explain(error: ModulesError) -> Failure {
     let hint = match &error {
         ModulesError::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             Some("run it as root, or as the owner of the modulepath")
         }
+        ModulesError::Read { source, .. } if is_no_place(source.kind()) => {
+            Some("give a directory that is there")
+        }
+        ModulesError::Write { source, .. } if is_no_place(source.kind()) => {
+            Some("give a directory, or a name in one that is there")
+        }
+        ModulesError::Write { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Some("run it as who may write there, or give another directory")
+        }
+        ModulesError::Control { .. } => Some("give it another name, or a symbolic link without them"),
         ModulesError::Occupied { path } if path.to_string_lossy().ends_with("quell-plan.json") => {
             Some("`quell modules convert --undo FILE` takes back the conversion of which it tells")
         }
@@ -96,7 +111,7 @@ fn explain(error: ModulesError) -> Failure {
         }
         ModulesError::Unloadable { .. } => Some("`--load NAME` names another module"),
         ModulesError::NoCache { .. } => {
-            Some("`--tools PREFIX` names another installation; what is closed can be opened, or moved")
+            Some("what is closed can be opened, or moved; `--tools PREFIX` names another installation")
         }
         _ => None,
     };

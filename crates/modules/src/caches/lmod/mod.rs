@@ -22,6 +22,8 @@ use crate::convert;
 use crate::scan::Tree;
 use crate::tools::Tool;
 use sources::Sources;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The name of the list of what a cache was made from.
@@ -93,7 +95,9 @@ pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     if wanted.trees.is_empty() {
-        let why = "each modulepath has files that not everybody can read".to_owned();
+        let path = |(modulepath, closed): &(PathBuf, Vec<u8>)| modulepath.join(OsStr::from_bytes(closed));
+        let first = wanted.left_out.first().map(path).unwrap_or_default();
+        let why = format!("each modulepath has what not everybody can read, such as `{}`", first.display());
         return Err(ModulesError::NoCache { path: directory, why });
     }
     place::open_directory(&directory).map_err(ModulesError::write(&directory))?;
@@ -180,6 +184,7 @@ impl Wanted {
         let mut wanted = Self { trees: Vec::new(), left_out: Vec::new() };
         for modulepath in modulepaths {
             let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
+            crate::verify::refuse_name(&modulepath)?;
             if convert::resolved(directory).starts_with(convert::resolved(&modulepath)) {
                 return Err(ModulesError::Within { path: directory.to_owned(), modulepath });
             }
