@@ -110,18 +110,18 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Au
 
 /// A modulepath that cannot be listed, and why: the others are looked at all the same.
 pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
-    let why = why
-        .raw_os_error()
-        .and_then(|errno| u16::try_from(errno).ok())
-        .map_or_else(|| why.to_string(), |errno| Errno(errno).to_string());
+    let advice = match why.kind() {
+        io::ErrorKind::NotADirectory => "take it out of MODULEPATH: it is no directory",
+        _ => "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either",
+    };
+    let errno = why.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
+    let why = errno.map_or_else(|| why.to_string(), |errno| Errno(errno).to_string());
     Finding {
         path: modulepath.to_owned(),
         code: "unlisted",
         rule: 20,
         text: format!("cannot be listed, so nothing is known of it: {why}"),
-        advice:
-            "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either"
-                .into(),
+        advice: advice.into(),
     }
 }
 

@@ -80,12 +80,14 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     Ok(u8::from(audited.findings.iter().any(|finding| fails(finding.code))))
 }
 
-/// Modulepaths that could be listed, and findings about those that are closed. What is no directory is a word mistyped.
+/// Modulepaths that could be listed, and findings about those that could not. One that is not there is a word mistyped.
 fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
     let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
         match Tree::scan(modulepath, options) {
-            Err(ModulesError::Read { path, source }) if source.kind() == ErrorKind::PermissionDenied => {
+            Err(ModulesError::Read { path, source })
+                if !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::Interrupted) =>
+            {
                 unlisted.push(audit::unlisted(&path, &source));
             }
             tree => trees.push(tree.map_err(explain)?),
