@@ -276,15 +276,17 @@ class TestPrivilegedImport(RigCase):
         elif json.loads(cls.rig("status").stdout)["nodes"] < 4:
             raise unittest.SkipTest("skipped, because the rig that is up has fewer than 4 nodes")
 
-    def assert_about(self, found: int, expected: int) -> None:
-        self.assertLessEqual(abs(found - expected), expected // 100, f"{found} operations, about {expected} expected")
+    def assert_about(self, operations: dict[str, int], expected: int) -> None:
+        """Without reads: how much is read ahead depends on how busy the machine is."""
+        found = operations["total"] - operations["read"]
+        self.assertLessEqual(abs(found - expected), expected // 100, f"about {expected} expected: {operations}")
 
     def test_privileged_counts_of_an_import(self) -> None:
         self.rig("policy", "lustre")
         cold = self.count(1, 2, 3, 4, "--", *IMPORT)
         for node in (1, 2, 3, 4):
-            self.assert_about(cold[node]["total"], 2950)
-        self.assert_about(self.count(1, "--", *IMPORT)[1]["total"], 1955)
+            self.assert_about(cold[node], 2673)
+        self.assert_about(self.count(1, "--", *IMPORT)[1], 1955)
         self.rig("policy", "strict", "--node", 1)
         strict = self.count(1, "--", *IMPORT)[1]
         self.rig("policy", "lustre", "--node", 1)
