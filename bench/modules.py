@@ -4,6 +4,7 @@ import datetime
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,8 +34,9 @@ def measure(size, tool, work):
     tree = work / "m"
     shutil.rmtree(tree, ignore_errors=True)
     call(QUELL, "-q", "modules", "example", *size, tree)
-    return call(QUELL, "modules", "measure", "--latency", LATENCY, "--tools", TOOLS / tool, "--work", work,
-                tree / "applications", tree / "libraries").replace(str(tree), "m")
+    measured = call(QUELL, "modules", "measure", "--latency", LATENCY, "--tools", TOOLS / tool, "--work", work,
+                    tree / "applications", tree / "libraries")
+    return re.sub(f"{re.escape(str(work))}/quell-modules-\\w+", "WORK", measured.replace(str(tree), "m"))
 
 
 def main():
