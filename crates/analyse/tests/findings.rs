@@ -30,15 +30,8 @@ impl Made {
         let header = Header { working_directory: "/lustre/home".into(), ..header(command) };
         let context = Context {
             mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4")],
-            processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
-            threads: vec![Thread {
-                tid: Pid(1),
-                process: ProcessId(0),
-                parent: None,
-                start: Nanos(0),
-                shares_files: false,
-                shares_directory: false,
-            }],
+            processes: vec![Process::first(Pid(1))],
+            threads: vec![Thread::first(Pid(1), ProcessId(0))],
             executions: vec![Execution {
                 process: ProcessId(0),
                 thread: ThreadId(0),

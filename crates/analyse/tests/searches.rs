@@ -21,8 +21,7 @@ impl Recorded {
     fn new(program: &str, variables: &[(&str, &str)]) -> Self {
         let mut recorded = Self::default();
         let program = recorded.paths.intern(program.as_bytes());
-        recorded.context.processes =
-            vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }];
+        recorded.context.processes = vec![Process::first(Pid(1))];
         recorded.context.executions = vec![Execution {
             process: ProcessId(0),
             thread: ThreadId(0),

@@ -31,7 +31,7 @@ impl Recorded {
         let context = Context {
             mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4"), mount("/env", "fuse.quell")],
             processes: vec![
-                Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None },
+                Process::first(Pid(1)),
                 Process { pid: Pid(2), parent: Some(ProcessId(0)), start: Nanos(100), end: None, exit: None },
             ],
             executions: vec![Execution {

@@ -56,37 +56,15 @@ impl Failure {
     /// What was attempted and why it failed, in one line; an error of the system by its name and meaning.
     pub(crate) fn line(&self) -> String {
         let cause = |cause: &(dyn std::error::Error + 'static)| {
-            let system = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-            system
-                .and_then(|errno| u16::try_from(errno).ok())
-                .map_or_else(|| cause.to_string(), |errno| Errno(errno).to_string())
+            let system = cause.downcast_ref::<std::io::Error>().and_then(Errno::of);
+            system.map_or_else(|| cause.to_string(), |errno| errno.to_string())
         };
-        printable(&self.error.chain().map(cause).collect::<Vec<_>>().join(": "))
+        self.error.chain().map(cause).collect::<Vec<_>>().join(": ")
     }
-}
-
-/// Text for a terminal: what would steer it, or begin a line, is escaped. Names of files come from anybody.
-pub(crate) fn printable(text: &str) -> String {
-    let letter = |letter: char| match letter.is_control() {
-        true => letter.escape_default().collect(),
-        false => String::from(letter),
-    };
-    text.chars().map(letter).collect()
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_name_steers_a_terminal_or_begins_a_line() {
-        let failure = Failure::message("`a\u{1b}[31m\nquell: wrote ü`").context("cannot read");
-        assert_eq!(failure.line(), "cannot read: `a\\u{1b}[31m\\nquell: wrote ü`");
     }
 }

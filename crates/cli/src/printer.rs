@@ -2,7 +2,7 @@
 //!
 //! A reader that closes its end (`quell report T | head`) ends us quietly.
 
-use crate::failure::{Failure, printable};
+use crate::failure::Failure;
 use crate::flags::{Arguments, Colour, Verbosity};
 use anstyle::{AnsiColor, Style};
 use std::io::{IsTerminal, Write};
@@ -53,23 +53,23 @@ impl Printer {
     /// One line of talk.
     pub(crate) fn talk(&self, line: &str) {
         if self.verbosity == Verbosity::Normal {
-            self.line(&format!("quell: {line}"));
+            self.line("quell:", line);
         }
     }
 
     /// Something the user should know although the command goes on. Never silenced.
     pub(crate) fn warn(&self, line: &str) {
-        self.line(&format!("quell: {WARNING}warning:{WARNING:#} {line}"));
+        self.line(&format!("quell: {WARNING}warning:{WARNING:#}"), line);
     }
 
     /// What a warning is about, a line each when that is more than one thing.
     pub(crate) fn detail(&self, line: &str) {
-        self.line(&format!("  {line}"));
+        self.line(" ", line);
     }
 
     /// What to do about a warning or a failure. Never silenced, as they are not.
     pub(crate) fn hint(&self, line: &str) {
-        self.line(&format!("{HINT}hint:{HINT:#} {line}"));
+        self.line(&format!("{HINT}hint:{HINT:#}"), line);
     }
 
     /// What might be done although nothing is wrong.
@@ -81,8 +81,8 @@ impl Printer {
 
     /// Says why the command failed, once, and returns its status.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
-        self.line(&format!("quell: {FAILURE}error:{FAILURE:#} {}", failure.line()));
-        failure.facts.iter().for_each(|fact| self.line(&format!("  {}", printable(fact))));
+        self.line(&format!("quell: {FAILURE}error:{FAILURE:#}"), &failure.line());
+        failure.facts.iter().for_each(|fact| self.detail(fact));
         failure.hints.iter().for_each(|hint| self.hint(hint));
         ExitCode::from(failure.status)
     }
@@ -103,13 +103,24 @@ impl Printer {
         quell_report::Style { width, colour }
     }
 
-    fn line(&self, text: &str) {
+    /// One line: a label of ours, which may have colours, and text.
+    fn line(&self, label: &str, text: &str) {
         let stderr = std::io::stderr();
         let choice = self.colour.choice(&stderr);
         let mut line = anstream::AutoStream::new(Vec::new(), choice);
         // Where talk cannot be heard there is nobody to tell. In one write: the ranks of a job may speak at once.
-        _ = writeln!(line, "{text}").and_then(|()| stderr.lock().write_all(line.as_inner()));
+        _ = writeln!(line, "{label} {}", printable(text))
+            .and_then(|()| stderr.lock().write_all(line.as_inner()));
     }
+}
+
+/// Text for a terminal: what would steer it, or begin a line, is escaped. Names of files come from anybody.
+fn printable(text: &str) -> String {
+    let letter = |letter: char| match letter.is_control() {
+        true => letter.escape_default().collect(),
+        false => String::from(letter),
+    };
+    text.chars().map(letter).collect()
 }
 
 /// Columns of a terminal that does not tell, and of a file.
@@ -127,5 +138,15 @@ impl Colour {
             Self::Never => anstream::ColorChoice::Never,
             Self::Auto => anstream::AutoStream::choice(stream),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_steers_a_terminal_or_begins_a_line() {
+        assert_eq!(printable("`a\u{1b}[31m\nquell: wrote ü`"), "`a\\u{1b}[31m\\nquell: wrote ü`");
     }
 }

@@ -197,7 +197,8 @@ impl ModulesError {
         move |source| Self::Read { path, source: plain(source) }
     }
 
-    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// What could not be written, and why, as the system has it.
+    pub fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Write { path, source: plain(source) }
     }
@@ -208,6 +209,7 @@ fn plain(error: io::Error) -> io::Error {
     let errno = match (error.raw_os_error(), error.kind()) {
         (None, io::ErrorKind::PermissionDenied) => Errno::ACCESS,
         (None, io::ErrorKind::NotFound) => Errno::NOENT,
+        (None, io::ErrorKind::NotADirectory) => Errno::NOTDIR,
         (None, io::ErrorKind::StorageFull) => Errno::NOSPC,
         (None, io::ErrorKind::QuotaExceeded) => Errno::DQUOT,
         (None, io::ErrorKind::ReadOnlyFilesystem) => Errno::ROFS,

@@ -37,10 +37,7 @@ fn run(absent: &[&str]) -> Summary {
         call("/there", Outcome::Success(0));
         call("/there", Outcome::Success(0));
     }
-    let context = Context {
-        processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
-        ..Context::default()
-    };
+    let context = Context { processes: vec![Process::first(Pid(1))], ..Context::default() };
     let mut tally = Tally::new("app.qtrace", &header(), &paths, &context);
     events.iter().for_each(|event| tally.add(event));
     let mut summary = Summary::default();

@@ -41,7 +41,7 @@ fn context() -> Context {
         arguments: ["python3", "-c", "import numpy"].map(String::from).to_vec(),
     };
     Context {
-        processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
+        processes: vec![Process::first(Pid(1))],
         executions: vec![execution],
         mounts: vec![mount("/lustre", "lustre"), mount("/", "ext4"), mount("/lustre/env", "fuse.quell")],
         ..Context::default()

@@ -82,7 +82,7 @@ fn summary(completeness: Completeness) -> Summary {
     };
     let context = Context {
         mounts: vec![mount],
-        processes: vec![Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None }],
+        processes: vec![Process::first(Pid(1))],
         executions: vec![execution],
         ..Context::default()
     };

@@ -20,6 +20,11 @@ impl Errno {
     /// A component of the path is no directory, so the name below it is absent.
     pub const ENOTDIR: Self = Self(20);
 
+    /// What the system said; `None` where the error is none of the system's.
+    pub fn of(error: &std::io::Error) -> Option<Self> {
+        u16::try_from(error.raw_os_error()?).ok().map(Self)
+    }
+
     /// The symbolic name, such as `ENOENT`; `E4000` for a number without a name.
     pub fn name(self) -> String {
         match nix::errno::Errno::from_raw(i32::from(self.0)) {

@@ -38,6 +38,13 @@ pub struct Process {
     pub exit: Option<Exit>,
 }
 
+impl Process {
+    /// The command itself, which is there from the beginning, and has not ended.
+    pub fn first(pid: Pid) -> Self {
+        Self { pid, parent: None, start: Nanos(0), end: None, exit: None }
+    }
+}
+
 /// A thread, with what it shares with the thread that made it. Source: `clone(2)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
@@ -53,6 +60,13 @@ pub struct Thread {
     pub shares_files: bool,
     /// `CLONE_FS`: it shares the working and root directory.
     pub shares_directory: bool,
+}
+
+impl Thread {
+    /// The first of the command itself.
+    pub fn first(tid: Pid, process: ProcessId) -> Self {
+        Self { tid, process, parent: None, start: Nanos(0), shares_files: false, shares_directory: false }
+    }
 }
 
 /// A successful `execve`: from here the process runs this program.

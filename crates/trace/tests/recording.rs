@@ -56,17 +56,8 @@ fn begin(directory: &Path) -> Writer {
     let work = writer.path(b"/work").unwrap();
     writer.working_directory(work).unwrap();
     writer.inherited(InheritedFd { fd: 0, path: None }).unwrap();
-    let process = Process { pid: Pid(10), parent: None, start: Nanos(0), end: None, exit: None };
-    let process = writer.process(process).unwrap();
-    let thread = Thread {
-        tid: Pid(10),
-        process,
-        parent: None,
-        start: Nanos(0),
-        shares_files: false,
-        shares_directory: false,
-    };
-    let thread = writer.thread(thread).unwrap();
+    let process = writer.process(Process::first(Pid(10))).unwrap();
+    let thread = writer.thread(Thread::first(Pid(10), process)).unwrap();
     let mount = Mount {
         namespace: 5,
         mount_point: "/".into(),

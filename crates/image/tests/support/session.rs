@@ -71,19 +71,9 @@ impl Session {
             options: String::new(),
         };
         writer.mounts(vec![mount("/", "ext4"), mount(top.to_str().unwrap(), kind)]).unwrap();
-        let process = Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None };
-        let process = writer.process(process).unwrap();
+        let process = writer.process(Process::first(Pid(1))).unwrap();
         writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 1 }).unwrap();
-        writer
-            .thread(Thread {
-                tid: Pid(1),
-                process,
-                parent: None,
-                start: Nanos(0),
-                shares_files: false,
-                shares_directory: false,
-            })
-            .unwrap();
+        writer.thread(Thread::first(Pid(1), process)).unwrap();
         let work = writer.path(b"/").unwrap();
         writer.working_directory(work).unwrap();
         Self { scratch, top, writer, clock: 0, descriptors: 10 }

@@ -114,8 +114,7 @@ pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
         io::ErrorKind::NotADirectory => "take it out of MODULEPATH: it is no directory",
         _ => "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either",
     };
-    let errno = why.raw_os_error().and_then(|errno| u16::try_from(errno).ok());
-    let why = errno.map_or_else(|| why.to_string(), |errno| Errno(errno).to_string());
+    let why = Errno::of(why).map_or_else(|| why.to_string(), |errno| errno.to_string());
     Finding {
         path: modulepath.to_owned(),
         code: "unlisted",

@@ -3,6 +3,7 @@
 //! The cache at its root is left out: the tool makes that of the rest, at any time.
 
 use crate::access::Access;
+use crate::caches::modules::NAME;
 use crate::scan::{Entry, Kind, Tree};
 use blake3::Hasher;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +21,7 @@ pub(super) enum Span {
 pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
     let mut hasher = Hasher::new();
     access(&mut hasher, Some(&tree.access));
-    for entry in tree.entries.iter().filter(|entry| entry.path != b".modulecache") {
+    for entry in tree.entries.iter().filter(|entry| entry.path != NAME.as_bytes()) {
         field(&mut hasher, &entry.path);
         access(&mut hasher, entry.access.as_ref());
         hasher.update(&[number(&entry.kind), u8::from(entry.is_link)]);

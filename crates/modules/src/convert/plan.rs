@@ -4,6 +4,7 @@ use super::fingerprint::{Span, fingerprint};
 use super::names::{Names, Remembered};
 use super::together::{Listed, Meanings};
 use super::{Consent, Strategy, eval, rc, virtual_modules};
+use crate::caches;
 use crate::rc::{Command, Leave, Merged, Spoken};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;
@@ -58,7 +59,7 @@ impl TreePlan {
     }
 }
 
-const CACHE: &[u8] = b".modulecache";
+const CACHE: &[u8] = caches::modules::NAME.as_bytes();
 
 /// What a new modulepath begins as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(crate) fn nothing_is_left_after_sigkill() {
         let mut child = scene.run(&[], &["sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
         assert_eq!(first_line(&mut child), "ready");
         assert_eq!(scene.servers().len(), 1);
-        wait_until("cat waits", || scene.processes().len() >= 3);
+        wait_until("cat waits", || !scene.named("cat").is_empty());
         scene.processes().into_iter().for_each(kill);
         child.wait().unwrap();
         scene.wait_for_silence();

@@ -169,7 +169,8 @@ impl Scene {
         self.named("quell-holder")
     }
 
-    fn named(&self, name: &str) -> Vec<i32> {
+    /// The processes that run a program of this name.
+    pub(crate) fn named(&self, name: &str) -> Vec<i32> {
         let is_called = |number: &i32| {
             std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name)
         };

@@ -7,13 +7,13 @@ use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_modules::ModulesError;
 use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::Permissions;
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is printed with `--json`.
@@ -112,7 +112,8 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
             Some(directory) => builder.tempdir_in(directory),
             None => builder.tempdir(),
         };
-        let work = work.map_err(|error| no_work(&error, flags.work.as_deref()))?;
+        let place = || flags.work.clone().unwrap_or_else(std::env::temp_dir);
+        let work = work.map_err(|error| explain(ModulesError::write(&place())(error)))?;
         // Whatever the umask is: the tools are run as another user.
         std::fs::set_permissions(work.path(), Permissions::from_mode(0o755))?;
         let request = Request {
@@ -134,23 +135,6 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     };
     printer.data(&text)?;
     Ok(0)
-}
-
-/// Why there is no directory for copies.
-fn no_work(error: &std::io::Error, directory: Option<&Path>) -> Failure {
-    let errno = error.raw_os_error().unwrap_or_default();
-    // The error's own words name a directory that was to be made.
-    let error = match (errno, error.kind()) {
-        (0, ErrorKind::NotFound) => std::io::Error::from(rustix::io::Errno::NOENT),
-        (0, ErrorKind::PermissionDenied) => std::io::Error::from(rustix::io::Errno::ACCESS),
-        (0, ErrorKind::NotADirectory) => std::io::Error::from(rustix::io::Errno::NOTDIR),
-        (0, kind) => kind.into(),
-        (errno, _) => std::io::Error::from_raw_os_error(errno),
-    };
-    let place = directory.map_or_else(std::env::temp_dir, Path::to_owned);
-    Failure::new(error)
-        .context(format!("cannot make copies in `{}`", shown(&place)))
-        .hint("`--work DIR` names a directory that is there, and that you may write in")
 }
 
 /// Measures, and shows which strategy it is at.

@@ -118,16 +118,8 @@ impl Script {
             options: "rw".to_owned(),
         };
         writer.mounts(vec![mount("/", "ext4", 1), mount(&self.root, &request.kind, 2)])?;
-        let process = Process { pid: Pid(1), parent: None, start: Nanos(0), end: None, exit: None };
-        let process = writer.process(process)?;
-        writer.thread(Thread {
-            tid: Pid(1),
-            process,
-            parent: None,
-            start: Nanos(0),
-            shares_files: false,
-            shares_directory: false,
-        })?;
+        let process = writer.process(Process::first(Pid(1)))?;
+        writer.thread(Thread::first(Pid(1), process))?;
         writer.namespace(NamespaceChange { process, at: Nanos(0), namespace: 1 })?;
         let directory = writer.path(b"/")?;
         writer.working_directory(directory)?;
