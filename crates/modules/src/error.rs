@@ -115,6 +115,14 @@ pub enum ModulesError {
         /// The tree.
         path: PathBuf,
     },
+    /// A converted tree with a directory, such as `.git`, that has changed since.
+    #[error("`{}` has changed since `{}` was converted, and would be removed with it", path.display(), tree.display())]
+    LeftOutChanged {
+        /// The directory.
+        path: PathBuf,
+        /// The tree.
+        tree: PathBuf,
+    },
     /// A modulepath that somebody changed while it was converted.
     #[error("`{}` was changed while it was converted", path.display())]
     ChangedMeanwhile {

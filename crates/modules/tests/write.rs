@@ -169,6 +169,35 @@ fn a_tree_that_was_changed_since_is_not_removed() {
 }
 
 #[test]
+fn what_was_committed_in_a_new_tree_is_not_removed() {
+    let (directory, paths) = made();
+    for tree in &paths {
+        fs::create_dir_all(tree.join(".git/objects/ab")).unwrap();
+        fs::write(tree.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::create_dir_all(tree.join("appa/CVS")).unwrap();
+    }
+    let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
+    for destination in [Destination::InPlace, Destination::Out(directory.path().join("out"))] {
+        let written = convert(&paths, Strategy::Rc, &destination, &mut same()).unwrap();
+        let target = targets(&written)[0].clone();
+        let changes: [(&str, &str); 2] = [(".git", ".git/objects/ab/cdef"), ("appa/CVS", "appa/CVS/Entries")];
+        for (directory, file) in changes {
+            fs::write(target.join(file), "a commit").unwrap();
+            let refused = undo(&written.records[0]);
+            assert!(
+                matches!(&refused, Err(ModulesError::LeftOutChanged { path, .. }) if *path == target.join(directory)),
+                "{refused:?}"
+            );
+            assert!(target.join(file).is_file());
+            // What was moved away cannot be lost.
+            fs::remove_dir_all(target.join(directory)).unwrap();
+        }
+        written.records.iter().for_each(|record| _ = undo(record).unwrap());
+        assert_eq!(paths.iter().map(|path| everything(path)).collect::<Vec<_>>(), before);
+    }
+}
+
+#[test]
 fn new_trees_are_not_made_within_old_ones() {
     let (_directory, paths) = made();
     for out in [paths[0].clone(), paths[0].join("not/there"), paths[0].join("../libraries/appa")] {

@@ -1,4 +1,5 @@
-//! Whether a modulepath is what it was: a checksum of everything that a scan sees in it.
+//! Whether a modulepath is what it was: a checksum of everything that a scan sees in it, and one of each directory that a
+//! scan leaves out, such as `.git`.
 //!
 //! The cache at its root is left out: the tool makes that of the rest, at any time.
 
@@ -6,7 +7,11 @@ use crate::access::Access;
 use crate::caches::modules::NAME;
 use crate::scan::{Entry, Kind, Tree};
 use blake3::Hasher;
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// For how long a checksum is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +22,12 @@ pub(super) enum Span {
     Lasting,
 }
 
-/// A checksum of names, owners, permissions and content; of links by where they lead.
+/// A checksum of names, owners, permissions and content. One that lasts takes a link for where it leads, whatever is there:
+/// that is no part of the tree.
 pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
     let mut hasher = Hasher::new();
     access(&mut hasher, Some(&tree.access));
     for entry in tree.entries.iter().filter(|entry| entry.path != NAME.as_bytes()) {
-        field(&mut hasher, &entry.path);
-        access(&mut hasher, entry.access.as_ref());
-        hasher.update(&[number(&entry.kind), u8::from(entry.is_link)]);
-        field(&mut hasher, entry.content().unwrap_or_default());
         match span {
             Span::Moment => moment(&mut hasher, entry),
             Span::Lasting => lasting(&mut hasher, tree, entry),
@@ -35,20 +37,85 @@ pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
 }
 
 fn moment(hasher: &mut Hasher, entry: &Entry) {
+    shown(hasher, entry);
     let (device, inode) = entry.identity.unwrap_or_default();
     hasher.update(&device.to_le_bytes()).update(&inode.to_le_bytes());
     hasher.update(&entry.size.to_le_bytes()).update(&entry.modified.to_le_bytes());
 }
 
 fn lasting(hasher: &mut Hasher, tree: &Tree, entry: &Entry) {
-    if entry.is_link {
-        // One that has gone since the scan leads nowhere, which is another place.
-        let target = std::fs::read_link(tree.full_path(&entry.path)).unwrap_or_default();
-        field(hasher, target.as_os_str().as_bytes());
+    if is_left_out(entry) || tree.directories(&entry.path).any(|directory| directory.is_link) {
+        return;
     }
+    if entry.is_link {
+        field(hasher, &entry.path);
+        // One that has gone since the scan leads nowhere, which is another place.
+        let target = fs::read_link(tree.full_path(&entry.path)).unwrap_or_default();
+        return field(hasher, target.as_os_str().as_bytes());
+    }
+    shown(hasher, entry);
     if entry.content().is_some() && !entry.is_whole() {
         hasher.update(&entry.size.to_le_bytes()).update(&entry.modified.to_le_bytes());
     }
+}
+
+/// What a scan sees of an entry.
+fn shown(hasher: &mut Hasher, entry: &Entry) {
+    field(hasher, &entry.path);
+    access(hasher, entry.access.as_ref());
+    hasher.update(&[number(&entry.kind), u8::from(entry.is_link)]);
+    field(hasher, entry.content().unwrap_or_default());
+}
+
+/// Whether an entry is a directory that a scan does not list, and that a copy has all the same.
+fn is_left_out(entry: &Entry) -> bool {
+    entry.kind == Kind::IgnoredDirectory && !entry.is_link
+}
+
+/// A checksum of each directory that a scan leaves out, by its path below the tree: of names, sizes, times and targets of
+/// links. What is in files is not read: such a directory may hold the history of years.
+pub(super) fn left_out(tree: &Tree) -> BTreeMap<Vec<u8>, String> {
+    let directories = tree.entries.iter().filter(|entry| is_left_out(entry));
+    directories.map(|entry| (entry.path.clone(), of_names(&tree.full_path(&entry.path)))).collect()
+}
+
+fn of_names(directory: &Path) -> String {
+    let mut found: Vec<(PathBuf, Option<Metadata>)> = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&path) else {
+            // What cannot be listed cannot be removed either.
+            found.push((path, None));
+            continue;
+        };
+        for entry in entries.map_while(Result::ok) {
+            let metadata = entry.metadata().ok();
+            if metadata.as_ref().is_some_and(Metadata::is_dir) {
+                waiting.push(entry.path());
+            }
+            found.push((entry.path(), metadata));
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut hasher = Hasher::new();
+    for (path, metadata) in found {
+        let below = path.strip_prefix(directory).unwrap_or(&path);
+        field(&mut hasher, below.as_os_str().as_bytes());
+        match metadata {
+            // A directory has another time as soon as a program looks whether it may write there.
+            Some(directory) if directory.is_dir() => _ = hasher.update(b"d"),
+            Some(link) if link.is_symlink() => {
+                let target = fs::read_link(&path).unwrap_or_default();
+                field(hasher.update(b"l"), target.as_os_str().as_bytes());
+            }
+            Some(file) => {
+                hasher.update(b"f").update(&file.len().to_le_bytes());
+                hasher.update(&file.mtime().to_le_bytes()).update(&file.mtime_nsec().to_le_bytes());
+            }
+            None => _ = hasher.update(b"?"),
+        }
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 fn access(hasher: &mut Hasher, access: Option<&Access>) {

@@ -1,14 +1,18 @@
 //! The record of a conversion, and undoing it.
 
 use super::Strategy;
-use super::fingerprint::{Span, fingerprint};
+use super::fingerprint::{Span, fingerprint, left_out};
 use super::places::{ASIDE, Places, rename};
 use crate::ModulesError;
 use crate::lock::Lock;
 use crate::scan::{Options, Tree};
+use quell_trace::path::escape;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The name of a record; in place, after the modulepath's name and a dot.
@@ -36,6 +40,55 @@ pub(super) struct RecordedTree {
     pub(super) inode: Option<u64>,
     /// What the new one was when it was written.
     pub(super) fingerprint: String,
+    /// What its directories were that no tool looks into, such as `.git`. Shape: by escaped path below the tree.
+    #[serde(default)]
+    pub(super) left_out: BTreeMap<String, String>,
+}
+
+impl RecordedTree {
+    /// The record of a new tree, which is made `aside` and not named yet.
+    pub(super) fn of(
+        source: &Path,
+        target: &Path,
+        inode: Option<u64>,
+        aside: &Path,
+    ) -> Result<Self, ModulesError> {
+        let new = Tree::scan(aside, Options::default())?;
+        let left_out = left_out(&new).into_iter().map(|(path, sum)| (escape(&path), sum)).collect();
+        let fingerprint = fingerprint(&new, Span::Lasting);
+        Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
+    }
+
+    /// Refuses what is not the tree that was written. A directory that no tool looks into may be gone: nothing of it can be
+    /// lost then.
+    ///
+    /// **Errors**: [`ModulesError::ChangedSince`], [`ModulesError::LeftOutChanged`], [`ModulesError::Read`].
+    fn refuse_changed(&self, path: &Path) -> Result<(), ModulesError> {
+        let changed = || ModulesError::ChangedSince { path: self.target.clone() };
+        if !path.is_dir() {
+            return Err(changed());
+        }
+        let now = Tree::scan(path, Options::default())?;
+        if fingerprint(&now, Span::Lasting) != self.fingerprint {
+            return Err(changed());
+        }
+        let is_other = |(path, sum): &(Vec<u8>, String)| self.left_out.get(&escape(path)) != Some(sum);
+        match left_out(&now).into_iter().find(is_other) {
+            Some((directory, _)) => Err(ModulesError::LeftOutChanged {
+                path: self.target.join(OsStr::from_bytes(&directory)),
+                tree: self.target.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, where there is anything at this place.
+    fn refuse_changed_at(&self, place: &Path) -> Result<(), ModulesError> {
+        match place.symlink_metadata() {
+            Ok(_) => self.refuse_changed(place),
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 /// The record of a modulepath that is converted in place.
@@ -93,10 +146,11 @@ pub struct Undone {
 
 /// Undoes the conversion of which `record` tells: puts old modulepaths back, and removes new ones.
 ///
-/// New trees lose their names first, then the record goes, then they are removed: stopped in between, this can be done
-/// again, or the next conversion clears what is left.
+/// New trees lose their names first, and are looked at again; then the record goes, then they are removed: stopped in between,
+/// this can be done again, or the next conversion clears what is left.
 ///
-/// **Errors**: those of [`would_undo`], before anything is done; [`ModulesError::Busy`], [`ModulesError::Write`].
+/// **Errors**: those of [`would_undo`], before anything is done, or for a tree that was changed meanwhile, and all names are as
+/// they were; [`ModulesError::Busy`], [`ModulesError::Write`], [`ModulesError::Halfway`].
 pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
     let undoing = Undoing::of(record)?;
     let _locks = undoing.lock()?;
@@ -107,7 +161,7 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
 /// What [`undo`] would do.
 ///
 /// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, or an old one that is not
-/// there; [`ModulesError::Occupied`] for a name that it needs; [`ModulesError::Record`].
+/// there; [`ModulesError::LeftOutChanged`] for one with a directory such as `.git` that is not; [`ModulesError::Occupied`] for a name that it needs; [`ModulesError::Record`].
 pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(Undoing::of(record)?.outcome())
 }
@@ -117,17 +171,33 @@ struct Undoing {
     /// The record.
     path: PathBuf,
     /// Shape: one a tree of the record.
-    steps: Vec<Step>,
+    steps: Vec<(RecordedTree, Step)>,
 }
 
 /// What undoing a tree takes. A conversion, or undoing it, may have been ended between any two of its steps.
 enum Step {
-    /// It has no name.
-    Nothing,
+    /// It has no name, and would be here.
+    Nothing(PathBuf),
     /// It loses its name.
     Withdraw(PathBuf),
     /// The old tree gets its name back.
     PutBack(Places),
+}
+
+impl Step {
+    /// Where the new tree is when it has lost its name.
+    fn nameless(&self) -> PathBuf {
+        match self {
+            Self::Nothing(place) => place.clone(),
+            Self::Withdraw(target) => withdrawn(target),
+            Self::PutBack(places) => places.aside.clone(),
+        }
+    }
+}
+
+/// Where a tree in a directory of new trees goes when it loses its name.
+fn withdrawn(target: &Path) -> PathBuf {
+    target.with_file_name(ASIDE).join(target.file_name().unwrap_or_default())
 }
 
 impl Undoing {
@@ -138,15 +208,16 @@ impl Undoing {
             (true, _) => record.join(RECORD),
             (false, _) => record.to_owned(),
         };
-        let steps = Record::read(&path)?.trees.iter().map(step).collect::<Result<_, _>>()?;
+        let trees = Record::read(&path)?.trees.into_iter();
+        let steps = trees.map(|tree| step(&tree).map(|step| (tree, step))).collect::<Result<_, _>>()?;
         Ok(Self { path, steps })
     }
 
     fn outcome(&self) -> Undone {
         let mut undone = Undone::default();
-        for step in &self.steps {
+        for (_, step) in &self.steps {
             match step {
-                Step::Nothing => {}
+                Step::Nothing(_) => {}
                 Step::Withdraw(target) => undone.removed.push(target.clone()),
                 Step::PutBack(places) => undone.restored.push(places.target.clone()),
             }
@@ -157,7 +228,7 @@ impl Undoing {
     /// Keeps conversions away that might be giving these names now.
     fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
         let directory = self.path.parent().filter(|_| self.aside().is_some());
-        let old = self.steps.iter().filter_map(|step| match step {
+        let old = self.steps.iter().filter_map(|(_, step)| match step {
             Step::PutBack(places) => places.old(),
             _ => None,
         });
@@ -171,26 +242,49 @@ impl Undoing {
     }
 
     fn carry_out(&self) -> Result<(), ModulesError> {
-        // Trees that a conversion which was ended had not named yet.
-        self.aside().iter().try_for_each(|aside| remove_tree(aside))?;
-        let mut nameless = Vec::new();
-        for step in &self.steps {
+        let mut had_names = Vec::new();
+        for (_, step) in &self.steps {
             match step {
-                Step::Nothing => {}
+                Step::Nothing(_) => {}
                 Step::Withdraw(target) => {
                     let aside = target.with_file_name(ASIDE);
                     crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
-                    rename(target, &aside.join(target.file_name().unwrap_or_default()))?;
-                    nameless.push(aside);
+                    // What a conversion that was killed left there, half made.
+                    remove_tree(&withdrawn(target))?;
+                    rename(target, &withdrawn(target))?;
+                    had_names.push(step);
                 }
                 Step::PutBack(places) => {
+                    let had_name = places.new_tree() == Some(&places.target);
                     places.put_back()?;
-                    nameless.push(places.aside.clone());
+                    had_names.extend(had_name.then_some(step));
                 }
             }
         }
+        if let Err(error) = self.look_again() {
+            let back = had_names.into_iter().try_for_each(give_name);
+            self.aside().iter().for_each(|aside| _ = fs::remove_dir(aside));
+            let halfway =
+                |source| ModulesError::Halfway { record: self.path.clone(), source: Box::new(source) };
+            return Err(back.err().map_or(error, halfway));
+        }
         fs::remove_file(&self.path).map_err(ModulesError::write(&self.path))?;
-        nameless.iter().try_for_each(|aside| remove_tree(aside))
+        self.steps.iter().try_for_each(|(_, step)| remove_tree(&step.nameless()))?;
+        self.aside().iter().try_for_each(|aside| remove_tree(aside))
+    }
+
+    /// Refuses trees that were changed before they lost their names: what was put into one is nowhere else.
+    fn look_again(&self) -> Result<(), ModulesError> {
+        self.steps.iter().try_for_each(|(tree, step)| tree.refuse_changed_at(&step.nameless()))
+    }
+}
+
+/// Gives a new tree the name back that it has lost.
+fn give_name(step: &Step) -> Result<(), ModulesError> {
+    match step {
+        Step::Nothing(_) => Ok(()),
+        Step::Withdraw(target) => rename(&withdrawn(target), target),
+        Step::PutBack(places) => places.put_in(),
     }
 }
 
@@ -203,27 +297,67 @@ fn remove_tree(path: &Path) -> Result<(), ModulesError> {
 }
 
 fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
-    let changed = || ModulesError::ChangedSince { path: tree.target.clone() };
-    let is_new = |path: &Path| -> Result<bool, ModulesError> {
-        Ok(path.is_dir()
-            && fingerprint(&Tree::scan(path, Options::default())?, Span::Lasting) == tree.fingerprint)
-    };
     let Some(inode) = tree.inode else {
         return match fs::symlink_metadata(&tree.target) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Step::Nothing),
-            _ if is_new(&tree.target)? => Ok(Step::Withdraw(tree.target.clone())),
-            _ => Err(changed()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A conversion, or undoing it, was ended, and anybody may have found the tree there since.
+                let place = withdrawn(&tree.target);
+                tree.refuse_changed_at(&place).map(|()| Step::Nothing(place))
+            }
+            _ => tree.refuse_changed(&tree.target).map(|()| Step::Withdraw(tree.target.clone())),
         };
     };
     let places = Places::new(tree.target.clone(), inode);
-    let old = places.old().ok_or_else(changed)?;
+    let old = places.old().ok_or_else(|| ModulesError::ChangedSince { path: tree.target.clone() })?;
     if let Some(new) = places.new_tree() {
-        if !is_new(new)? {
-            return Err(changed());
-        }
+        tree.refuse_changed(new)?;
         if old == places.backup && new == places.target && places.aside.symlink_metadata().is_ok() {
             return Err(ModulesError::Occupied { path: places.aside });
         }
     }
     Ok(Step::PutBack(places))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::convert::{Consent, Destination, SystemNames, plan, write};
+    use crate::example::{self, Size};
+    use crate::verify::{Difference, Judge, Side};
+
+    struct Nobody;
+
+    impl Judge for Nobody {
+        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn what_is_installed_while_a_conversion_is_undone_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let size = Size { names: 4, ..Size::default() };
+        let paths = example::create(&directory.path().join("example"), size).unwrap().modulepaths;
+        for destination in [Destination::Out(directory.path().join("out")), Destination::InPlace] {
+            let trees: Vec<Tree> =
+                paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+            let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
+            let written = write(&plan, &destination, &mut Nobody).unwrap();
+            let target = written.targets.last().unwrap().clone().unwrap();
+            let record = written.records.last().unwrap();
+            let undoing = Undoing::of(record).unwrap();
+            fs::write(target.join("new"), "#%Module\n").unwrap();
+            let refused = undoing.carry_out();
+            assert!(
+                matches!(&refused, Err(ModulesError::ChangedSince { path }) if *path == target),
+                "{refused:?}"
+            );
+            assert!(
+                written.targets.iter().flatten().all(|path| path.is_dir()) && target.join("new").is_file()
+            );
+            fs::remove_file(target.join("new")).unwrap();
+            assert!(written.records.iter().all(|record| undo(record).is_ok()));
+        }
+    }
 }

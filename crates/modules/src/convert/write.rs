@@ -110,12 +110,8 @@ fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
 }
 
 fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
-    Ok(RecordedTree {
-        source: way.source.clone(),
-        target: way.target.clone(),
-        inode: way.places.as_ref().map(|places| places.inode),
-        fingerprint: fingerprint(&Tree::scan(&way.aside, Options::default())?, Span::Lasting),
-    })
+    let inode = way.places.as_ref().map(|places| places.inode);
+    RecordedTree::of(&way.source, &way.target, inode, &way.aside)
 }
 
 fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {

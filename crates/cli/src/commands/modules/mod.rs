@@ -92,6 +92,9 @@ fn explain(error: ModulesError) -> Failure {
         ModulesError::Colon { .. } => Some("give it another name, or a symbolic link without a colon"),
         ModulesError::VirtualInPlace => Some("`--out DIR`, and users get the modulepaths in DIR"),
         ModulesError::ChangedSince { .. } => Some("move your changes away, or remove the tree by hand"),
+        ModulesError::LeftOutChanged { .. } => Some(
+            "move it out of the tree, for there may be commits in it that are nowhere else, and undo again; `git status` alone changes it, too",
+        ),
         ModulesError::ChangedMeanwhile { .. } => Some("run it again"),
         ModulesError::Halfway { .. } => {
             Some("`quell modules convert --undo FILE` puts the old tree back, once the cause is gone")
