@@ -218,12 +218,20 @@ fn extents(mut source: File, mut target: File, limit: u64) -> io::Result<()> {
     target.set_len(length)
 }
 
-/// Gives a copy the owner, mode, lists and times of the original, in the order in which they do not undo each other.
+/// Gives a copy the owner, mode, lists and times of the original.
+///
+/// **Errors**: what the system says.
+pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+    permissions(from, to, metadata)?;
+    times(to, metadata)
+}
+
+/// Gives a file the owner, mode and lists of another, in the order in which they do not undo each other.
 ///
 /// Who is not root can give a file to nobody else; see [`refuse_others`].
 ///
 /// **Errors**: what the system says.
-pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+pub(crate) fn permissions(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     own(to, metadata)?;
     for name in LISTS {
         match list(from, name)? {
@@ -239,7 +247,7 @@ pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Res
             _ => {}
         }
     }
-    times(to, metadata)
+    Ok(())
 }
 
 /// Access control lists of POSIX: of a file or directory, and what is made in a directory gets.

@@ -77,14 +77,22 @@ fn targets(written: &Written) -> Vec<PathBuf> {
 #[test]
 fn a_new_tree_is_complete_and_undone_without_a_trace() {
     let (directory, paths) = made();
+    fs::write(paths[0].join(".modulerc"), "#%Module\nmodule-alias short appa/1.0\n").unwrap();
+    fs::set_permissions(paths[0].join(".modulerc"), PermissionsExt::from_mode(0o664)).unwrap();
     let before = everything(directory.path());
     let out = directory.path().join("out");
     let written = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same()).unwrap();
     let [old, new] = [&paths[0], &targets(&written)[0]].map(|path| everything(path));
-    let is_moved = |path: &Path| path.ends_with(".version") || path.ends_with(".modulerc");
+    let is_moved = |path: &Path| {
+        let is_rc = path.ends_with(".version") || path.ends_with(".modulerc");
+        is_rc && path != Path::new(".modulerc")
+    };
     let kept = |tree: &BTreeMap<PathBuf, (u32, i64, Vec<u8>)>| {
         let mut tree = tree.clone();
         tree.retain(|path, _| !is_moved(path) && !path.ends_with("out"));
+        // It has another content, written now.
+        let root = tree.get_mut(Path::new(".modulerc")).unwrap();
+        (root.1, root.2) = (0, Vec::new());
         tree
     };
     assert_eq!(kept(&old), kept(&new), "modes, times, content and links");
@@ -166,6 +174,54 @@ fn a_tree_that_was_changed_since_is_not_removed() {
     assert!(matches!(undo(&elsewhere), Err(ModulesError::Record { .. })), "it may name anything");
     fs::write(out.join("quell-plan.json"), "{}").unwrap();
     assert!(matches!(undo(&out), Err(ModulesError::Record { .. })));
+}
+
+#[test]
+fn privileged_the_rc_file_at_the_root_stays_that_of_its_owner_and_group() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped, because this user is not root");
+        return;
+    }
+    let (directory, paths) = made();
+    let root = paths[0].join(".modulerc");
+    fs::write(&root, "#%Module\nmodule-alias short appa/1.0\n").unwrap();
+    std::os::unix::fs::chown(&root, Some(65534), Some(60)).unwrap();
+    fs::set_permissions(&root, PermissionsExt::from_mode(0o664)).unwrap();
+    let list = std::process::Command::new("setfacl").args(["-m", "u:8:rw-"]).arg(&root).status();
+    let has_list = list.is_ok_and(|status| status.success());
+    let of = |path: &Path| {
+        let it = path.metadata().unwrap();
+        let mut list = [0; 256];
+        let length = rustix::fs::getxattr(path, c"system.posix_acl_access", &mut list).unwrap_or(0);
+        (it.uid(), it.gid(), it.mode(), list[..length].to_vec())
+    };
+    let before = of(&root);
+    assert_eq!(has_list, !before.3.is_empty());
+    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
+        let out = Destination::Out(directory.path().join(strategy.name()));
+        let written = convert(&paths, strategy, &out, &mut same()).unwrap();
+        assert_eq!(of(&targets(&written)[0].join(".modulerc")), before, "{strategy:?}");
+    }
+    convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
+    assert_eq!(of(&root), before);
+}
+
+#[test]
+fn an_rc_file_at_the_root_that_is_a_link_is_not_taken_apart_from_its_target() {
+    let (directory, paths) = made();
+    let shared = directory.path().join("shared");
+    fs::write(&shared, "#%Module\nmodule-alias short appa/1.0\n").unwrap();
+    symlink(&shared, paths[0].join(".modulerc")).unwrap();
+    fs::write(paths[0].join("appa/README"), "read me").unwrap();
+    for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
+        let tree = Tree::scan(&paths[0], Options::default()).unwrap();
+        let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
+        let tree = &plan.trees[0];
+        let why = "a symbolic link leads to it";
+        let says_why = tree.refusals.iter().any(|refusal| refusal.rule == 5 && refusal.text.contains(why))
+            || tree.left.iter().all(|(_, left)| left.to_string().contains(why));
+        assert!(says_why && !tree.changes.contains_key(b".modulerc".as_slice()), "{strategy:?}: {tree:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::plan::{Basis, Change, TreePlan};
 use super::write::Destination;
 use crate::ModulesError;
-use crate::copy::{Copying, Purpose, attributes, make_directory, make_file, no_lists, refuse_others};
+use crate::copy::{
+    Copying, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,
+};
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -33,24 +35,37 @@ pub(super) fn copy(
     }
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));
-        let done = match change {
-            Change::Write { new, .. } => write(&place, new, &metadata),
-            Change::Link { to } => symlink(to, &place),
-            Change::Remove { .. } => Ok(()),
-        };
-        done.map_err(ModulesError::write(&place))?;
+        match change {
+            Change::Write { new, .. } => {
+                write(&place, new).map_err(ModulesError::write(&place))?;
+                let old = source.join(std::ffi::OsStr::from_bytes(path));
+                match fs::symlink_metadata(&old).ok().filter(Metadata::is_file) {
+                    Some(file) => {
+                        permissions(&old, &place, &file).map_err(ModulesError::write(&place))?;
+                        refuse_others(&old, &place, &file, purpose)?;
+                    }
+                    None => for_everybody(&place, &metadata).map_err(ModulesError::write(&place))?,
+                }
+            }
+            Change::Link { to } => symlink(to, &place).map_err(ModulesError::write(&place))?,
+            Change::Remove { .. } => {}
+        }
     }
     attributes(&source, target, &metadata).map_err(ModulesError::write(target))?;
     refuse_others(&source, target, &metadata, purpose)
 }
 
-/// An rc file of the plan: readable by everybody, owned by whoever owns the modulepath.
-fn write(path: &Path, content: &[u8], root: &Metadata) -> io::Result<()> {
+/// An rc file of the plan, in place of the one that was copied, if one was.
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    make_file(path)?.write_all(content)?;
+    make_file(path)?.write_all(content)
+}
+
+/// Lets everybody read a file that was not there before, owned by whoever owns the modulepath.
+fn for_everybody(path: &Path, root: &Metadata) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::lchown(path, Some(root.uid()), Some(root.gid()))?;
     }

@@ -45,10 +45,13 @@ fn ways(tree: &Tree) -> Ways {
     ways
 }
 
-/// The content of an rc file that every user and version reads alike.
+/// The content of an rc file that every user and version reads alike, and that is no link to another.
 ///
-/// **Errors**: why it is not that; then what is written into it would say something else to somebody.
+/// **Errors**: why it is not that; then what is written into it would say something else to somebody, or somewhere else.
 pub(crate) fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leave> {
+    if entry.is_link {
+        return Err(Leave::Link);
+    }
     let content = entry.content().ok_or(Leave::Unread)?;
     if !entry.is_whole() {
         return Err(Leave::TooLong);
