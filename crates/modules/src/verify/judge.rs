@@ -60,8 +60,8 @@ impl Judge for Tools {
 /// So many questions are asked in one process: fewer, and starting it shows; more, and the last process is waited for.
 const TOGETHER: usize = 400;
 
-/// Differences are asked for again, each in a process of its own, until so many are found to be real: one decides, and the
-/// others are for people.
+/// Differences are asked for again, each in a process of its own, until so many are found to be there: one decides, and the
+/// others are for people. So many of those that change an answer, and so many of those that change its words.
 const ASKED_AGAIN: usize = 4;
 
 /// Questions of one user to one tool, asked about both sides.
@@ -211,7 +211,7 @@ impl Asking<'_> {
         Ok(differing
             .map(|((own, other), question)| {
                 let [old, new] = if side == 0 { [own, other] } else { [other, own] };
-                (*tool, *user, question.clone(), lacking(&old, &new))
+                (*tool, *user, question.clone(), lacking_of(&old, &new))
             })
             .collect())
     }
@@ -219,8 +219,19 @@ impl Asking<'_> {
     /// The differences that are there when the questions are asked as a user asks them.
     fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
-        for (tool, user, question, mut lacking) in doubts {
-            if differences.len() < ASKED_AGAIN {
+        let (mut reworded, mut real) = (0, 0);
+        for (tool, user, question, lacking) in doubts {
+            let difference = |[old, new]: [String; 2]| Difference {
+                tool: tool.to_string(),
+                user: user.name.clone(),
+                question: questions::shown(&question),
+                old,
+                new,
+            };
+            let mut found = difference(lacking);
+            // Rewordings are counted by themselves: with eval there are always some, and they bar nothing.
+            let known = if found.is_rewording() { reworded } else { real };
+            if known < ASKED_AGAIN {
                 let [old, new] = [0, 1].map(|side| {
                     let answer = tools::ask_apart(tool, &self.environments[side], user, &question)?;
                     Ok::<_, ModulesError>(self.naming.normal(tool.kind, &question, &answer))
@@ -229,16 +240,10 @@ impl Asking<'_> {
                 if old == new {
                     continue;
                 }
-                lacking = self::lacking(&old, &new);
+                found = difference(lacking_of(&old, &new));
             }
-            let [old, new] = lacking;
-            differences.push(Difference {
-                tool: tool.to_string(),
-                user: user.name.clone(),
-                question: questions::shown(&question),
-                old,
-                new,
-            });
+            *(if found.is_rewording() { &mut reworded } else { &mut real }) += 1;
+            differences.push(found);
         }
         Ok(differences)
     }
@@ -250,7 +255,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Of each of two texts what the other lacks.
-fn lacking(old: &str, new: &str) -> [String; 2] {
+fn lacking_of(old: &str, new: &str) -> [String; 2] {
     [missing(old, new), missing(new, old)]
 }
 

@@ -21,6 +21,33 @@ fn privileged_rule_13_strays_do_not_become_defaults() {
 }
 
 #[test]
+fn privileged_a_doubt_is_asked_again_however_many_rewordings_come_before_it() {
+    let planted = planted(&[
+        ("foo/1.0", ""),
+        ("foo/AUTHORS", "!a\n"),
+        ("foo/HOWTO", "!a\n"),
+        ("foo/LICENCE", "!a\n"),
+        ("foo/README", "!a\n"),
+    ]);
+    let Some(tools) = modules() else { return };
+    // What it sets differs when it is loaded for the first time, whoever asks for it.
+    let count = planted.directory.path().join("count");
+    fs::write(&count, "").unwrap();
+    mode(&count, 0o666);
+    let content = format!(
+        "if {{[module-info mode load]}} {{\nset file [open {0} a]\nputs $file x\nclose $file\n}}\nsetenv LATER [expr {{[file size {0}] > 2}}]",
+        count.display()
+    );
+    plant(&planted.tree, &[("zoo/1.0", &content)]);
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Eval);
+    let out = planted.directory.path().join("out");
+    let written = converted(&plan, &out, &mut judge(&tools[tools.len() - 1..], &[others()]));
+    assert!(fs::read(&count).unwrap().len() > 4, "it was loaded");
+    assert!(written.differences.is_empty(), "{}", shown(&written.differences));
+    assert!(written.reworded.len() > 4, "{:?}", written.reworded);
+}
+
+#[test]
 fn privileged_rule_13_strays_go_with_consent_alone_and_everything_else_stays() {
     let files = [
         ("foo/1.0", "source [file dirname $ModulesCurrentModulefile]/.common"),
