@@ -555,7 +555,7 @@ complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand replay" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand replay" -l writes -d 'Issue what changes files too, in a directory of each rank\'s own below --root, which is removed at the end; what a killed replay leaves the next one names'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l writes -d 'Issue what changes files too, in a directory of each rank\'s own below --root, which is removed at the end; what a killed replay leaves the next one names. It needs Linux 5.6'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l csv -d 'Print a table of operations by class as CSV instead'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand replay" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     }
     a_close_that_failed_keeps_nobody_waiting();
     a_process_has_open_files_of_the_one_that_starts_it();
+    what_a_link_of_a_trace_leads_to_stays_as_it_is();
     any_trace_that_can_be_read_can_be_planned_and_played();
     ExitCode::SUCCESS
 }
@@ -74,9 +75,14 @@ fn claim() -> impl Strategy<Value = Claim> {
     )
 }
 
-fn write(directory: &Path, threads: &[Begun], claims: &[Claim]) -> Result<(), quell_trace::TraceError> {
+fn write(
+    directory: &Path,
+    paths: &[&[u8]],
+    threads: &[Begun],
+    claims: &[Claim],
+) -> Result<(), quell_trace::TraceError> {
     let mut writer = Writer::create(directory, header())?;
-    let ids: Vec<PathId> = PATHS.iter().map(|path| writer.path(path)).collect::<Result<_, _>>()?;
+    let ids: Vec<PathId> = paths.iter().map(|path| writer.path(path)).collect::<Result<_, _>>()?;
     writer.working_directory(ids[0])?;
     for number in 0..3 {
         let parent = (number > 0).then(|| ProcessId(number - 1));
@@ -140,7 +146,7 @@ fn ends(plan: &Plan, root: &Path) -> bool {
 fn check(threads: &[Begun], claims: &[Claim]) {
     let directory = tempfile::tempdir().unwrap();
     let (trace, root) = (directory.path().join("t.qtrace"), directory.path().join("tree"));
-    write(&trace, threads, claims).unwrap();
+    write(&trace, &PATHS, threads, claims).unwrap();
     std::fs::create_dir_all(root.join("a")).unwrap();
     std::fs::write(root.join("a/b"), "b").unwrap();
     let Ok(recording) = Recording::open(&trace) else { return };
@@ -195,4 +201,54 @@ fn a_close_that_failed_keeps_nobody_waiting() {
 fn a_process_has_open_files_of_the_one_that_starts_it() {
     let calls = [call(0, Call::Openat, -100, 3), call(1, Call::Openat, -100, 4), call(2, Call::Fstat, 3, 0)];
     check(&[(0, None, 0), (1, Some(0), 1), (2, Some(0), 12)], &calls);
+}
+
+/// Links to a file by every kind of content, and what a trace can do through them, against the recorded tree itself.
+fn what_a_link_of_a_trace_leads_to_stays_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let (trace, root) = (directory.path().join("t.qtrace"), directory.path().join("tree"));
+    std::fs::create_dir_all(root.join("a")).unwrap();
+    let victims = [root.join("real"), directory.path().join("real"), root.join("a/real")];
+    let look = |victim: &std::path::PathBuf| {
+        let metadata = victim.metadata().unwrap();
+        (std::fs::read(victim).unwrap(), metadata.permissions(), metadata.modified().unwrap())
+    };
+    victims.iter().for_each(|victim| std::fs::write(victim, "real").unwrap());
+    let before = victims.each_ref().map(look);
+    let whole = |name: &str| [root.as_os_str().as_encoded_bytes(), b"/", name.as_bytes()].concat();
+    let contents = [
+        whole("real"),
+        whole("../real"),
+        whole("a/real"),
+        b"../../real".to_vec(),
+        b"../../../real".to_vec(),
+        b"../../../../real".to_vec(),
+    ];
+    for content in &contents {
+        for moved in [false, true] {
+            let (deep, link) = (whole("x/y/z/link"), whole(if moved { "link" } else { "x/y/z/link" }));
+            let made = [whole("x"), whole("x/y"), whole("x/y/z")];
+            let paths: [&[u8]; 7] =
+                [root.as_os_str().as_encoded_bytes(), &made[0], &made[1], &made[2], content, &deep, &link];
+            let claim =
+                |of: Call, paths, flags, value| Claim { paths, flags, size: 9, ..call(0, of, -1, value) };
+            let mut calls: Vec<Claim> = (1..4).map(|made| claim(Call::Mkdir, (made, 9), 0, 0)).collect();
+            calls.push(claim(Call::Symlink, (4, 5), 0, 0));
+            if moved {
+                calls.push(claim(Call::Rename, (5, 6), 0, 0));
+            }
+            calls.push(claim(Call::Open, (6, 9), 0o1001, 3));
+            calls.push(Claim { size: 9, ..call(0, Call::Write, 3, 9) });
+            calls.push(claim(Call::Chmod, (6, 9), 0o777, 0));
+            calls.push(claim(Call::Utimes, (6, 9), 0, 0));
+            calls.push(claim(Call::Unlink, (6, 9), 0, 0));
+            write(&trace, &paths, &[(0, None, 0)], &calls).unwrap();
+            let recording = Recording::open(&trace).unwrap();
+            let plan = replay::plan(&recording, paths[0], false, Writes::Private).unwrap();
+            assert_eq!(plan.operations, calls.len() as u64);
+            assert!(ends(&plan, &root), "it never ends");
+            assert_eq!(victims.each_ref().map(look), before, "{} {moved}", content.escape_ascii());
+            std::fs::remove_dir_all(&trace).unwrap();
+        }
+    }
 }

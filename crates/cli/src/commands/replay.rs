@@ -148,7 +148,9 @@ fn explain(error: ReplayError) -> Failure {
         ReplayError::Root { .. } => {
             "`--root DIR` wants the tree: copy it there, or make one with `quell synth SHAPE --tree DIR`"
         }
-        ReplayError::Private { .. } => "without `--writes` nothing is written",
+        ReplayError::Private { .. } | ReplayError::Unconfined { .. } => {
+            "without `--writes` nothing is written"
+        }
         ReplayError::Meeting { .. } => "every rank of the launcher must run the same command",
     };
     Failure::new(error).hint(hint)

@@ -32,7 +32,7 @@ pub struct Replay {
     #[arg(long, value_name = "TIME", env = "QUELL_REPLAY_THINK", default_value = "none")]
     pub think: Think,
     /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end;
-    /// what a killed replay leaves the next one names.
+    /// what a killed replay leaves the next one names. It needs Linux 5.6.
     #[arg(long, env = "QUELL_WRITES", value_parser = FalseyValueParser::new())]
     pub writes: bool,
     /// Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once.

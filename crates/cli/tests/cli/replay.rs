@@ -160,6 +160,55 @@ fn privileged_writes_are_issued_aside_and_removed() {
     assert_eq!(test.read("tree/lib/4.txt"), content);
 }
 
+/// Writes through links that it makes and removes again: into the tree and out of it, by absolute and relative names.
+const LINKS: &str = r#"
+import os
+top = os.getcwd()
+def change(link):
+    fd = os.open(link, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, b"changed")
+    os.close(fd)
+    os.chmod(link, 0o600)
+    os.utime(link)
+    os.unlink(link)
+os.symlink(top + "/tree/lib/0.txt", "tree/tmp")
+change("tree/tmp")
+os.symlink(top + "/outside", "tree/tmp2")
+change("tree/tmp2")
+os.symlink("../outside", "tree/up")
+change("tree/up")
+"#;
+
+#[test]
+fn privileged_what_a_recorded_link_led_to_stays_as_it_is() {
+    let Some(test) = Test::privileged(NEEDS) else { return };
+    let afresh = || {
+        _ = std::fs::remove_dir_all(test.path("tree"));
+        plant(&test);
+        test.write("outside", "outside");
+    };
+    afresh();
+    test.write("program.py", LINKS);
+    test.quell(&["-q", "record", "-o", "a.qtrace", "--", "python3", "-IS", "program.py"]).succeeds();
+    assert_eq!(test.read_text("outside"), "changed");
+    afresh();
+    test.run(&["cp", "-a", "tree", "elsewhere"]).succeeds();
+    let looks = |name: &str| {
+        let metadata = test.path(name).metadata().unwrap();
+        (test.read_text(name), metadata.permissions(), metadata.modified().unwrap())
+    };
+    let all = ["tree/lib/0.txt", "elsewhere/lib/0.txt", "outside"];
+    let before = (all.map(looks), test.files());
+    for root in ["tree", "elsewhere"] {
+        let replay = ["replay", "a.qtrace", "--root", root, "--from", "tree", "--writes", "--json"];
+        let said = test.quell(&replay);
+        let replayed: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(classes(&replayed)["change"].0, 3 * 4, "{replayed}");
+        assert_eq!(replayed["bytes_written"], 0, "{replayed}");
+        assert_eq!((all.map(looks), test.files()), before, "{root}");
+    }
+}
+
 #[test]
 fn privileged_an_interrupted_replay_leaves_nothing() {
     let Some(test) = Test::privileged(NEEDS) else { return };

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Memory of one thread for what it reads and writes.
@@ -71,6 +71,7 @@ pub(super) fn issue(stage: &Stage, operation: &Operation, failed: bool, scratch:
         return Err(Failure::Orphan);
     }
     match operation {
+        Open { at, flags, slot } if operation.changes() => open_own(stage, *at, *flags, *slot),
         Open { at, flags, slot } => open(stage, *at, *flags, *slot),
         Stat { at, flags } => named(stage, *at, |directory, path| {
             rustix::fs::statat(directory, path, AtFlags::from_bits_retain(*flags)).map(drop)
@@ -158,9 +159,19 @@ fn open_flags(flags: u64) -> OFlags {
 fn open(stage: &Stage, at: At, flags: u64, slot: Slot) -> Outcome {
     let opened = directory(stage, at).and_then(|directory| {
         let directory = directory.as_deref().map_or(CWD, AsFd::as_fd);
-        let mode = Mode::RUSR | Mode::WUSR;
-        Ok(rustix::fs::openat(directory, stage.path(at.path), open_flags(flags), mode)?)
+        Ok(rustix::fs::openat(directory, stage.path(at.path), open_flags(flags), Mode::empty())?)
     });
+    opened_as(stage, at, slot, opened)
+}
+
+/// An open that makes a file, or lets it be written to.
+fn open_own(stage: &Stage, at: At, flags: u64, slot: Slot) -> Outcome {
+    let own = stage.own(at.path).ok_or(Failure::Orphan);
+    let opened = own.and_then(|(own, name)| Ok(own.file(name, open_flags(flags))?));
+    opened_as(stage, at, slot, opened)
+}
+
+fn opened_as(stage: &Stage, at: At, slot: Slot, opened: Result<OwnedFd, Failure>) -> Outcome {
     match opened {
         Ok(file) => {
             stage.put(slot, Some(file), at.path);
@@ -218,37 +229,53 @@ fn change(stage: &Stage, operation: &Operation) -> Outcome {
             rustix::fs::linkat(from, old, to, new, AtFlags::empty())
         }),
         SymbolicLink { content, at } => {
-            named(stage, *at, |directory, path| rustix::fs::symlinkat(stage.path(*content), directory, path))
+            one(stage, *at, |directory, name| rustix::fs::symlinkat(stage.path(*content), directory, name))
         }
         Unlink { at, directory } => {
             let flags = if *directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            named(stage, *at, |directory, path| rustix::fs::unlinkat(directory, path, flags))
+            one(stage, *at, |directory, name| rustix::fs::unlinkat(directory, name, flags))
         }
         MakeDirectory(at) => {
-            named(stage, *at, |directory, path| rustix::fs::mkdirat(directory, path, Mode::RWXU))
+            one(stage, *at, |directory, name| rustix::fs::mkdirat(directory, name, Mode::RWXU))
         }
-        SetMode(at) => named(stage, *at, |directory, path| {
-            rustix::fs::chmodat(directory, path, Mode::RWXU, AtFlags::empty())
-        }),
-        SetTimes(at) => named(stage, *at, |directory, path| {
+        SetMode(at) => {
+            followed(stage, *at, |file| rustix::fs::chmodat(CWD, file, Mode::RWXU, AtFlags::empty()))
+        }
+        SetTimes(at) => followed(stage, *at, |file| {
             let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
             let times = Timestamps { last_access: now, last_modification: now };
-            rustix::fs::utimensat(directory, path, &times, AtFlags::empty())
+            rustix::fs::utimensat(CWD, file, &times, AtFlags::empty())
         }),
         _ => DONE,
     }
+}
+
+/// A call on a name itself.
+fn one(stage: &Stage, at: At, call: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<(), Errno>) -> Outcome {
+    let (own, name) = stage.own(at.path).ok_or(Failure::Orphan)?;
+    let (directory, name) = own.parent(name)?;
+    call(directory.as_fd(), name)?;
+    DONE
 }
 
 fn two(
     stage: &Stage,
     from: At,
     to: At,
-    call: impl FnOnce(BorrowedFd<'_>, &CStr, BorrowedFd<'_>, &CStr) -> Result<(), Errno>,
+    call: impl FnOnce(BorrowedFd<'_>, &[u8], BorrowedFd<'_>, &[u8]) -> Result<(), Errno>,
 ) -> Outcome {
-    let (first, second) = (directory(stage, from)?, directory(stage, to)?);
-    let first = first.as_deref().map_or(CWD, AsFd::as_fd);
-    let second = second.as_deref().map_or(CWD, AsFd::as_fd);
-    call(first, stage.path(from.path), second, stage.path(to.path))?;
+    let (own, from) = stage.own(from.path).ok_or(Failure::Orphan)?;
+    let (_, to) = stage.own(to.path).ok_or(Failure::Orphan)?;
+    let ((first, old), (second, new)) = (own.parent(from)?, own.parent(to)?);
+    call(first.as_fd(), old, second.as_fd(), new)?;
+    DONE
+}
+
+/// A call on what a name stands for: on the file that the walk found, by the kernel's own link to it.
+fn followed(stage: &Stage, at: At, call: impl FnOnce(&str) -> Result<(), Errno>) -> Outcome {
+    let (own, name) = stage.own(at.path).ok_or(Failure::Orphan)?;
+    let file = own.file(if name.is_empty() { b"." } else { name }, OFlags::PATH | OFlags::CLOEXEC)?;
+    call(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     DONE
 }
 

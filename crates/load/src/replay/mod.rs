@@ -12,6 +12,7 @@
 //! ended. Mapped files are read, in the parts that the recorded process touched. Nothing in the tree is changed: what a
 //! recording writes goes to a directory of the replay's own, or is left out and counted.
 
+mod confined;
 mod issue;
 mod latency;
 mod meeting;
@@ -152,6 +153,13 @@ pub enum ReplayError {
     Private {
         /// The directory.
         path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What ranks write cannot be kept in their directories: the kernel is older than Linux 5.6, or a container forbids it.
+    #[error("cannot keep what is written in its own directory: `openat2` of Linux 5.6 does not answer")]
+    Unconfined {
         /// The system's reason.
         #[source]
         source: std::io::Error,

@@ -1,5 +1,6 @@
 //! Plays what one recorded process did: this is what a process that was started for a replay does from its begin to its end.
 
+use super::confined::Confined;
 use super::issue::{self, Failure, Scratch};
 use super::package::{self, Head};
 use super::ranks::Child;
@@ -34,7 +35,7 @@ fn perform() -> Result<()> {
     let package = File::from(files.next().ok_or(ErrorKind::UnexpectedEof)?);
     let head = package::head(&package)?;
     let programme = package::programme(&package, order.process)?;
-    let stage = Stage::new(programme, head, package, order.rank);
+    let stage = Stage::new(programme, head, package, order.rank)?;
     for (slot, file) in order.slots.iter().zip(files) {
         stage.put(Slot(*slot), Some(file), NO_PATH);
     }
@@ -105,15 +106,18 @@ pub(super) struct Stage {
     package: File,
     rank: u32,
     paths: Vec<CString>,
+    /// Where it may change something; `None` when it changes nothing.
+    own: Option<Confined>,
     cells: Vec<Cell>,
     children: Mutex<HashMap<u32, Child>>,
     tally: Mutex<Tally>,
 }
 
 impl Stage {
-    fn new(programme: Programme, head: Head, package: File, rank: u32) -> Self {
+    fn new(programme: Programme, head: Head, package: File, rank: u32) -> Result<Self> {
         let private =
             head.private.as_ref().map(|private| [private.as_slice(), format!("/{rank}").as_bytes()].concat());
+        let own = private.as_deref().filter(|_| programme.changes()).map(Confined::open).transpose()?;
         let whole = |(prefix, path): &(Prefix, Vec<u8>)| match prefix {
             Prefix::None => path.clone(),
             Prefix::Root => join(&head.root, path),
@@ -131,12 +135,13 @@ impl Stage {
             package,
             rank,
             paths,
+            own,
             cells,
             children: Mutex::default(),
             tally: Mutex::default(),
         };
         stage.count_uses();
-        stage
+        Ok(stage)
     }
 
     /// A file is closed when everything that used it in the recording has.
@@ -309,6 +314,13 @@ impl Stage {
     /// A path by its number.
     pub(super) fn path(&self, number: u32) -> &CStr {
         self.paths.get(number as usize).map_or(c"", CString::as_c_str)
+    }
+
+    /// The same for a call that changes something: the directory that it does not leave, and the name below that.
+    pub(super) fn own(&self, number: u32) -> Option<(&Confined, &[u8])> {
+        let (prefix, path) = self.programme.paths.get(number as usize)?;
+        let name = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        self.own.as_ref().filter(|_| *prefix == Prefix::Private).map(|own| (own, name))
     }
 
     /// An open file, when it has been opened; `None` when it could not be.

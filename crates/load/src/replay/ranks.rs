@@ -4,6 +4,7 @@
 //! over it the report goes back. Where the conductor dies, ranks see their socket's end and end too, so that
 //! nothing is left behind, whatever ends it.
 
+use super::confined::Confined;
 use super::package::{self, Head};
 use super::place::PREFIX;
 use super::play::Report;
@@ -212,6 +213,8 @@ impl Conductor {
         // What was there before is never used: then this fails.
         make(&private)?;
         self.private = Some(private.clone());
+        Confined::open(private.as_os_str().as_bytes())
+            .map_err(|errno| ReplayError::Unconfined { source: errno.into() })?;
         for rank in 0..manner.ranks {
             let own = private.join(manner.first.saturating_add(rank).to_string());
             make(&own)?;

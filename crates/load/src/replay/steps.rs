@@ -263,6 +263,14 @@ impl Programme {
         operation.changed().all(is_private)
     }
 
+    /// Whether any of its calls changes a name, or opens a file to change it.
+    pub(super) fn changes(&self) -> bool {
+        self.threads.iter().flatten().any(|step| match step {
+            Step::Issue(issue) => issue.operation.changed().next().is_some(),
+            _ => false,
+        })
+    }
+
     /// Whether it does nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.threads.iter().all(|steps| steps.iter().all(|step| matches!(step, Step::Thread(_))))

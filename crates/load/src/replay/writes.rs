@@ -4,6 +4,7 @@
 //! where what had been there before is prepared as an empty file of the same size, or a directory; so a program that
 //! writes its byte code aside and renames it does the same there.
 
+use super::confined::stays_below;
 use quell_trace::flags::{O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC};
 use quell_trace::{Call, Class, Event, PathId, Recording, TraceError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -64,7 +65,9 @@ impl Changes {
             recording.context.files.iter().map(|file| (file.path, file.size)).collect();
         for path in &self.names {
             let Some(name) = super::below(recording.paths.bytes(*path), from) else { continue };
-            if name.is_empty() {
+            // Of a damaged trace: no name that a kernel gives.
+            let leaves = name.starts_with(b"/") || !stays_below(name, 0);
+            if name.is_empty() || leaves {
                 continue;
             }
             let parents =

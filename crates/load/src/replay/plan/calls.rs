@@ -3,7 +3,7 @@
 use super::{Planner, Without};
 use crate::replay::steps::{At, Operation, Prefix, Slot};
 use crate::replay::tables::{Held, Table};
-use crate::replay::{Writes, below, writes};
+use crate::replay::{Writes, below, confined, writes};
 use quell_trace::flags::{AT_EMPTY_PATH, LOCK_COMMANDS, O_CLOEXEC};
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId};
 
@@ -277,8 +277,10 @@ impl Planner<'_> {
         let (content, name) = event.path.zip(event.path2).ok_or(Without::Elsewhere)?;
         let at = self.place(event, event.fd2, name, event.target)?;
         self.may_write(event, at)?;
-        let content = self.recording.paths.bytes(content);
-        let content = self.draft(event).path(Prefix::None, content);
+        let recorded = self.recording.paths.bytes(content);
+        let name = self.draft(event).programme.paths[at.path as usize].1.clone();
+        let content = confined::content(recorded, self.from, &name);
+        let content = self.draft(event).path(Prefix::None, &content);
         Ok(Operation::SymbolicLink { content, at })
     }
 }

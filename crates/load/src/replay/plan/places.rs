@@ -5,6 +5,7 @@
 //! the resolved path is taken.
 
 use super::{Planner, Without};
+use crate::replay::confined::stays_below;
 use crate::replay::steps::{At, Prefix, Slot};
 use crate::replay::tables::Held;
 use crate::replay::{Writes, below};
@@ -66,6 +67,7 @@ impl Planner<'_> {
         let resolved = target.map(|target| (target, self.recording.paths.bytes(target)));
         let inside = resolved.and_then(|(target, path)| below(path, from).map(|name| (target, path, name)));
         if let Some((target, path, name)) = inside
+            && stays_below(name, 0)
             && self.changes.covers(target, path)
         {
             match self.writes {
@@ -77,7 +79,7 @@ impl Planner<'_> {
         let given = self.recording.paths.bytes(path);
         if given.starts_with(b"/") {
             if let Some(name) =
-                below(given, from).filter(|name| stays_inside(name, 0) && !self.leads_back(given))
+                below(given, from).filter(|name| stays_below(name, 0) && !self.leads_back(given))
             {
                 return Ok(self.at(event, Prefix::Root, name));
             }
@@ -99,7 +101,7 @@ impl Planner<'_> {
         };
         let depth = below(self.recording.paths.bytes(base), self.from)?;
         let depth = depth.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
-        if !stays_inside(given, depth) || given.is_empty() {
+        if !stays_below(given, depth) || given.is_empty() {
             return None;
         }
         let directory = match directory {
@@ -128,17 +130,4 @@ impl Planner<'_> {
     pub(super) fn open_file(&mut self, event: &Event) -> Result<Slot, Without> {
         self.held(event, event.fd.number().ok_or(Without::Elsewhere)?)
     }
-}
-
-/// Whether a path that begins `depth` names below the tree's root never leaves the tree, by its names alone.
-fn stays_inside(path: &[u8], depth: usize) -> bool {
-    let mut depth = depth as i64;
-    path.split(|byte| *byte == b'/').all(|part| {
-        depth += match part {
-            b"" | b"." => 0,
-            b".." => -1,
-            _ => 1,
-        };
-        depth >= 0
-    })
 }
