@@ -10,6 +10,7 @@
 //! cannot be converted the plan says why, and nothing is written.
 
 mod aside;
+mod beside;
 mod copy;
 mod diff;
 mod eval;

@@ -1,9 +1,10 @@
 //! What a conversion would change, what it would leave, and why it would not be done at all.
 
+use super::beside::note_names;
 use super::fingerprint::{Span, fingerprint};
 use super::names::{Names, Remembered};
 use super::together::{Listed, Meanings};
-use super::{Consent, Strategy, eval, rc, virtual_modules};
+use super::{Consent, Destination, Strategy, eval, rc, virtual_modules};
 use crate::caches;
 use crate::rc::{Command, Leave, Merged, Spoken};
 use crate::scan::{Kind, Tree};
@@ -47,11 +48,19 @@ pub struct TreePlan {
     pub hidden: BTreeSet<Vec<u8>>,
     /// What one should know besides.
     pub notes: Vec<String>,
+    /// What one should know where the new modulepath is to be beside the old one.
+    pub beside: Vec<String>,
     /// What the modulepath was when it was planned for.
     pub(super) seen: String,
 }
 
 impl TreePlan {
+    /// What one should know, where the new modulepath goes there; `None` where that is not known yet.
+    pub fn notes_for(&self, destination: Option<&Destination>) -> impl Iterator<Item = &String> {
+        let is_beside = destination != Some(&Destination::InPlace);
+        self.notes.iter().chain(self.beside.iter().filter(move |_| is_beside))
+    }
+
     /// Whether the new modulepath says anything that the old one does not. That the old one's cache is left out is nothing: the
     /// cache is that of the old one.
     pub fn changes_anything(&self) -> bool {
@@ -138,6 +147,7 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
             }
         }
     }
+    note_names(trees, &mut plans);
     Plan { strategy, consent, trees: plans }
 }
 
@@ -151,6 +161,7 @@ fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
         refusals: Vec::new(),
         hidden: BTreeSet::new(),
         notes: Vec::new(),
+        beside: Vec::new(),
         seen: fingerprint(tree, Span::Moment),
     };
     special(tree, &mut plan);

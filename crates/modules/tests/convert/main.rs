@@ -11,7 +11,7 @@ mod eval;
 mod rc;
 mod virtual_modules;
 
-use quell_modules::convert::{Change, Consent, Plan, Strategy};
+use quell_modules::convert::{Change, Consent, Destination, Plan, Strategy};
 use quell_modules::example::{self, Size};
 use quell_modules::tools::{Kind, User};
 use quell_modules::verify::{Judge, Side};
@@ -121,6 +121,30 @@ fn privileged_links_are_left_to_whom_they_lead() {
     let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
     assert_eq!(plan.trees[0].left.len(), 2, "{plan:?}");
     recipe_breaks(&planted, Strategy::Rc, "", others());
+}
+
+#[test]
+fn privileged_a_copy_that_still_leads_to_the_old_tree_is_noted() {
+    let planted = planted(&[("foo/1.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
+    let tree = planted.tree.to_str().unwrap();
+    let gcc = format!("module use {tree}/gcc");
+    let common = format!("!{}source {tree}/foo/1.0\n", "# what every modulefile here does\n".repeat(500));
+    let files =
+        [("bar/1.0", gcc.as_str()), ("bar/.common", common.as_str()), ("baz/1.0", "setenv A /tree-old")];
+    plant(&planted.tree, &files);
+    for strategy in [Strategy::Rc, Strategy::Eval] {
+        let plan = planned(std::slice::from_ref(&planted.tree), strategy);
+        let note = format!("2 files, such as `bar/.common`, name the old modulepath `{tree}`");
+        let out = Destination::Out(planted.directory.path().join("out"));
+        let has = |to: &Destination| plan.trees[0].notes_for(Some(to)).any(|told| told.starts_with(&note));
+        assert!(has(&out) && !has(&Destination::InPlace), "{:?}", plan.trees[0].beside);
+    }
+    // The judge cannot see it: what the copy leads to is there, and is the same.
+    let Some(_) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
+    fs::remove_file(planted.tree.join("bar/1.0")).unwrap();
+    fs::remove_file(planted.tree.join("bar/.common")).unwrap();
+    let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
+    assert!(plan.trees[0].beside.is_empty(), "{:?}", plan.trees[0].beside);
 }
 
 #[test]

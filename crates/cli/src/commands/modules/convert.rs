@@ -52,6 +52,8 @@ pub struct ConvertedTree {
     pub left: Vec<Reason>,
     /// Why it cannot be converted.
     pub refused: Vec<Reason>,
+    /// What one should know besides, such as that the old one must stay.
+    pub notes: Vec<String>,
 }
 
 /// A file that changes.
@@ -143,7 +145,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
-    let written = match destination {
+    let written = match &destination {
         Some(destination) if plan.is_possible() && !flags.dry_run => {
             let mut judge = judges::judge(&flags.judges, printer)?;
             tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
@@ -158,16 +160,16 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
                 Some(judge) => judge,
                 None => &mut Nobody,
             };
-            Some(convert::write(&plan, &destination, judge).map_err(explain)?)
+            Some(convert::write(&plan, destination, judge).map_err(explain)?)
         }
         _ => None,
     };
     let told = match flags.json {
-        true => printer.data(&report::json(&json(&plan, written.as_ref(), tools))?),
+        true => printer.data(&report::json(&json(&plan, destination.as_ref(), written.as_ref(), tools))?),
         false => Ok(()),
     };
     if !flags.json || told.is_err() {
-        tell(&plan, written.as_ref(), printer);
+        tell(&plan, destination.as_ref(), written.as_ref(), printer);
     }
     told?;
     let differs = written.is_some_and(|written| !written.differences.is_empty());
@@ -235,7 +237,7 @@ fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
     }
 }
 
-fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
+fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written>, printer: &Printer) {
     for tree in &plan.trees {
         let source = shown(&tree.source);
         if !tree.left.is_empty() {
@@ -246,7 +248,7 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
             printer.warn(&format!("`{source}` cannot become `{}`", plan.strategy.name()));
             some(tree.refusals.iter().map(ToString::to_string), printer);
         }
-        tree.notes.iter().for_each(|note| printer.talk(&format!("`{source}`: {note}")));
+        tree.notes_for(destination).for_each(|note| printer.talk(&format!("`{source}`: {note}")));
         if !tree.changes_anything() && tree.refusals.is_empty() {
             printer.talk(&format!("`{source}`: nothing to change"));
         }
@@ -279,7 +281,12 @@ fn tell(plan: &Plan, written: Option<&Written>, printer: &Printer) {
     }
 }
 
-fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversion {
+fn json(
+    plan: &Plan,
+    destination: Option<&Destination>,
+    written: Option<&Written>,
+    tools: Vec<String>,
+) -> Conversion {
     let done = written.filter(|written| written.differences.is_empty());
     let targets: Vec<&Option<PathBuf>> = done.iter().flat_map(|written| &written.targets).collect();
     let reason = |rule, path: &[u8], text| Reason { rule, path: escape(path), text };
@@ -293,6 +300,7 @@ fn json(plan: &Plan, written: Option<&Written>, tools: Vec<String>) -> Conversio
             .iter()
             .map(|refusal| reason(refusal.rule, &refusal.path, refusal.text.clone()))
             .collect(),
+        notes: tree.notes_for(destination).cloned().collect(),
     });
     let difference = |difference: &Difference| {
         let Difference { tool, user, question, old, new } = difference.clone();
