@@ -3,7 +3,7 @@
 use crate::model::Scale;
 use crate::parameters::ClientRules;
 use crate::question::{Changes, Image};
-use crate::workload::{Act, Broadcast, Deed, Demand, NameId, Script, Segment, WINDOW, Windows};
+use crate::workload::{Act, Broadcast, Deed, Demand, NameId, PAGE, Script, Segment, Windows};
 use crate::{Operation, Parameters, PerOperation};
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ pub(crate) fn script(script: &Script, changes: &Changes) -> Script {
             (false, None) => false,
         };
         match (drops, act.deed) {
-            (true, Deed::Read(name, ..)) => names[name.0 as usize].is_gathered = true,
+            (true, Deed::Read(name, ..) | Deed::Touch(name, ..)) => names[name.0 as usize].is_gathered = true,
             (true, _) => {
                 carried += act.think;
                 continue;
@@ -70,6 +70,7 @@ fn subject(script: &Script, act: &Act) -> Option<NameId> {
         Deed::Stat(name)
         | Deed::Open(name)
         | Deed::Read(name, ..)
+        | Deed::Touch(name, ..)
         | Deed::Close(name)
         | Deed::Tell(name)
         | Deed::ReadLink(name) => Some(name),
@@ -173,9 +174,9 @@ pub(crate) fn image_bytes(script: &Script) -> f64 {
     let mut windows: HashMap<NameId, Windows> = HashMap::new();
     let mut bytes = 0.0;
     for act in &script.acts {
-        let Deed::Read(name, begin, end) = act.deed else { continue };
+        let (Deed::Read(name, begin, end) | Deed::Touch(name, begin, end)) = act.deed else { continue };
         let new = f64::from(windows.entry(name).or_default().add(begin..end));
-        bytes += (act.bytes * new / f64::from((end - begin).max(1))).min(new * WINDOW as f64);
+        bytes += (act.bytes * new / f64::from((end - begin).max(1))).min(new * PAGE as f64);
     }
     bytes + A_NAME * script.names.len() as f64
 }

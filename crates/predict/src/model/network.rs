@@ -139,7 +139,8 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let requests = segment.asks.metadata();
         let answers = segment.waits.dot(&latency);
         let think = parameters.computing * segment.think + parameters.own_answer * segment.own_answers;
-        let chain = think + answers;
+        let data = segment.awaited / parameters.client_rate;
+        let chain = think + answers + data;
         // A read costs as a request does, or by its size.
         let reading =
             (parameters.cpu * segment.asks.get(Operation::Read)).max(parameters.cpu_of_a_byte * bytes);
@@ -152,7 +153,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             segment.asks.dot(&latency) / parameters.in_flight,
         ];
         let alone = local.into_iter().fold(chain, f64::max);
-        let mut own = [think, answers, 0.0, 0.0, 0.0];
+        let mut own = [think, answers, 0.0, data, 0.0];
         if let Some(limit) = local.iter().position(|limit| *limit == alone && *limit > chain) {
             own = [0.0; 5];
             own[Own::Cores as usize + limit] = alone;

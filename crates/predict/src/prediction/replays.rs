@@ -75,6 +75,7 @@ impl<'a> Replays<'a> {
             own_answer: median.own_answer,
             is_warm: self.question.is_warm,
             latency,
+            byte: 1.0 / median.client_rate,
         };
         let mut demands = self.scripts.iter().map(|script| demand(script, rules, &machine));
         let mut whole = demands.next().unwrap_or_default();

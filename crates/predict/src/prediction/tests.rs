@@ -16,6 +16,7 @@ fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> Script {
         is_top: parent.is_none(),
         is_directory: exists,
         is_gathered: false,
+        pages: None,
     };
     let mut script =
         Script { names: vec![facts(None, true), facts(Some(0), true)], tail, ..Script::default() };
@@ -166,7 +167,7 @@ fn program(files: u32, bytes: f64) -> Script {
             act(walk.clone(), 0.0, Deed::Stat(name));
         }
         act(walk, 0.0, Deed::Open(name));
-        act(0..0, bytes, Deed::Read(name, 0, 8));
+        act(0..0, bytes, Deed::Read(name, 0, 256));
         act(0..0, 0.0, Deed::Close(name));
         script.acts.push(miss);
     }

@@ -1,15 +1,21 @@
 //! A trace reduced to what the nodes of a job ask of a shared file system.
 //!
 //! ```text
-//! recording -> Script (acts on names, think times) -> Node (kernel's caches, processes, cores) -> Demand (segments)
+//! recording -> Reader -> Script (acts on names, think times) -> Node (kernel's caches, processes, cores) -> Demand (segments)
 //! ```
 //!
 //! The caches of a node are not estimated: its processes are replayed against them, event by event, with the profile's
 //! lifetimes (`node.rs`). Only the number of nodes is left to the model.
 
 mod alike;
+mod deeds;
+mod mapped;
 mod node;
 mod overhead;
+mod positions;
+mod presence;
+mod readahead;
+mod reader;
 mod script;
 mod state;
 mod tree;
@@ -17,7 +23,7 @@ mod windows;
 
 pub(crate) use alike::Alike;
 pub use node::{Machine, demand};
-pub use script::{Act, Deed, Facts, Script, WINDOW};
+pub use script::{Act, Deed, Facts, PAGE, Script};
 pub use tree::{NameId, Roots};
 pub(crate) use windows::Windows;
 
@@ -61,6 +67,8 @@ pub struct Segment {
     pub asks: PerOperation,
     /// Data that the node fetches. Unit: bytes.
     pub bytes: f64,
+    /// Data that one process waits for, beside what a request takes that brings little. Unit: bytes.
+    pub awaited: f64,
 }
 
 impl Demand {
@@ -84,6 +92,7 @@ impl Demand {
             own.think += more.think;
             own.own_answers += more.own_answers;
             own.bytes += more.bytes;
+            own.awaited += more.awaited;
             own.waits.add_all(&more.waits, 1.0);
             own.asks.add_all(&more.asks, 1.0);
         }
@@ -96,6 +105,7 @@ impl Demand {
             segment.think *= factor;
             segment.own_answers *= factor;
             segment.bytes *= factor;
+            segment.awaited *= factor;
             segment.waits.0.iter_mut().for_each(|number| *number *= factor);
             segment.asks.0.iter_mut().for_each(|number| *number *= factor);
         }
@@ -109,6 +119,7 @@ impl Demand {
             own.asks.0.iter_mut().zip(other.asks.0).for_each(|(own, other)| line(own, other));
             line(&mut own.own_answers, other.own_answers);
             line(&mut own.bytes, other.bytes);
+            line(&mut own.awaited, other.awaited);
         }
         self.alike.and(&other.alike);
     }
@@ -119,6 +130,7 @@ impl Demand {
             own.waits.0.iter_mut().zip(least.waits.0).for_each(|(own, least)| *own = own.max(least));
             own.asks.0.iter_mut().zip(least.asks.0).for_each(|(own, least)| *own = own.max(least));
             own.bytes = own.bytes.max(least.bytes);
+            own.awaited = own.awaited.max(least.awaited);
         }
         self.alike.and(&other.alike);
     }
@@ -129,6 +141,7 @@ impl Demand {
             own.waits.0.iter_mut().zip(most.waits.0).for_each(|(own, most)| *own = own.min(most));
             own.asks.0.iter_mut().zip(most.asks.0).for_each(|(own, most)| *own = own.min(most));
             own.bytes = own.bytes.min(most.bytes);
+            own.awaited = own.awaited.min(most.awaited);
         }
         self.alike.and(&other.alike);
     }

@@ -5,10 +5,10 @@
 //! [`REPLAYED`] on the last line: further processes of a node are alike.
 
 use super::state::{Caches, Effect, Need, Progress};
-use super::{Deed, Demand, Script, Segment};
-use crate::PerOperation;
+use super::{Act, Deed, Demand, PAGE, Script, Segment};
 use crate::chance::Chance;
 use crate::parameters::ClientRules;
+use crate::{Operation, PerOperation};
 
 /// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
@@ -33,6 +33,8 @@ pub struct Machine {
     pub is_warm: bool,
     /// How long one request takes. Unit: seconds.
     pub latency: PerOperation,
+    /// How long a byte of data takes beside that. Unit: seconds.
+    pub byte: f64,
 }
 
 /// What one node asks.
@@ -76,6 +78,7 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
         waits: line(&less.waits, &more.waits, share.min(1.0)),
         asks: line(&less.asks, &more.asks, share),
         bytes: less.bytes + (more.bytes - less.bytes) * share,
+        awaited: less.awaited + (more.awaited - less.awaited) * share.min(1.0),
     }
 }
 
@@ -188,6 +191,7 @@ impl<'a> Node<'a> {
         for segment in &mut self.demand.segments {
             segment.think *= share;
             segment.own_answers *= share;
+            segment.awaited *= share;
             segment.waits.0.iter_mut().for_each(|number| *number *= share);
         }
         // Computing behind the last act is a part of its own: it shares no station with the acts before it.
@@ -290,15 +294,14 @@ impl<'a> Node<'a> {
         let segment = &mut self.demand.segments[segment];
         self.next[number] = match caches.need(act, &mut process.progress, now) {
             Need::Request(operation, effect) => {
-                let mut bytes = 0.0;
-                if let (Effect::Windows(_, first, last), Deed::Read(_, begin, end)) = (effect, act.deed) {
-                    bytes = act.bytes * f64::from(last - first) / f64::from(end - begin);
-                    segment.bytes += bytes;
-                }
+                let bytes = fetched(act, effect);
+                segment.bytes += bytes;
+                segment.awaited += bytes;
                 segment.asks.add(operation, 1.0);
                 segment.waits.add(operation, 1.0);
                 let luck = self.luck(chance);
-                let answer = self.handled(now, bytes) + self.machine.latency.get(operation) * luck;
+                let Machine { latency, byte, .. } = self.machine;
+                let answer = self.handled(now, bytes) + latency.get(operation) * luck + byte * bytes;
                 caches.sent(effect, answer);
                 process.then = Then::Answered(effect);
                 moment(answer)
@@ -317,7 +320,11 @@ impl<'a> Node<'a> {
                 moment(begin + self.machine.own_answer)
             }
             Need::Answer { at, of } => {
-                segment.waits.add(of, ((at - now) / self.machine.latency.get(of).max(1e-9)).min(1.0));
+                let latency = self.machine.latency.get(of).max(1e-9);
+                segment.waits.add(of, ((at - now) / latency).min(1.0));
+                if of == Operation::Read && self.machine.byte > 0.0 {
+                    segment.awaited += (at - now - latency).max(0.0) / self.machine.byte;
+                }
                 process.then = Then::Go;
                 // The first asker's turn comes before. Late in a long run two nanoseconds are less than a number's own step.
                 moment(at + 2e-9).max(at.next_up())
@@ -334,6 +341,19 @@ impl<'a> Node<'a> {
     /// The segment of an act.
     fn segment(&self, act: usize) -> usize {
         act * SEGMENTS / self.script.acts.len().max(1)
+    }
+}
+
+/// Data that a request brings. Unit: bytes.
+fn fetched(act: &Act, effect: Effect) -> f64 {
+    let Effect::Windows(_, first, last) = effect else { return 0.0 };
+    let pages = |number: u32| f64::from(number) * PAGE as f64;
+    match act.deed {
+        Deed::Read(_, begin, end) => {
+            let asked = last.min(end) - first;
+            act.bytes * f64::from(asked) / f64::from(end - begin) + pages(last - first - asked)
+        }
+        _ => pages(last - first),
     }
 }
 

@@ -4,11 +4,13 @@
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
 use super::alike::{Alike, Kept, lives};
+use super::readahead;
 use super::script::{Act, Deed, Facts, Script};
 use super::tree::NameId;
 use super::windows::Windows;
 use crate::Operation;
 use crate::parameters::ClientRules;
+use std::ops::Range;
 
 /// What a client knows of one name.
 #[derive(Clone, Debug)]
@@ -29,7 +31,7 @@ struct Known {
     is_spoiled: bool,
     /// Where its data lies is known.
     has_place: bool,
-    /// Windows of its data.
+    /// Pages of its data.
     windows: Windows,
     /// The first answer about the name is on its way, and comes then.
     answer: f64,
@@ -245,7 +247,12 @@ impl<'a> Caches<'a> {
                 once(!is_known, Operation::Readlink, Effect::Link(name))
             }
             Deed::List(name) => once(true, Operation::Readdir, Effect::Listed(name)),
-            Deed::Read(name, begin, end) => self.read(name, begin, end, now),
+            Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
+                readahead::of_call(there, missing, pages)
+            }),
+            Deed::Touch(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
+                readahead::of_touch(there, missing.start, pages)
+            }),
             Deed::Close(name) => {
                 let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
                 or_own(asks, Operation::Close, Effect::None)
@@ -255,20 +262,27 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// The place of the data, then each run of windows that are not there: what follows a window is read ahead.
-    fn read(&self, name: NameId, begin: u32, end: u32, now: f64) -> Need {
-        let known = &self.known[name.0 as usize];
-        let Some(missing) = known.windows.first_missing(begin..end) else {
+    /// The place of the data, then data, until all pages are there; `fetched` says which ones missing ones bring along.
+    fn read(
+        &self,
+        name: NameId,
+        pages: Range<u32>,
+        now: f64,
+        fetched: impl Fn(&Windows, Range<u32>, Option<u32>) -> Range<u32>,
+    ) -> Need {
+        let (known, facts) = (&self.known[name.0 as usize], self.facts(name));
+        let Some(missing) = known.windows.first_missing(pages) else {
             // Data on its way is in the page cache, locked: who needs it waits, and asks nobody.
             return match known.data > now {
                 true => Need::Answer { at: known.data, of: Operation::Read },
                 false => Need::Nothing,
             };
         };
-        match self.rules.layout_asks && !known.has_place && !self.facts(name).is_gathered {
-            true => Need::Request(Operation::Layout, Effect::Place(name)),
-            false => Need::Request(Operation::Read, Effect::Windows(name, missing.start, missing.end)),
+        if self.rules.layout_asks && !known.has_place && !facts.is_gathered {
+            return Need::Request(Operation::Layout, Effect::Place(name));
         }
+        let fetched = fetched(&known.windows, missing, facts.pages);
+        Need::Request(Operation::Read, Effect::Windows(name, fetched.start, fetched.end))
     }
 
     /// A request is sent: others may wait for its answer.

@@ -16,6 +16,7 @@ fn script(deeds: &[(&[u32], bool, Deed)]) -> Script {
         is_top: parent.is_none(),
         is_directory,
         is_gathered: false,
+        pages: None,
     };
     let names = vec![
         name(None, true, true),
@@ -67,6 +68,7 @@ fn machine(processes: u32, is_warm: bool) -> Machine {
         own_answer: 0.0,
         is_warm,
         latency: PerOperation::of(|_| 0.0005),
+        byte: 0.0,
     }
 }
 

@@ -84,12 +84,22 @@ pub(super) struct Name {
     pub(super) is_directory: bool,
     /// It was there at some time.
     pub(super) exists: bool,
+    /// Its size, where the recording tells.
+    pub(super) pages: Option<u32>,
 }
 
 impl Name {
     /// A name of which nothing else is known.
     fn new(path: Path) -> Self {
-        Self { path, parent: None, is_link: false, is_top: false, is_directory: false, exists: false }
+        Self {
+            path,
+            parent: None,
+            is_link: false,
+            is_top: false,
+            is_directory: false,
+            exists: false,
+            pages: None,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! Which windows of a file are there: runs, so that neither time nor memory depends on how large a file claims to be.
+//! Which pages of a file are there: runs, so that neither time nor memory depends on how large a file claims to be.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of windows. Shape: from the begin of each run to its end; runs neither overlap nor touch.
+/// A set of pages. Shape: from the begin of each run to its end; runs neither overlap nor touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows(BTreeMap<u32, u32>);
 
@@ -14,6 +14,18 @@ impl Windows {
         let begin = range.start.max(before);
         let next = self.0.range(begin..).next().map_or(range.end, |(next, _)| *next);
         (begin < range.end).then(|| begin..next.min(range.end))
+    }
+
+    /// How long the run is that ends before a page.
+    pub(super) fn run_before(&self, page: u32) -> u32 {
+        self.0.range(..page).next_back().filter(|(_, end)| **end >= page).map_or(0, |(begin, _)| page - begin)
+    }
+
+    /// The pages around one that is not there, up to those that are.
+    pub(super) fn gap(&self, page: u32) -> Range<u32> {
+        let begin = self.0.range(..=page).next_back().map_or(0, |(_, end)| *end);
+        let end = self.0.range(page..).next().map_or(u32::MAX, |(next, _)| *next);
+        begin..end
     }
 
     /// Adds a range, and returns how many of it were not there.
