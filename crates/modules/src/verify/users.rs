@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// Where the search for a number that no file names begins: `nobody` and `nogroup` of most systems.
 const NOBODY: u32 = 65534;
 
+/// So many sets of groups are asked for as one: each costs as much time as a group of its own.
+const TOGETHER: usize = 32;
+
 /// Who is to ask, when root verifies: root, where nobody else could have written what is evaluated; somebody to whom no
 /// file is special; an owner, a member of a group, somebody whom an access control list names, for each of these to whom
 /// something is open, or closed, that is not so to the others.
@@ -38,7 +41,42 @@ pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
             .iter()
             .map(|&group| User::new(format!("a member of group {group}"), nobody, group, Vec::new())),
     );
+    classes.extend(together(trees, nobody, nogroup).into_iter().take(TOGETHER).map(|groups| {
+        let names: Vec<String> = groups.iter().map(u32::to_string).collect();
+        let name = format!("a member of groups {}", names.join(" and "));
+        User::new(name, nobody, groups[0], groups[1..].to_vec())
+    }));
     distinct(classes, &guarded)
+}
+
+/// Groups of which one must be a member at once, to come through closed directories to what another group may read.
+///
+/// Shape: two or more each, sorted.
+fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
+    // The groups that open something which is closed to others.
+    let openers = |(access, permission): Guarded<'_>| -> Vec<u32> {
+        let listed = access.acl.iter().flat_map(|list| &list.groups).map(|(group, _)| *group);
+        let may = |group: u32| access.allows(nobody, &[group], permission);
+        std::iter::once(access.gid).chain(listed).filter(|group| may(*group) && !may(nogroup)).collect()
+    };
+    let mut found = BTreeSet::new();
+    for tree in trees {
+        for entry in &tree.entries {
+            let (Some(access), Some(permission)) = (&entry.access, entry.permission()) else { continue };
+            for group in openers((access, permission)) {
+                let mut groups = vec![group];
+                let above = tree.directories(&entry.path).filter_map(|directory| directory.access.as_ref());
+                for directory in std::iter::once(&tree.access).chain(above) {
+                    if !directory.allows(nobody, &groups, Permission::List) {
+                        groups.extend(openers((directory, Permission::List)).first());
+                    }
+                }
+                groups.sort_unstable();
+                found.extend((groups.len() > 1).then_some(groups));
+            }
+        }
+    }
+    found
 }
 
 /// Whether nobody but root may write anything in a tree: what others wrote must not be evaluated as root.
@@ -98,9 +136,9 @@ fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
     let mut kept = Vec::new();
     for user in users {
         let Some(credentials) = &user.credentials else { continue };
-        let is_open = |(access, permission): &Guarded<'_>| {
-            access.allows(credentials.user, &[credentials.group], *permission)
-        };
+        let groups = [&[credentials.group], credentials.groups.as_slice()].concat();
+        let is_open =
+            |(access, permission): &Guarded<'_>| access.allows(credentials.user, &groups, *permission);
         let open: Vec<bool> = guarded.iter().map(is_open).collect();
         // Root reads everything, but modulefiles can tell that it is root.
         if credentials.user == 0 || seen.insert(open) {
@@ -146,6 +184,33 @@ mod tests {
         let users = of(&[&tree(&[(NOBODY, 0, 0o600)])]);
         assert_eq!(users[0].credentials.as_ref().map(|credentials| credentials.user), Some(NOBODY - 1));
         assert_eq!(users[1].name, "user 65534");
+    }
+
+    #[test]
+    fn who_must_be_in_two_groups_asks_as_a_member_of_both() {
+        let entry = |path: &str, gid, mode, kind| Entry {
+            path: path.into(),
+            is_link: false,
+            access: Some(access(0, gid, mode)),
+            identity: None,
+            modified: 0,
+            size: 0,
+            kind,
+        };
+        let file = || Kind::File(Vec::new());
+        let entries = vec![
+            entry("a", 50, 0o750, Kind::Directory),
+            entry("a/1", 60, 0o640, file()),
+            entry("a/2", 50, 0o640, file()),
+            entry("a/3", 0, 0o600, file()),
+        ];
+        let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
+        let users = of(&[&tree]);
+        let both: Vec<&User> = users.iter().filter(|user| user.name.contains(" and ")).collect();
+        assert_eq!(both.len(), 1, "{users:?}");
+        assert_eq!(both[0].name, "a member of groups 50 and 60");
+        let credentials = both[0].credentials.as_ref().unwrap();
+        assert_eq!((credentials.group, credentials.groups.as_slice()), (50, &[60][..]));
     }
 
     #[test]
