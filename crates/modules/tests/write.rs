@@ -1,6 +1,10 @@
 //! What a conversion leaves on disk: complete trees or nothing, and the way back.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+#[path = "support/everything.rs"]
+mod everything_in;
+
+use everything_in::everything;
 use quell_modules::ModulesError;
 use quell_modules::convert::{
     Consent, Destination, Strategy, SystemNames, Written, plan, undo, would_undo, write,
@@ -25,28 +29,6 @@ impl Judge for Verdict {
 
 fn same() -> Verdict {
     Verdict(Vec::new())
-}
-
-/// Everything below a directory: kind, mode, time, and content or target.
-fn everything(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
-    let mut found = BTreeMap::new();
-    let mut waiting = vec![root.to_owned()];
-    while let Some(path) = waiting.pop() {
-        let metadata = fs::symlink_metadata(&path).unwrap();
-        let content = if metadata.is_symlink() {
-            fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
-        } else if metadata.is_dir() {
-            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-            Vec::new()
-        } else {
-            fs::read(&path).unwrap_or_default()
-        };
-        found.insert(
-            path.strip_prefix(root).unwrap().to_owned(),
-            (metadata.mode(), metadata.mtime(), content),
-        );
-    }
-    found
 }
 
 fn made() -> (tempfile::TempDir, Vec<PathBuf>) {
