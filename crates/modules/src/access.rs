@@ -66,6 +66,13 @@ pub enum Who {
     Mixed,
 }
 
+impl Who {
+    /// Nobody but root.
+    pub fn nobody() -> Self {
+        Self::Only { users: BTreeSet::new(), groups: BTreeSet::new() }
+    }
+}
+
 impl Access {
     /// Who may do `permission` with it.
     pub fn who(&self, permission: Permission) -> Who {

@@ -10,6 +10,9 @@ use std::cmp::Ordering;
 pub const COOKIE: &[u8] = b"#%Module";
 /// Characters in which Environment Modules looks for it.
 const HEAD: usize = 33;
+/// The rc file that is read in any directory; the one of a modulepath's root is read for every name.
+pub(crate) const ROOT_RC: &[u8] = b".modulerc";
+
 /// Directories that Environment Modules does not look into. Source: `ignored_dirs`, its default.
 const IGNORED_DIRECTORIES: [&[u8]; 7] = [b"CVS", b"RCS", b"SCCS", b".svn", b".git", b".SYNC", b".sos"];
 
@@ -117,7 +120,7 @@ impl Name {
     /// Judges the last component of a path.
     pub fn of(name: &[u8]) -> Self {
         match name {
-            b".modulerc" => Self::Rc(RcKind::Modulerc),
+            ROOT_RC => Self::Rc(RcKind::Modulerc),
             b".version" => Self::Rc(RcKind::Version),
             b".modulecache" => Self::Cache,
             [.., b'~'] | [.., b',', b'v'] => Self::Ignored,

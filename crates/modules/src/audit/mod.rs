@@ -140,8 +140,7 @@ fn count(tree: &Tree, options: &Options, audit: &mut Audit) {
 
 /// Whether only root may read a file.
 fn is_for_nobody(entry: &Entry) -> bool {
-    let nobody = Who::Only { users: BTreeSet::new(), groups: BTreeSet::new() };
-    entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == nobody)
+    entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == Who::nobody())
 }
 
 /// Whether every user may read a file, the directories on the way to it too.

@@ -157,7 +157,8 @@ fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
 /// Names whose files would be listed, although they cannot be looked at, or could not be.
 fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
-        let is_roots = entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == nobody());
+        let is_roots =
+            entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == Who::nobody());
         let why = match entry.kind {
             Kind::Dangling => "leads to nothing: it would be listed, and asking for its time is an error",
             Kind::Unlistable(_) if !is_roots => {
@@ -167,10 +168,6 @@ fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bo
         };
         plan.refusals.push(Refusal { rule: 13, path: entry.path.clone(), text: why.into() });
     }
-}
-
-fn nobody() -> Who {
-    Who::Only { users: BTreeSet::new(), groups: BTreeSet::new() }
 }
 
 /// How a file is kept out of listings.

@@ -1,10 +1,9 @@
 //! Conversion of rc files: those of directories become commands of the one at the modulepath's root.
 
 use super::plan::{Change, Refusal, TreePlan};
+use crate::cookie::ROOT_RC;
 use crate::rc::{Merged, Spoken, merge_beside, usable, words};
 use crate::scan::Tree;
-
-const ROOT: &[u8] = b".modulerc";
 
 /// Decides which rc files are merged, and takes them away.
 pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merged {
@@ -25,11 +24,11 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     if last.is_empty() && first.is_empty() {
         return;
     }
-    let old = match tree.find(ROOT).map(|entry| usable(tree, entry)).transpose() {
+    let old = match tree.find(ROOT_RC).map(|entry| usable(tree, entry)).transpose() {
         Ok(old) => old,
         Err(why) => {
             let text = format!("cannot be added to: {why}");
-            plan.refusals.push(Refusal { rule: why.rule(), path: ROOT.to_vec(), text });
+            plan.refusals.push(Refusal { rule: why.rule(), path: ROOT_RC.to_vec(), text });
             return;
         }
     };
@@ -39,11 +38,11 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     };
     match text {
         Some(new) => {
-            plan.changes.insert(ROOT.to_vec(), Change::Write { old: old.map(<[u8]>::to_vec), new });
+            plan.changes.insert(ROOT_RC.to_vec(), Change::Write { old: old.map(<[u8]>::to_vec), new });
         }
         None => plan.refusals.push(Refusal {
             rule: 10,
-            path: ROOT.to_vec(),
+            path: ROOT_RC.to_vec(),
             text: "cannot be added to: a backslash at the end of a line would swallow what is added".into(),
         }),
     }

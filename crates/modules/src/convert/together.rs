@@ -3,7 +3,7 @@
 
 use super::eval::{Readers, is_plainly_there, readers};
 use super::plan::{Refusal, TreePlan};
-use crate::cookie::Cookie;
+use crate::cookie::{Cookie, ROOT_RC};
 use crate::rc::{Merged, is_specification};
 use crate::scan::{Entry, Role, Tree};
 use std::collections::BTreeSet;
@@ -37,8 +37,6 @@ impl Listed {
     }
 }
 
-const ROOT: &[u8] = b".modulerc";
-
 /// What names stand for in modulepaths that users have together: an alias in one may be for a module in another.
 pub(super) struct Meanings<'a> {
     /// Names, and what they stand for.
@@ -54,7 +52,7 @@ impl<'a> Meanings<'a> {
         for (tree, merged) in trees.iter().zip(merged) {
             let names = merged.defined.iter().map(|(name, target)| (name.as_slice(), target.as_slice()));
             meanings.defined.extend(names);
-            let root = tree.find(ROOT).filter(|_| merged.root_is_unknown);
+            let root = tree.find(ROOT_RC).filter(|_| merged.root_is_unknown);
             let left = merged.left.iter().filter_map(|(path, _)| tree.find(path)).chain(root);
             meanings.unknown.extend(left.filter_map(|entry| Some((entry, entry.content()?))));
         }

@@ -324,15 +324,7 @@ mod tests {
     use super::*;
     use crate::convert::{Consent, Destination, SystemNames, plan, write};
     use crate::example::{self, Size};
-    use crate::verify::{Difference, Judge, Side};
-
-    struct Nobody;
-
-    impl Judge for Nobody {
-        fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
-            Ok(Vec::new())
-        }
-    }
+    use crate::verify::Nobody;
 
     #[test]
     fn what_is_installed_while_a_conversion_is_undone_stays() {

@@ -9,7 +9,7 @@ use super::plan::{Basis, Change, Refusal, TreePlan};
 use super::together::{Listed, Meanings, Visible, elsewhere};
 use super::{Consent, rc};
 use crate::access::{Permission, Who};
-use crate::cookie::{Cookie, RcKind};
+use crate::cookie::{Cookie, ROOT_RC, RcKind};
 use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,7 @@ pub(super) fn plan(
 
 /// The commands of the rc file at the root, for another modulepath; `None` where there are some that cannot move.
 fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
-    let Some(entry) = tree.find(b".modulerc") else { return Some(Vec::new()) };
+    let Some(entry) = tree.find(ROOT_RC) else { return Some(Vec::new()) };
     let refusal = |rule, text: String| Refusal { rule, path: entry.path.clone(), text };
     let declared = match usable(tree, entry).and_then(|content| read(content, b"", RcKind::Modulerc)) {
         Ok(declared) => declared,
@@ -133,7 +133,7 @@ fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> 
         let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
         is_defined || is_odd || is_short || is_lost
     });
-    let is_rc = |top: &[u8]| top == b".modulerc" || top == b".version" || top == b".modulecache";
+    let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == b".modulecache";
     left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
 }
 
@@ -148,9 +148,8 @@ fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
     let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
     let open =
         |entry: &Entry, permission| entry.access.as_ref().map_or(Who::Mixed, |access| access.who(permission));
-    let nobody = Who::Only { users: BTreeSet::new(), groups: BTreeSet::new() };
-    let only_root = open(entry, Permission::Read) == nobody
-        || directories.iter().any(|directory| open(directory, Permission::List) == nobody);
+    let only_root = open(entry, Permission::Read) == Who::nobody()
+        || directories.iter().any(|directory| open(directory, Permission::List) == Who::nobody());
     let minimum = match entry.cookie() {
         Some(Cookie::None(_)) => return Vec::new(),
         None if only_root => return Vec::new(),

@@ -4,7 +4,7 @@ use super::{Request, copy, environment, quell};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
 use crate::scan::{Options, Tree};
 use crate::tools::{Environment, Kind, Tool, User};
-use crate::verify::{Difference, Judge, Side};
+use crate::verify::{Nobody, Side};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
@@ -122,15 +122,6 @@ impl Context<'_> {
         }
         setup.note = note.map(str::to_owned);
         Ok(setup)
-    }
-}
-
-/// The judge of what nobody will use.
-struct Nobody;
-
-impl Judge for Nobody {
-    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
-        Ok(Vec::new())
     }
 }
 

@@ -8,6 +8,7 @@ use super::command::{Command, Declared, Statement};
 use super::groups::{Group, RcFile, groups};
 use super::leave::Leave;
 use super::words::Word;
+use crate::cookie::ROOT_RC;
 use crate::scan::{Role, Tree};
 use quell_trace::path::escape;
 use std::cmp::Ordering;
@@ -121,7 +122,7 @@ fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> 
             .map(|file| own(group, file).err().unwrap_or_else(neighbour))
             .collect());
     }
-    if group.top.as_slice() < b".modulerc".as_slice() {
+    if group.top.as_slice() < ROOT_RC {
         return Err(all(Leave::SortsFirst));
     }
     if !same_order_everywhere(&group.files) {

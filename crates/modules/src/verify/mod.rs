@@ -55,6 +55,16 @@ pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
     }
 }
 
+/// The judge of those who ask for none: nothing differs.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Judge for Nobody {
+    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
+        Ok(Vec::new())
+    }
+}
+
 /// Who judges a conversion.
 pub trait Judge {
     /// Every question of rule 24, asked of both sides, for every tool and class of users that matters here.

@@ -1,15 +1,15 @@
 //! `quell modules convert`: the plan, what was written, what differs, and undoing it.
 
+use super::verify::Differing;
 use super::{caches, explain, judges, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
-use quell_modules::ModulesError;
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
-use quell_modules::verify::{self, Difference, Judge, Side};
+use quell_modules::verify::{self, Difference, Judge};
 use quell_trace::path::escape;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub struct Conversion {
     /// Shape: one entry a modulepath, in their order.
     pub trees: Vec<ConvertedTree>,
     /// What would differ; then nothing was written.
-    pub differences: Vec<ToldDifference>,
+    pub differences: Vec<Differing>,
     /// Requests that were refused before, and are now for another reason; with `--exact` they are among `differences`.
-    pub reworded: Vec<ToldDifference>,
+    pub reworded: Vec<Differing>,
     /// Tools that were asked; empty where nobody was.
     pub tools: Vec<String>,
     /// Variables that users need for it, as `NAME=VALUE`.
@@ -74,21 +74,6 @@ pub struct Reason {
     pub path: String,
     /// The reason.
     pub text: String,
-}
-
-/// An answer that would differ.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct ToldDifference {
-    /// The tool that gave both answers.
-    pub tool: String,
-    /// Who asked.
-    pub user: String,
-    /// What was asked.
-    pub question: String,
-    /// Lines of the old answer alone.
-    pub old: String,
-    /// Lines of the new answer alone.
-    pub new: String,
 }
 
 /// What is printed with `--undo` and `--json`.
@@ -158,7 +143,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
             }
             let judge: &mut dyn Judge = match &mut judge {
                 Some(judge) => judge,
-                None => &mut Nobody,
+                None => &mut verify::Nobody,
             };
             Some(convert::write(&plan, destination, judge).map_err(explain)?)
         }
@@ -186,15 +171,6 @@ fn not_as_root(judge: &judges::Watched<'_>, trees: &[Tree], printer: &Printer) {
         printer.talk(&format!(
             "root is not asked: others may write in `{tree}`, and what they wrote would run as root (`--user root`)"
         ));
-    }
-}
-
-/// The judge of those who asked for none.
-struct Nobody;
-
-impl Judge for Nobody {
-    fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
-        Ok(Vec::new())
     }
 }
 
@@ -302,18 +278,14 @@ fn json(
             .collect(),
         notes: tree.notes_for(destination).cloned().collect(),
     });
-    let difference = |difference: &Difference| {
-        let Difference { tool, user, question, old, new } = difference.clone();
-        ToldDifference { tool, user, question, old, new }
-    };
     Conversion {
         schema_version: SCHEMA_VERSION,
         strategy: plan.strategy.name(),
         possible: plan.is_possible(),
         written: targets.iter().any(|target| target.is_some()),
         trees: trees.collect(),
-        differences: written.iter().flat_map(|written| &written.differences).map(difference).collect(),
-        reworded: written.iter().flat_map(|written| &written.reworded).map(difference).collect(),
+        differences: written.iter().flat_map(|written| &written.differences).map(Differing::of).collect(),
+        reworded: written.iter().flat_map(|written| &written.reworded).map(Differing::of).collect(),
         tools,
         settings: plan
             .strategy

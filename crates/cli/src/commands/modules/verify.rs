@@ -48,6 +48,14 @@ pub struct Differing {
     pub reworded: bool,
 }
 
+impl Differing {
+    pub(super) fn of(difference: &Difference) -> Self {
+        let reworded = difference.is_rewording();
+        let Difference { tool, user, question, old, new } = difference.clone();
+        Self { tool, user, question, old, new, reworded }
+    }
+}
+
 /// Version of [`Verified`].
 const SCHEMA_VERSION: u32 = 1;
 
@@ -128,21 +136,13 @@ pub(super) fn drawn(
 }
 
 fn json(judge: &Tools, comparison: &Comparison, same: bool) -> Verified {
-    let differing = |difference: &Difference| Differing {
-        tool: difference.tool.clone(),
-        user: difference.user.clone(),
-        question: difference.question.clone(),
-        old: difference.old.clone(),
-        new: difference.new.clone(),
-        reworded: difference.is_rewording(),
-    };
     Verified {
         schema_version: SCHEMA_VERSION,
         tools: judge.tools.iter().map(ToString::to_string).collect(),
         users: comparison.users.clone(),
         questions: comparison.questions,
         same,
-        differences: comparison.differences.iter().map(differing).collect(),
+        differences: comparison.differences.iter().map(Differing::of).collect(),
     }
 }
 
