@@ -3,7 +3,10 @@
 //! Source: acl(5), "access check algorithm". Other kinds of lists (NFSv4) show here by the mode bits that their server
 //! makes of them.
 
+use rustix::io::Errno;
 use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::path::Path;
 
 /// Owner, group, mode and list of a file or directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub enum Permission {
     Read,
     /// List a directory and pass through it.
     List,
+    /// Pass through a directory.
+    Enter,
     /// Change what is in a file or directory.
     Write,
 }
@@ -45,6 +50,7 @@ impl Permission {
         match self {
             Self::Read => 4,
             Self::List => 5,
+            Self::Enter => 1,
             Self::Write => 2,
         }
     }
@@ -74,6 +80,15 @@ impl Who {
 }
 
 impl Access {
+    /// Of a directory, which need not be one that we can list.
+    ///
+    /// **Errors**: what the system says of its mode. A list that cannot be read is none, as on file systems without.
+    pub(crate) fn of_directory(path: &Path) -> std::io::Result<Self> {
+        let stat = rustix::fs::stat(path)?;
+        let acl = Acl::read(|value| rustix::fs::getxattr(path, ATTRIBUTE, value));
+        Ok(Self { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl })
+    }
+
     /// Who may do `permission` with it.
     pub fn who(&self, permission: Permission) -> Who {
         let needed = permission.bits();
@@ -146,7 +161,23 @@ impl Access {
 /// Version of the attribute's format. Source: `linux/posix_acl_xattr.h`.
 const VERSION: u32 = 2;
 
+/// Where the list of a file or directory is.
+pub(crate) const ATTRIBUTE: &CStr = c"system.posix_acl_access";
+
 impl Acl {
+    /// The list that `ask` puts into a buffer. File systems without lists say so, which is no list.
+    pub(crate) fn read(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Option<Self> {
+        let mut value = vec![0; 1024];
+        let length = loop {
+            match ask(value.as_mut_slice()) {
+                Ok(length) => break length,
+                Err(Errno::RANGE) if value.len() < 1 << 16 => value.resize(1 << 16, 0),
+                Err(_) => return None,
+            }
+        };
+        Self::parse(value.get(..length)?)
+    }
+
     /// Reads the value of `system.posix_acl_access`; `None` for what is no list.
     ///
     /// Layout, little-endian: `version: u32`, then for each entry `tag: u16, permissions: u16, id: u32`.

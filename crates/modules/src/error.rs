@@ -160,13 +160,21 @@ pub enum ModulesError {
         /// What is missing.
         why: String,
     },
-    /// There can be no cache of a modulepath.
+    /// No cache was made of a modulepath.
     #[error("there can be no cache of `{}`: {why}", path.display())]
     NoCache {
         /// The modulepath.
         path: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// A modulepath that can have no cache as it is.
+    #[error("there can be no cache of `{}`: {barrier}", path.display())]
+    Barred {
+        /// The modulepath.
+        path: PathBuf,
+        /// What is in the way.
+        barrier: crate::caches::Barrier,
     },
     /// A run of a tool could not be recorded.
     #[error("cannot record `{command}`: {why}")]

@@ -5,7 +5,7 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Built, Extent};
-use quell_modules::caches::{What, lmod};
+use quell_modules::caches::{Barrier, What, closed_above, lmod};
 use quell_modules::example::{self, Size};
 use quell_modules::tools::{self, Environment, Kind, Tool, User};
 use quell_modules::verify::{Side, Tools};
@@ -51,7 +51,7 @@ impl Site {
 
     /// What differs, as words.
     fn changes(&self) -> Vec<(String, What)> {
-        let changes = modules::check(&self.modulepath, None).unwrap();
+        let changes = modules::check(&self.modulepath, None).unwrap().changes;
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
 }
@@ -221,7 +221,7 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
     fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
     let error =
         modules::build(&site.tool, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
-    assert!(matches!(error, ModulesError::NoCache { .. }), "{error}");
+    assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Modulepath, .. }), "{error}");
     assert!(error.to_string().contains("not every user can enter it"), "{error}");
     let Some(old) = tool(Kind::Modules, "5.2.0") else { return };
     let error = modules::build(&old, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
@@ -245,7 +245,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let cache = directory.path().join("cache");
         let built = lmod::build(&lmod, &modulepaths, &cache).unwrap();
         assert_eq!((built.rebuilt, &built.modulepaths), (true, &vec![open.clone()]));
-        assert_eq!(built.left_out, [(closed.clone(), b"c/1.0".to_vec())]);
+        assert_eq!(built.left_out, [(closed.clone(), Barrier::Closed(closed.join("c/1.0")))]);
         assert!(!lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         assert_eq!(lmod::check(&cache).unwrap(), []);
         let modes: Vec<u32> = cache
@@ -274,17 +274,129 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         assert_eq!(changes, [(&b"a/3.0"[..], What::Added), (b"b/1.0", What::Changed)]);
         assert!(lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
-        assert!(error.contains("each modulepath has what not everybody can read, such as `"), "{error}");
+        assert!(error.contains("not every user can read `") && error.contains("/closed/c/1.0`"), "{error}");
     }
+}
+
+/// A group's modulepath: open itself, below a directory that is not.
+fn restrict(site: &mut Site) -> PathBuf {
+    let restricted = site.directory.path().join("restricted");
+    fs::create_dir(&restricted).unwrap();
+    fs::rename(&site.modulepath, restricted.join("modules")).unwrap();
+    fs::set_permissions(&restricted, Permissions::from_mode(0o750)).unwrap();
+    site.modulepath = restricted.join("modules");
+    restricted
+}
+
+#[test]
+fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_it() {
+    let Some(mut site) = Site::new("5.7.0") else { return };
+    let open = site.directory.path().join("open").join(modules::NAME);
+    let aside = site.directory.path().to_owned();
+    let build = |site: &Site, target: &Path| {
+        modules::build(&site.tool, &site.modulepath, Some(target), Extent::All, &aside)
+    };
+    build(&site, &open).unwrap();
+    let restricted = restrict(&mut site);
+    assert_eq!(closed_above(&site.modulepath), Some(restricted.clone()));
+    let above = Barrier::Above(restricted.clone());
+    // By whichever name the modulepath, or the place, is given.
+    let link = site.directory.path().join("link");
+    symlink(&restricted, &link).unwrap();
+    let inside = link.join("caches").join(modules::NAME);
+    for modulepath in [site.modulepath.clone(), link.join("modules")] {
+        let error = modules::build(&site.tool, &modulepath, Some(&open), Extent::All, &aside).unwrap_err();
+        assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
+        // One that is there from before shows it to all.
+        let checked = modules::check(&modulepath, Some(&open)).unwrap();
+        assert_eq!((checked.changes[0].what, checked.barrier), (What::Closed, Some(above.clone())));
+    }
+    // A link in the tree leads nowhere but to where whoever reads the cache gets anyhow.
+    symlink("1.0", site.path("appa/default")).unwrap();
+    let built = build(&site, &inside).unwrap();
+    assert!(restricted.join("caches").join(modules::NAME).is_file());
+    assert_eq!(built.closed, [b"appg/1.0".to_vec()]);
+    assert_eq!(modules::check(&site.modulepath, Some(&inside)).unwrap().changes, []);
+    site.build(Extent::All);
+    assert_eq!(site.changes(), []);
+}
+
+#[test]
+fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() {
+    let Some(mut site) = Site::new("5.7.0") else { return };
+    let Some(lmod) = tool(Kind::Lmod, "8.7.60") else { return };
+    fs::remove_dir_all(site.path("appg")).unwrap();
+    let other = site.directory.path().join("other");
+    fs::create_dir_all(other.join("a")).unwrap();
+    fs::write(other.join("a/1.0"), "#%Module\n").unwrap();
+    let cache = site.directory.path().join("cache");
+    lmod::build(&lmod, &[other.clone(), site.modulepath.clone()], &cache).unwrap();
+    let restricted = restrict(&mut site);
+    symlink("1.0", site.path("appa/default")).unwrap();
+    symlink(&site.modulepath, restricted.with_file_name("applications")).unwrap();
+    let above = Barrier::Above(restricted.clone());
+    let error = lmod::build(&lmod, std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
+    assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
+    let error = lmod::pending(std::slice::from_ref(&site.modulepath), &cache).unwrap_err();
+    assert!(matches!(error, ModulesError::Barred { .. }), "{error}");
+    let both = [other.clone(), site.modulepath.clone()];
+    assert_eq!(lmod::pending(&both, &cache).unwrap().left_out, [(site.modulepath.clone(), above.clone())]);
+    let built = lmod::build(&lmod, &both, &cache).unwrap();
+    assert_eq!((built.modulepaths, built.left_out), (vec![other], vec![(site.modulepath.clone(), above)]));
+    assert!(!fs::read_to_string(cache.join("spiderT.lua")).unwrap().contains("appa"));
+    let inside = lmod::build(&lmod, &both, &restricted.join("cache")).unwrap();
+    assert_eq!((inside.modulepaths.as_slice(), inside.left_out), (both.as_slice(), Vec::new()));
+    // Of one that was made before the directory was closed it is told.
+    assert_eq!(lmod::check(&restricted.join("cache")).unwrap(), []);
+    fs::set_permissions(&restricted, Permissions::from_mode(0o755)).unwrap();
+    lmod::build(&lmod, &both, &cache).unwrap();
+    fs::set_permissions(&restricted, Permissions::from_mode(0o750)).unwrap();
+    let found = lmod::check(&cache).unwrap();
+    assert!(found.len() == 1 && found[0].1.iter().all(|change| change.what == What::Closed), "{found:?}");
+}
+
+#[test]
+fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
+    let Some(site) = Site::new("5.7.0") else { return };
+    let root = site.directory.path();
+    for (name, file) in [("none", None), ("dotted", Some(".version")), ("backup", Some("a/1.0~"))] {
+        let empty = root.join(name);
+        fs::create_dir_all(empty.join("a/b")).unwrap();
+        if let Some(file) = file {
+            fs::write(empty.join(file), "#%Module\n").unwrap();
+        }
+        let checked = modules::check(&empty, None).unwrap();
+        assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Empty)), "{name}");
+        let error = modules::build(&site.tool, &empty, None, Extent::All, root).unwrap_err();
+        assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Empty, .. }), "{error}");
+    }
+    // The least of which the tool says something.
+    for file in ["f", "a/.modulerc", "a/.hidden", ".modulerc"] {
+        let least = root.join("least").join(file.replace('/', "-"));
+        fs::create_dir_all(least.join("a")).unwrap();
+        fs::write(least.join(file), "text\n").unwrap();
+        assert_eq!(modules::check(&least, None).unwrap().barrier, None, "{file}");
+        modules::build(&site.tool, &least, None, Extent::All, root).unwrap();
+        assert_eq!(modules::check(&least, None).unwrap().changes, [], "{file}");
+    }
+    let dangling = root.join("dangling");
+    fs::create_dir_all(&dangling).unwrap();
+    symlink("nothing", dangling.join("link")).unwrap();
+    let is_built = modules::build(&site.tool, &dangling, None, Extent::All, root).is_ok();
+    assert_eq!(modules::check(&dangling, None).unwrap().barrier.is_none(), is_built);
+    fs::set_permissions(&site.modulepath, Permissions::from_mode(0o750)).unwrap();
+    let checked = modules::check(&site.modulepath, None).unwrap();
+    assert_eq!((checked.changes, checked.barrier), (Vec::new(), Some(Barrier::Modulepath)));
 }
 
 #[test]
 fn a_pipe_with_a_caches_name_holds_nobody() {
     let directory = open_directory();
+    fs::write(directory.path().join("a"), "#%Module\n").unwrap();
     let pipe = directory.path().join(modules::NAME);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
-    assert_eq!(modules::check(directory.path(), None).unwrap()[0].what, What::NoCache);
+    assert_eq!(modules::check(directory.path(), None).unwrap().changes[0].what, What::NoCache);
     fs::rename(&pipe, directory.path().join(lmod::LIST)).unwrap();
     assert!(lmod::check(directory.path()).is_err());
 }
@@ -429,9 +541,9 @@ fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
     let target = site.directory.path().join("caches/applications").join(modules::NAME);
     let aside = site.directory.path();
     modules::build(&site.tool, &site.modulepath, Some(&target), Extent::Changed, aside).unwrap();
-    assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap(), []);
+    assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap().changes, []);
     assert_eq!(site.changes(), [(String::new(), What::NoCache)]);
     site.write("appa/9.0", "#%Module\n");
-    let changes = modules::check(&site.modulepath, Some(&target)).unwrap();
+    let changes = modules::check(&site.modulepath, Some(&target)).unwrap().changes;
     assert_eq!(changes.iter().map(|change| change.path.as_slice()).collect::<Vec<_>>(), [b"appa/9.0"]);
 }

@@ -120,10 +120,12 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
         "{}",
         strays.stderr
     );
-    // One that can have none is a failure.
+    // One that can have none is told, and is a failure where nothing else is asked for.
     test.mode("m/libraries", 0o700);
     let both = test.quell(&[&build[..], &["--no-verify", "m/libraries"]].concat());
-    assert!(both.code() == 1 && both.stderr.contains("not every user can enter it"), "{}", both.stderr);
+    assert!(both.code() == 0 && both.stderr.contains("not every user can enter it"), "{both}");
+    let alone = ["modules", "convert", "--to", "cache", "--tools", &prefix, "--no-verify", "m/libraries"];
+    assert_eq!(test.quell(&alone).code(), 1);
     let no_tool = test.quell(&["modules", "convert", "--to", "cache", "--tools", "m", "m/applications"]);
     assert!(no_tool.stderr.contains("neither Environment Modules nor Lmod is there"), "{}", no_tool.stderr);
     assert_eq!(no_tool.code(), 2);
@@ -178,4 +180,104 @@ fn privileged_a_sites_settings_are_those_of_the_judge() {
         "{}",
         without_check.stdout
     );
+}
+
+#[test]
+fn privileged_a_modulepath_that_can_have_no_cache_turns_no_nightly_check_red() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = example(&[]) else { return };
+    std::fs::create_dir_all(test.path("empty")).unwrap();
+    test.mode("m/libraries", 0o750);
+    let paths = ["m/applications", "m/libraries", "empty"];
+    let build = ["modules", "convert", "--to", "cache", "--no-verify", "--tools", &prefix];
+    let dry = json(&test.quell(&[&build[..], &["--dry-run", "--json"], &paths].concat()));
+    assert_eq!(dry["pending"].as_array().unwrap().len(), 1, "{dry}");
+    assert_eq!(dry["left_out"].as_array().unwrap().len(), 2, "{dry}");
+    for _ in 0..2 {
+        let built = test.quell(&[&build[..], &paths].concat());
+        assert!(
+            built.code() == 0 && built.stderr.contains("nothing in it that a cache could hold"),
+            "{built}"
+        );
+    }
+    let checked = test.quell(&[&["modules", "check"][..], &paths].concat());
+    assert_eq!(checked.code(), 0, "{checked}");
+    for part in ["libraries: can have no cache: not every", "empty: can have no cache: there is nothing"] {
+        assert!(checked.stdout.contains(part), "{checked}");
+    }
+    let told = json(&test.quell(&[&["modules", "check", "--json"][..], &paths].concat()));
+    assert_eq!((&told["fresh"], told["left_out"].as_array().unwrap().len()), (&Value::Bool(true), 2));
+}
+
+#[test]
+fn privileged_a_cache_that_one_cannot_read_is_not_one_that_is_absent() {
+    let Some(test) = Test::of_nobody(&[]) else { return };
+    test.write("m/a/1.0", "#%Module\n");
+    test.write_mode("m/.modulecache", "#%Module5.3\n", 0o600);
+    std::os::unix::fs::lchown(test.path("m/.modulecache"), Some(0), Some(0)).unwrap();
+    let checked = test.quell(&["modules", "check", "--json", "m"]);
+    assert_eq!((checked.code(), json(&checked)["changes"][0]["what"].as_str()), (1, Some("unreadable")));
+}
+
+/// What is in a directory that others cannot enter, with modulefiles in `restricted/m`, and an rc file that tells who can get
+/// to what is made while it is evaluated.
+fn restrict(test: &Test, temporary: &str) -> String {
+    let (seen, temporary) = (test.text("seen"), test.text(temporary));
+    let rc = format!("catch {{exec sh -c {{ls -ld {temporary}/.quell-caches-* >> {seen}}}}}\n");
+    test.write("restricted/m/.modulerc", format!("#%Module\n{rc}"));
+    test.write("restricted/m/a/1.0", "#%Module\nsetenv A s3cret\n");
+    test.mode("restricted", 0o750);
+    seen
+}
+
+#[test]
+fn privileged_what_root_makes_aside_stays_below_a_closed_directory() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    let seen = restrict(&test, "restricted");
+    std::os::unix::fs::lchown(test.path("restricted"), None, Some(4321)).unwrap();
+    let build = ["modules", "convert", "--to", "cache", "--tools", &prefix, "--user", "4321", "restricted/m"];
+    let outside = test.quell(&[&build[..], &["--out", "open"]].concat());
+    assert!(outside.code() == 1 && outside.stderr.contains("the cache would be outside of it"), "{outside}");
+    assert!(outside.stderr.contains("hint: `--out DIR` below the closed directory"), "{outside}");
+    assert!(!test.path("open").exists() && !Path::new(&seen).exists());
+    test.quell(&build).succeeds();
+    assert!(std::fs::read_to_string(seen).unwrap().starts_with("drwxr-xr-x"));
+    assert!(test.files().iter().all(|name| !name.contains("quell-caches-")), "{:?}", test.files());
+    test.quell(&["modules", "check", "restricted/m"]).succeeds();
+    test.quell(&[&build[..], &["--out", "restricted/caches"]].concat()).succeeds();
+    let Some(lmod) = tool("lmod-8.7.60") else { return };
+    // It has no words for what that file says.
+    std::fs::remove_file(test.path("restricted/m/.modulerc")).unwrap();
+    let words = [
+        "modules",
+        "convert",
+        "--to",
+        "lmod-cache",
+        "--tools",
+        &lmod,
+        "--user",
+        "4321",
+        "restricted/m",
+        "--out",
+    ];
+    let outside = test.quell(&[&words[..], &["open"]].concat());
+    assert!(outside.code() == 2 && outside.stderr.contains("the cache would be outside of it"), "{outside}");
+    test.quell(&[&words[..], &["restricted/lmod"]].concat()).succeeds();
+}
+
+#[test]
+fn privileged_what_others_make_aside_of_a_closed_directory_is_theirs_alone() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::of_nobody(&[]) else { return };
+    let seen = restrict(&test, "temporary");
+    std::fs::create_dir(test.path("temporary")).unwrap();
+    test.give("temporary");
+    let words =
+        [crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "restricted/m"];
+    let mut command = test.command(&words);
+    command.env("TMPDIR", test.path("temporary"));
+    test.finish(command).succeeds();
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.lines().all(|line| line.starts_with("drwx------")) && !seen.is_empty(), "{seen}");
 }

@@ -8,6 +8,7 @@
 //!
 //! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod one directory for all of them.
 
+mod barrier;
 mod changes;
 mod digest;
 mod format;
@@ -17,9 +18,12 @@ pub mod modules;
 mod place;
 mod reach;
 
+pub(crate) use barrier::outside;
+pub use barrier::{Barrier, closed_above};
 pub(crate) use changes::compare;
 pub use mirror::Mirror;
 pub(crate) use place::open_directory;
+pub(crate) use reach::Closed;
 
 use std::time::Duration;
 

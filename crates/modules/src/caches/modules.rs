@@ -7,15 +7,15 @@ use super::changes::{differences, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Change, Mirror, PATIENCE, What, place};
+use super::{Barrier, Change, Mirror, PATIENCE, What, barrier, place};
 use crate::ModulesError;
-use crate::access::Permission;
 use crate::convert;
 use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Permissions;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -95,10 +95,11 @@ pub fn build(
 
 /// Makes the cache of a modulepath, for `target` or the modulepath.
 ///
-/// `aside` is a directory in which another can be made for a moment.
+/// `aside` is a directory in which another can be made for a moment. Below a directory that is closed to somebody
+/// ([`super::closed_above`]) it must be, too, if that is above the modulepath, or closed to everybody else.
 ///
-/// **Errors**: [`ModulesError::NoCache`] for a modulepath that is closed to somebody, one without modulefiles, or a tool
-/// that makes no cache; those of reading, running and writing.
+/// **Errors**: [`ModulesError::Barred`] for a modulepath that can have none; [`ModulesError::NoCache`] for a tool that makes
+/// none; those of reading, running and writing.
 pub fn prepare(
     tool: &Tool,
     modulepath: &Path,
@@ -112,10 +113,10 @@ pub fn prepare(
         return Err(refuse(&format!("{tool} makes none; Modules does from 5.3")));
     }
     let tree = Tree::scan(&modulepath, Options::default())?;
-    if !tree.access.everybody(Permission::List) {
-        return Err(refuse("not every user can enter it, and a cache could not tell them apart"));
-    }
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
+    if let Some(barrier) = barrier::of_modules(&tree, &path) {
+        return Err(ModulesError::Barred { path: modulepath, barrier });
+    }
     if target.is_some_and(|target| convert::resolved(target).starts_with(convert::resolved(&modulepath))) {
         return Err(ModulesError::Within { path, modulepath });
     }
@@ -123,8 +124,10 @@ pub fn prepare(
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(refuse("what has the cache's name is no file"));
     }
-    let last =
-        (extent == Extent::Changed).then(|| read(&path)).flatten().filter(|cache| cache.digest.is_some());
+    let last = (extent == Extent::Changed)
+        .then(|| read(&path).ok())
+        .flatten()
+        .filter(|cache| cache.digest.is_some());
     let digest = digest(&tree, Reader::Modules);
     if let Some(last) = last.as_ref().filter(|last| last.digest.as_ref() == Some(&digest)) {
         let text = (!place::is_open(&path)).then(|| last.text());
@@ -154,20 +157,32 @@ pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
 }
 
+/// What is to be said of a cache that is there, or is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// In what it differs from its modulepath. Shape: sorted by path; empty when it is what it would be if it were built now.
+    pub changes: Vec<Change>,
+    /// Why the modulepath can have none. Then only one that is there all the same is a change.
+    pub barrier: Option<Barrier>,
+}
+
 /// In what the cache of a modulepath differs from it. The cache is at `target`, else in the modulepath.
 ///
-/// Shape: sorted by path; empty when the cache is what it would be if it were built now.
-///
 /// **Errors**: those of reading.
-pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Vec<Change>, ModulesError> {
+pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, ModulesError> {
     let tree = Tree::scan(modulepath, Options::default())?;
-    let whole = |what| Ok(vec![Change { path: Vec::new(), what }]);
+    let whole = |what| vec![Change { path: Vec::new(), what }];
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
-    match read(&path) {
-        None => whole(What::NoCache),
-        Some(_) if !place::is_open(&path) => whole(What::Unreadable),
-        Some(cache) => Ok(differences(&cache, &tree)),
-    }
+    let barrier = barrier::of_modules(&tree, &path);
+    let changes = match (read(&path), &barrier) {
+        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(What::Unreadable),
+        (Err(_), Some(_)) => Vec::new(),
+        (Err(_), None) => whole(What::NoCache),
+        (Ok(_), Some(Barrier::Above(_))) => whole(What::Closed),
+        (Ok(_), _) if !place::is_open(&path) => whole(What::Unreadable),
+        (Ok(cache), _) => differences(&cache, &tree),
+    };
+    Ok(Checked { changes, barrier })
 }
 
 fn built(cache: PathBuf, content: &Cache, rebuilt: usize, tree: &Tree) -> Built {
@@ -176,8 +191,8 @@ fn built(cache: PathBuf, content: &Cache, rebuilt: usize, tree: &Tree) -> Built 
     Built { cache, entries, rebuilt, is_new: true, closed, bytes }
 }
 
-fn read(path: &Path) -> Option<Cache> {
-    Some(Cache::parse(&place::read(path, CACHE_LIMIT as u64).ok()?))
+fn read(path: &Path) -> io::Result<Cache> {
+    Ok(Cache::parse(&place::read(path, CACHE_LIMIT as u64)?))
 }
 
 /// What the tool says of these names.

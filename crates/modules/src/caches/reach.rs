@@ -5,6 +5,7 @@
 //! that no scan knows, so it is left to each user's own walk.
 
 use crate::access::Permission;
+use crate::convert::resolved;
 use crate::scan::{Entry, Kind, Tree, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -12,20 +13,22 @@ use std::path::{Path, PathBuf};
 
 /// The part of a tree that is closed to somebody.
 #[derive(Debug)]
-pub(super) struct Closed<'a> {
+pub(crate) struct Closed<'a> {
     tree: &'a Tree,
+    /// Where it really is. Whoever reads a cache can enter what is above, or there is none (`barrier.rs`).
+    real: PathBuf,
     /// Whether every user can enter a directory outside of the tree.
     outside: HashMap<PathBuf, bool>,
 }
 
 impl<'a> Closed<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
-        Self { tree, outside: HashMap::new() }
+    pub(crate) fn new(tree: &'a Tree) -> Self {
+        Self { tree, real: resolved(&tree.root), outside: HashMap::new() }
     }
 
     /// The path that is closed on the way to a name, or its own: the highest; empty where it is the modulepath. `None` for what
     /// everybody can read.
-    pub(super) fn of<'b>(&mut self, path: &'b [u8]) -> Option<&'b [u8]> {
+    pub(crate) fn of<'b>(&mut self, path: &'b [u8]) -> Option<&'b [u8]> {
         if !self.tree.access.everybody(Permission::List) {
             return Some(&[]);
         }
@@ -44,7 +47,10 @@ impl<'a> Closed<'a> {
 
     fn leads_through_open_directories(&mut self, link: &Path) -> bool {
         let Ok(target) = link.canonicalize() else { return false };
-        target.ancestors().skip(1).all(|directory| self.can_be_entered(directory))
+        target
+            .ancestors()
+            .skip(1)
+            .all(|directory| self.real.starts_with(directory) || self.can_be_entered(directory))
     }
 
     /// By the bits for others alone: of a directory outside of the tree no more is known, and most have no list.

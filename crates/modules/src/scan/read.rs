@@ -3,7 +3,7 @@
 use super::pool::{Pool, work};
 use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree};
 use crate::ModulesError;
-use crate::access::{Access, Acl};
+use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::cookie::{Cookie, Name, is_ignored_directory};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -268,21 +268,8 @@ fn modified(stat: &Stat) -> i128 {
 /// Permissions, with the list if there is one. A file that cannot be opened does not show its list: the mode's middle bits
 /// are then the list's mask.
 fn access(stat: &Stat, descriptor: Option<&OwnedFd>) -> Access {
-    let acl = descriptor.and_then(acl);
+    let acl = descriptor.and_then(|file| Acl::read(|value| rustix::fs::fgetxattr(file, ATTRIBUTE, value)));
     Access { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl }
-}
-
-/// The list of an open file. File systems without lists say so, which is no list.
-fn acl(descriptor: &OwnedFd) -> Option<Acl> {
-    let mut value = vec![0; 1024];
-    let length = loop {
-        match rustix::fs::fgetxattr(descriptor, c"system.posix_acl_access", value.as_mut_slice()) {
-            Ok(length) => break length,
-            Err(Errno::RANGE) if value.len() < 1 << 16 => value.resize(1 << 16, 0),
-            Err(_) => return None,
-        }
-    };
-    Acl::parse(value.get(..length)?)
 }
 
 fn below(directory: &[u8], name: &CStr) -> Vec<u8> {

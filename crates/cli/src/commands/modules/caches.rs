@@ -9,7 +9,7 @@ use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
-use quell_modules::caches::{Mirror, lmod};
+use quell_modules::caches::{Barrier, Mirror, closed_above, lmod};
 use quell_modules::tools::{Kind, Tool};
 use quell_modules::verify::{Side, Tools};
 use quell_trace::path::escape;
@@ -33,6 +33,9 @@ pub struct CachesBuilt {
     pub differences: usize,
     /// With `--dry-run`: why something would be built; null else.
     pub pending: Option<Vec<Changed>>,
+    /// Whether a cache that can be was not built.
+    #[serde(skip)]
+    failed: bool,
 }
 
 /// A cache.
@@ -83,30 +86,46 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         true => printer.data(&report::json(&built)?)?,
         false => tell(&built, printer),
     }
-    Ok(u8::from(built.differences > 0 || !built.left_out.is_empty()))
+    // What can have no cache is no failure, unless nothing else was asked for.
+    Ok(u8::from(built.failed || built.caches.is_empty()))
+}
+
+/// What to do where a cache would be outside of a closed directory.
+pub(super) const OUTSIDE: &str =
+    "`--out DIR` below the closed directory keeps a cache among those who can enter it";
+
+/// A modulepath that can have no cache, for who is told.
+pub(super) fn barred(modulepath: &Path, barrier: &Barrier, printer: &Printer) -> LeftOut {
+    if matches!(barrier, Barrier::Above(_)) {
+        printer.hint(OUTSIDE);
+    }
+    LeftOut { modulepath: shown(modulepath), why: barrier.to_string() }
 }
 
 /// What a build would do.
 fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> Result<u8, Failure> {
-    let changes: Vec<Stale> = match flags.to {
+    let mut changes: Vec<Stale> = Vec::new();
+    let mut left_out = Vec::new();
+    match flags.to {
         Some(ConvertTo::LmodCache) => {
             let out = out_of_lmod(flags)?;
             let stale = |(modulepath, changes)| Stale { modulepath, cache: out.to_owned(), changes };
-            lmod::pending(modulepaths, out).map_err(explain)?.into_iter().map(stale).collect()
+            let pending = lmod::pending(modulepaths, out).map_err(explain)?;
+            changes.extend(pending.changes.into_iter().map(stale));
+            left_out.extend(pending.left_out.iter().map(|(path, barrier)| barred(path, barrier, printer)));
         }
         _ => {
-            let targets = targets(flags.out.as_deref(), modulepaths)?;
-            let check = |(path, target): (&PathBuf, Option<PathBuf>)| {
-                let changes = modules::check(path, target.as_deref()).map_err(explain)?;
-                Ok(Stale::of(path, target, changes))
-            };
-            let changes: Vec<_> =
-                modulepaths.iter().zip(targets).map(check).collect::<Result<_, Failure>>()?;
-            changes.into_iter().flatten().collect()
+            for (path, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
+                let checked = modules::check(path, target.as_deref()).map_err(explain)?;
+                match checked.barrier {
+                    Some(barrier) => left_out.push(barred(path, &barrier, printer)),
+                    None => changes.extend(Stale::of(path, target, checked.changes)),
+                }
+            }
         }
-    };
+    }
     if flags.json {
-        let planned = CachesBuilt { pending: Some(told(&changes)), ..nothing(String::new()) };
+        let planned = CachesBuilt { pending: Some(told(&changes)), left_out, ..nothing(String::new()) };
         printer.data(&report::json(&planned)?)?;
         return Ok(0);
     }
@@ -116,6 +135,9 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
             let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
             printer.data(&format!("  {name}{}\n", change.what.words()))?;
         }
+    }
+    for LeftOut { modulepath, why } in &left_out {
+        printer.data(&format!("{modulepath}: can have no cache: {why}\n"))?;
     }
     if changes.is_empty() {
         printer.data("nothing would be built: the caches are what their trees are\n")?;
@@ -132,6 +154,7 @@ fn nothing(tool: String) -> CachesBuilt {
         left_out: Vec::new(),
         differences: 0,
         pending: None,
+        failed: false,
     }
 }
 
@@ -160,14 +183,7 @@ fn of_lmod(
     };
     let is_kept = differences == 0;
     let built = if is_kept { prepared.install().map_err(explain)? } else { prepared.built.clone() };
-    let left_out = built.left_out.iter().map(|(path, closed)| LeftOut {
-        modulepath: shown(path),
-        why: match closed.is_empty() {
-            true => "not every user can enter it, and the cache is one for all".to_owned(),
-            false => format!("not every user can read `{}`, and the cache is one for all", escape(closed)),
-        },
-    });
-    let left_out = left_out.collect();
+    let left_out = built.left_out.iter().map(|(path, barrier)| barred(path, barrier, printer)).collect();
     let cache = CacheBuilt {
         path: shown(&std::path::absolute(out)?),
         rebuilt: built.rebuilt,
@@ -175,7 +191,7 @@ fn of_lmod(
         closed: Vec::new(),
     };
     let caches = if is_kept { vec![cache] } else { Vec::new() };
-    Ok(CachesBuilt { caches, left_out, differences, ..nothing(tool.to_string()) })
+    Ok(CachesBuilt { caches, left_out, differences, failed: !is_kept, ..nothing(tool.to_string()) })
 }
 
 fn of_modules(
@@ -189,14 +205,17 @@ fn of_modules(
         Failure::message("no installed Environment Modules has caches: these came with 5.3")
             .hint("`--tools PREFIX` names another installation")
     })?;
-    let aside = tempfile::Builder::new().prefix("quell-caches-").tempdir()?;
-    // Whatever the umask is: other users are asked about what is made there.
-    std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?;
     let mut all = nothing(tool.to_string());
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
+        let aside = aside(modulepath)?;
         let prepared = modules::prepare(tool, modulepath, target.as_deref(), Extent::Changed, aside.path());
         let prepared = match prepared {
+            Err(ModulesError::Barred { path, barrier }) => {
+                all.left_out.push(barred(&path, &barrier, printer));
+                continue;
+            }
             Err(ModulesError::NoCache { path, why }) => {
+                all.failed = true;
                 all.left_out.push(LeftOut { modulepath: shown(&path), why });
                 continue;
             }
@@ -212,6 +231,7 @@ fn of_modules(
         };
         if differences > 0 {
             all.differences += differences;
+            all.failed = true;
             let why = format!("{differences} answers would differ, so the last cache stays");
             all.left_out.push(LeftOut { modulepath: shown(modulepath), why });
             continue;
@@ -225,6 +245,22 @@ fn of_modules(
         });
     }
     Ok(all)
+}
+
+/// Where a cache is made and judged before users have it. Others look into it as the users who are asked; what is behind a
+/// directory that is closed to them is made behind that, too, or by who asks nobody else behind one of its own.
+fn aside(modulepath: &Path) -> Result<tempfile::TempDir, Failure> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".quell-caches-");
+    let closed = closed_above(modulepath);
+    let is_root = rustix::process::geteuid().is_root();
+    let behind = closed.as_ref().filter(|_| is_root).and_then(|closed| builder.tempdir_in(closed).ok());
+    // Whatever the umask is: other users are asked about what is made there.
+    let mode = if closed.is_none() || behind.is_some() { 0o755 } else { 0o700 };
+    let aside = behind.map_or_else(|| builder.tempdir(), Ok);
+    let aside = aside.map_err(|error| explain(ModulesError::write(&std::env::temp_dir())(error)))?;
+    std::fs::set_permissions(aside.path(), Permissions::from_mode(mode))?;
+    Ok(aside)
 }
 
 /// Where caches go that are not to be in their modulepaths. Shape: one a modulepath.

@@ -1,5 +1,6 @@
 //! `quell modules check`: whether caches are what their trees are.
 
+use super::caches::{LeftOut, barred};
 use super::{caches, explain, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
@@ -21,6 +22,8 @@ pub struct Checked {
     pub fresh: bool,
     /// What is not, by modulepath.
     pub changes: Vec<Changed>,
+    /// Modulepaths that can have no cache, and why.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// A difference.
@@ -50,19 +53,25 @@ pub fn schema() -> serde_json::Value {
 
 pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {
     let mut found: Vec<Stale> = Vec::new();
+    let mut left_out: Vec<LeftOut> = Vec::new();
     let paths = paths::modulepaths(&flags.paths, printer)?;
     for (path, target) in paths.iter().zip(caches::targets(flags.out.as_deref(), &paths)?) {
         if path.join(lmod::LIST).is_file() {
             let stale = |(modulepath, changes)| Stale { modulepath, cache: path.clone(), changes };
             found.extend(lmod::check(path).map_err(explain)?.into_iter().map(stale));
         } else {
-            let changes = modules::check(path, target.as_deref()).map_err(explain)?;
-            found.extend(Stale::of(path, target, changes));
+            let checked = modules::check(path, target.as_deref()).map_err(explain)?;
+            if let (Some(barrier), false) = (&checked.barrier, checked.changes.is_empty()) {
+                let why = "what is there all the same, no build puts right: remove it by hand";
+                printer.hint(&format!("`{}` can have no cache ({barrier}): {why}", shown(path)));
+            }
+            left_out.extend(checked.barrier.map(|barrier| barred(path, &barrier, printer)));
+            found.extend(Stale::of(path, target, checked.changes));
         }
     }
     let text = match flags.json {
-        true => report::json(&json(&found))?,
-        false => describe(&found),
+        true => report::json(&json(&found, left_out))?,
+        false => describe(&found, &left_out),
     };
     printer.data(&text)?;
     if !found.is_empty() {
@@ -88,8 +97,8 @@ impl Stale {
     }
 }
 
-fn json(found: &[Stale]) -> Checked {
-    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: told(found) }
+fn json(found: &[Stale], left_out: Vec<LeftOut>) -> Checked {
+    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: told(found), left_out }
 }
 
 /// Differences for JSON.
@@ -121,7 +130,7 @@ fn word(what: What) -> &'static str {
     }
 }
 
-fn describe(found: &[Stale]) -> String {
+fn describe(found: &[Stale], left_out: &[LeftOut]) -> String {
     let mut text = String::new();
     for Stale { modulepath, cache, changes } in found {
         _ = writeln!(text, "{}: the cache `{}` is stale", shown(modulepath), shown(cache));
@@ -133,6 +142,9 @@ fn describe(found: &[Stale]) -> String {
         if more > 0 {
             _ = writeln!(text, "  and {more} more");
         }
+    }
+    for LeftOut { modulepath, why } in left_out {
+        _ = writeln!(text, "{modulepath}: can have no cache: {why}");
     }
     if found.is_empty() {
         text.push_str("the caches are what their trees are\n");

@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::flags::ModulesCommand;
 use crate::printer::Printer;
 use quell_modules::ModulesError;
+use quell_modules::caches::Barrier;
+use signal_hook::consts;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,7 +115,8 @@ fn explain(error: ModulesError) -> Failure {
             Some("`--tools PREFIX` names another installation, `--user` another user")
         }
         ModulesError::Unloadable { .. } => Some("`--load NAME` names another module"),
-        ModulesError::NoCache { .. } => {
+        ModulesError::Barred { barrier: Barrier::Above(_), .. } => Some(caches::OUTSIDE),
+        ModulesError::Barred { .. } | ModulesError::NoCache { .. } => {
             Some("what is closed can be opened, or moved; `--tools PREFIX` names another installation")
         }
         _ => None,

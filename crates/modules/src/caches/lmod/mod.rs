@@ -14,16 +14,12 @@ mod files;
 mod sources;
 
 use super::digest::Reader;
-use super::reach::closed;
-use super::{Change, What, place};
+use super::{Barrier, Change, What, barrier, place};
 use crate::ModulesError;
-use crate::access::Permission;
 use crate::convert;
 use crate::scan::Tree;
 use crate::tools::Tool;
 use sources::Sources;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The name of the list of what a cache was made from.
@@ -39,8 +35,8 @@ pub struct Built {
     pub rebuilt: bool,
     /// Modulepaths in it.
     pub modulepaths: Vec<PathBuf>,
-    /// Modulepaths that are left out, and the first path in each that not everybody can read.
-    pub left_out: Vec<(PathBuf, Vec<u8>)>,
+    /// Modulepaths that are left out, and why.
+    pub left_out: Vec<(PathBuf, Barrier)>,
     /// Length of what Lmod reads. Unit: bytes.
     pub bytes: u64,
 }
@@ -88,18 +84,12 @@ pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<B
 
 /// Makes the cache of modulepaths beside its place in `directory`, unless it is what it would be.
 ///
-/// **Errors**: [`ModulesError::NoCache`] if every modulepath would have to be left out, or the tool makes none;
-/// [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
+/// **Errors**: [`ModulesError::Barred`] if every modulepath would have to be left out; [`ModulesError::NoCache`] if the tool
+/// makes none; [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
 /// [`ModulesError::Busy`]; those of reading, running and writing.
 pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Prepared, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
-    if wanted.trees.is_empty() {
-        let path = |(modulepath, closed): &(PathBuf, Vec<u8>)| modulepath.join(OsStr::from_bytes(closed));
-        let first = wanted.left_out.first().map(path).unwrap_or_default();
-        let why = format!("each modulepath has what not everybody can read, such as `{}`", first.display());
-        return Err(ModulesError::NoCache { path: directory, why });
-    }
     place::open_directory(&directory).map_err(ModulesError::write(&directory))?;
     let lock = crate::lock::Lock::take(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
@@ -129,8 +119,10 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
     for source in &sources.modulepaths {
         let changes = match sources::tree(&source.path()) {
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
-                vec![Change { path: Vec::new(), what: What::Removed }]
+                whole(What::Removed)
             }
+            // Whoever reads the cache would be shown what is behind the directory.
+            Ok(_) if barrier::outside(&source.path(), directory).is_some() => whole(What::Closed),
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -138,20 +130,24 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
     Ok(found)
 }
 
-/// Why a cache of these modulepaths would be built in `directory`; nothing where it is there as it would be.
-///
-/// Shape: as [`check`].
+/// What a build would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Why a cache would be built; empty where it is there as it would be. Shape: as [`check`].
+    pub changes: Vec<(PathBuf, Vec<Change>)>,
+    /// Modulepaths that would be left out, and why.
+    pub left_out: Vec<(PathBuf, Barrier)>,
+}
+
+/// What a build of the cache of these modulepaths in `directory` would do.
 ///
 /// **Errors**: those of [`prepare`], but those of running and writing.
-pub fn pending(
-    modulepaths: &[PathBuf],
-    directory: &Path,
-) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesError> {
+pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
-    let whole = |what| vec![Change { path: Vec::new(), what }];
     if !directory.join(LIST).is_file() {
-        return Ok(vec![(directory, whole(What::NoCache))]);
+        let changes = vec![(directory, whole(What::NoCache))];
+        return Ok(Pending { changes, left_out: wanted.left_out });
     }
     let last = sources::read(&directory)?;
     let mut found = of_itself(&directory, &last);
@@ -165,21 +161,27 @@ pub fn pending(
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
         found.push((path, whole(if is_closed { What::Closed } else { What::Removed })));
     }
-    Ok(found)
+    Ok(Pending { changes: found, left_out: wanted.left_out })
+}
+
+/// A difference of all of it.
+fn whole(what: What) -> Vec<Change> {
+    vec![Change { path: Vec::new(), what }]
 }
 
 fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<Change>)> {
     let fault = files::fault(directory, &sources.files);
-    fault.map(|what| (directory.to_owned(), vec![Change { path: Vec::new(), what }])).into_iter().collect()
+    fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }
 
 /// The modulepaths that a cache can hold, and those that it cannot.
 struct Wanted {
     trees: Vec<Tree>,
-    left_out: Vec<(PathBuf, Vec<u8>)>,
+    left_out: Vec<(PathBuf, Barrier)>,
 }
 
 impl Wanted {
+    /// **Errors**: [`ModulesError::Barred`], for the first modulepath, if every one is left out; those of reading.
     fn of(modulepaths: &[PathBuf], directory: &Path) -> Result<Self, ModulesError> {
         let mut wanted = Self { trees: Vec::new(), left_out: Vec::new() };
         for modulepath in modulepaths {
@@ -190,15 +192,16 @@ impl Wanted {
             }
             let tree = sources::tree(&modulepath)?;
             tree.refuse_special()?;
-            let closed = match tree.access.everybody(Permission::List) {
-                true => closed(&tree, |entry| Reader::Lmod.looks_at(entry)).into_iter().next(),
-                false => Some(Vec::new()),
-            };
-            match closed {
-                Some(closed) => wanted.left_out.push((modulepath, closed)),
+            match barrier::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+                Some(barrier) => wanted.left_out.push((modulepath, barrier)),
                 None => wanted.trees.push(tree),
             }
         }
-        Ok(wanted)
+        match (wanted.trees.is_empty(), wanted.left_out.first()) {
+            (true, Some((path, barrier))) => {
+                Err(ModulesError::Barred { path: path.clone(), barrier: barrier.clone() })
+            }
+            _ => Ok(wanted),
+        }
     }
 }
