@@ -136,6 +136,43 @@ fn privileged_a_cache_that_lmod_does_not_use_is_stale_and_built_anew() {
 }
 
 #[test]
+fn privileged_what_is_left_of_other_caches_does_not_hide_the_new_one() {
+    for version in ["8.6.19", "8.7.60"] {
+        let Some(site) = Site::new(version) else { continue };
+        site.build();
+        let settings = site.cache().join(lmod::SETTINGS);
+        let listings = site.cached(&settings, "no");
+        let walks = || {
+            let directories = [site.path("a"), site.path("b")];
+            let opened = opens(&directories, || {
+                let answer = site.ask(&listings, &User::ourselves(), "avail");
+                assert_eq!(answer.status, 0, "{version}: {}", text(&answer.stderr));
+            });
+            opened.len()
+        };
+        assert_eq!(walks(), 0, "{version}");
+        // Of another version of Lua, and put away by Lmod's own program when there was a compiler. Too old, all of them.
+        for name in ["spiderT.luac_5.1", "spiderT.old.luac_5.3", "spiderT.old.lua"] {
+            let planted = site.cache().join(name);
+            fs::copy(site.cache().join("spiderT.lua"), &planted).unwrap();
+            let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+            fs::File::options().write(true).open(&planted).unwrap().set_modified(long_ago).unwrap();
+            // As where a builder has no compiler.
+            let bytecode = site.cache().join("spiderT.luac_5.3");
+            if name.contains(".old.luac") && bytecode.exists() {
+                fs::remove_file(bytecode).unwrap();
+            }
+            assert_eq!(walks() > 0, name.contains(".old.luac"), "{version} {name}");
+            assert_ne!(site.changes(), [], "{version} {name}");
+            assert!(site.build().rebuilt, "{version} {name}");
+            assert!(!planted.exists(), "{version} {name}");
+            assert_eq!((site.changes(), walks()), (Vec::new(), 0), "{version} {name}");
+            assert!(!site.build().rebuilt, "{version} {name}");
+        }
+    }
+}
+
+#[test]
 fn privileged_every_name_that_lmod_looks_at_counts() {
     let Some(site) = Site::new("8.7.60") else { return };
     symlink("1.0", site.path("a/default")).unwrap();

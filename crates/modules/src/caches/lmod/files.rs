@@ -12,8 +12,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What Lmod reads. Beside it is one of the same name that ends in a version of Lua.
+/// What Lmod reads, unless there is bytecode beside it.
 pub(super) const CACHE: &str = "spiderT.lua";
+
+/// What the name of every file begins with that Lmod may read: `spiderT.luac_5.3` before `spiderT.old.luac_5.3` before
+/// `spiderT.lua`, for its own version of Lua. The first that is there decides, even if it is too old. Source: `Cache.lua`.
+const FAMILY: &str = "spiderT.";
 
 const TIMESTAMP: &str = "timestamp";
 
@@ -74,7 +78,7 @@ fn open(aside: &Path) -> Result<(), ModulesError> {
 fn names(directory: &Path) -> Result<Vec<OsString>, ModulesError> {
     let entries = directory.read_dir().map_err(ModulesError::read(directory))?;
     let mut names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    names.retain(|name| name.as_bytes().starts_with(CACHE.as_bytes()));
+    names.retain(|name| name.as_bytes().starts_with(FAMILY.as_bytes()));
     names.sort();
     Ok(names)
 }
@@ -97,14 +101,21 @@ fn print(path: &Path) -> std::io::Result<String> {
     Ok(hasher.finalize().to_hex()[..32].to_owned())
 }
 
-/// Renames each file of a new cache into place; the timestamp last, so that every cache is younger than the timestamp that
-/// is there with it.
+/// Renames each file of a new cache into place, and removes what is left of those before it: of another version of Lua, or
+/// put away by Lmod's own program, Lmod would read it first. The timestamp comes last, so that every cache is younger than
+/// the timestamp that is there with it.
 pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError> {
-    for name in names(aside)?.into_iter().chain([OsString::from(TIMESTAMP)]) {
-        let (from, to) = (aside.join(&name), directory.join(&name));
-        std::fs::rename(&from, &to).map_err(ModulesError::write(&to))?;
+    let new = names(aside)?;
+    let rename = |name: &OsStr| {
+        let (from, to) = (aside.join(name), directory.join(name));
+        std::fs::rename(&from, &to).map_err(ModulesError::write(&to))
+    };
+    new.iter().try_for_each(|name| rename(name))?;
+    for left in names(directory)?.into_iter().filter(|name| !new.contains(name)) {
+        let path = directory.join(left);
+        std::fs::remove_file(&path).map_err(ModulesError::write(&path))?;
     }
-    Ok(())
+    rename(TIMESTAMP.as_ref())
 }
 
 /// Why Lmod, or some of its users, would not use the cache that was put into a directory; `known` are its files' numbers.
