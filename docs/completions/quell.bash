@@ -696,7 +696,7 @@ _quell() {
                     return 0
                     ;;
                 --fail-on)
-                    COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unlisted unreadable version-missing virtual-missing any" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "almost-modulefile cache-leak cache-stale cache-unreadable dangling-link lmod-cache-leak lmod-cache-misses lmod-cache-stale lmod-cache-unreadable lmod-lists lua-unreadable odd-name rc-ignored rc-left rc-mergeable restricted special-file stray string-comparison symlink-loop too-new unlisted unreadable version-missing virtual-missing any" -- "${cur}"))
                     return 0
                     ;;
                 --colour)

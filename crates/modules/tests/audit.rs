@@ -83,8 +83,10 @@ fn every_code_has_a_tree_that_shows_it() {
     tree_with_everything(&root);
     let cache = directory.path().join("lmod");
     write(&cache, "spiderT.lua", "[\"fn\"] = \"/elsewhere\"", 0o600);
+    let open = directory.path().join("open");
+    write(&open, "spiderT.lua", &format!("[\"fn\"] = \"{}\"", root.join("foo/group").display()), 0o644);
     let tree = Tree::scan(&root, scan::Options::default()).unwrap();
-    let caches = [read_lmod_cache(&cache, scan::Options::default()).unwrap()];
+    let caches = [&cache, &open].map(|cache| read_lmod_cache(cache, scan::Options::default()).unwrap());
     let mut audited = audit(&[tree], &caches, &options());
     audited.findings.push(unlisted(Path::new("/closed"), &std::io::ErrorKind::PermissionDenied.into()));
     let codes: BTreeSet<&str> = audited.findings.iter().map(|finding| finding.code).collect();

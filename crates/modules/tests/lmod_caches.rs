@@ -14,7 +14,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{NOBODY, environment, is_root, open_directory, opens, tool};
+use support::{NOBODY, environment, is_root, open_directory, opens, skip, tool};
 
 /// The newest Lmod, two modulepaths, and where the cache goes.
 struct Site {
@@ -292,6 +292,59 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     assert_eq!(built.left_out, [(site.modulepath(), Barrier::Closed(site.path("b/1.0")))]);
     let (loads, said) = load(&site.cached(&site.cache().join(lmod::SETTINGS), "yes"));
     assert!(loads, "{said}");
+}
+
+#[test]
+fn privileged_a_cache_of_lmod_that_shows_what_a_list_denies_is_a_leak() {
+    if !is_root() {
+        return;
+    }
+    let Some(site) = Site::new("8.7.60") else { return };
+    let theirs = site.directory.path().join("theirs");
+    let made = || {
+        let program = site.lmod.directory().join("update_lmod_system_cache_files");
+        let mut command = Command::new("/bin/bash");
+        command.arg(program).arg("-d").arg(&theirs).arg("-t").arg(theirs.join("timestamp"));
+        assert!(command.arg(site.modulepath()).output().unwrap().status.success());
+    };
+    let leaks = || {
+        let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
+        let cache = read_lmod_cache(&theirs, scan::Options::default()).unwrap();
+        let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+        let mut findings = audit::audit(&[tree], &[cache], &options).findings;
+        findings.retain(|finding| finding.code == "lmod-cache-leak");
+        findings.into_iter().map(|finding| finding.text).collect::<Vec<_>>()
+    };
+    symlink(".", site.path("a/self")).unwrap();
+    made();
+    assert_eq!(leaks(), [""; 0]);
+    for (rule, name) in [("u:1234:---", "a/1.0"), ("g:1235:---", "b")] {
+        let done = Command::new("setfacl").args(["-m", rule]).arg(site.path(name)).status();
+        if !done.is_ok_and(|status| status.success()) {
+            return skip("setfacl cannot set a list here").unwrap_or(());
+        }
+    }
+    // The program goes by the bits for others.
+    made();
+    let found = leaks();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("/m/a/1.0`") && found[0].contains("and 1 more"), "{found:?}");
+    // A cache that others cannot read shows them nothing, and one within a closed directory no more than that does.
+    fs::set_permissions(theirs.join("spiderT.lua"), Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(leaks(), [""; 0]);
+    Command::new("setfacl").arg("-bR").arg(site.modulepath()).status().unwrap();
+    made();
+    assert_eq!(leaks(), [""; 0]);
+    let restricted = site.directory.path().join("restricted");
+    fs::create_dir(&restricted).unwrap();
+    fs::set_permissions(&restricted, Permissions::from_mode(0o750)).unwrap();
+    fs::rename(site.modulepath(), restricted.join("m")).unwrap();
+    symlink(restricted.join("m"), site.modulepath()).unwrap();
+    let found = leaks();
+    assert!(found.len() == 1 && found[0].contains("/restricted`"), "{found:?}");
+    fs::rename(&theirs, restricted.join("theirs")).unwrap();
+    symlink(restricted.join("theirs"), &theirs).unwrap();
+    assert_eq!(leaks(), [""; 0]);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Findings about caches of Lmod: whether everybody can read one, whether it is older than the tree, and which
-//! modulefiles it lost because whoever built it could not, or root should not, tell who may read them.
+//! modulefiles it shows to whom permissions deny them, or lost because whoever built it could not, or root should not, tell who may read them.
 
 use super::{Finding, is_for_everybody};
 use crate::ModulesError;
 use crate::access::{Access, Permission};
+use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
 use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
 use quell_trace::path::escape;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -93,8 +94,38 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
                 "keep such modulefiles in a modulepath that is not cached",
             );
         }
+        if let Some(text) = leak(cache, tree, &paths) {
+            let advice = "take away the bits for others (`chmod o-r`), or keep it out of the cache, and build it again";
+            add("lmod-cache-leak", 20, text, advice);
+        }
     }
     findings
+}
+
+/// What a cache that others can read shows of a modulepath, and not everybody may read.
+fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String> {
+    if cache.access.as_ref().is_none_or(|access| access.mode & 4 == 0) {
+        return None;
+    }
+    let root = [tree.root.as_os_str().as_bytes(), b"/"].concat();
+    let names = paths.iter().filter_map(|path| path.strip_prefix(root.as_slice()));
+    // The program walks a loop, too, and names what it finds there anew. Of a directory everybody sees the name.
+    let names = names.map(|name| tree.around_loops(name));
+    let is_directory =
+        |name: &[u8]| tree.find(name).is_some_and(|entry| entry.permission() == Some(Permission::List));
+    let names: BTreeSet<Vec<u8>> = names.filter(|name| !is_directory(name)).collect();
+    let directory = cache.path.parent().unwrap_or(Path::new("/"));
+    if let Some(closed) = outside(&tree.root, directory).filter(|_| !names.is_empty()) {
+        let closed = escape(closed.as_os_str().as_bytes());
+        return Some(format!("shows to all what lies below `{closed}`, which not every user can enter"));
+    }
+    let mut closed = Closed::new(tree);
+    let leaks: Vec<&Vec<u8>> = names.iter().filter(|name| closed.of(name).is_some()).collect();
+    let first = escape(tree.full_path(leaks.first()?).as_os_str().as_bytes());
+    let more = if leaks.len() > 1 { format!(", and {} more", leaks.len() - 1) } else { String::new() };
+    Some(format!(
+        "shows to all `{first}`{more}, which not every user may read: it goes by the bits for others alone"
+    ))
 }
 
 /// Whether Lmod looks at it, so that its time says something: not at backups, nor at a cache of Environment Modules.

@@ -35,12 +35,13 @@ pub struct Finding {
 }
 
 /// Every code, with what it stands for. Shape: sorted.
-pub const CODES: [(&str, &str); 24] = [
+pub const CODES: [(&str, &str); 25] = [
     ("almost-modulefile", "a file whose cookie is not where, or as, it must be"),
     ("cache-leak", "a cache of Environment Modules that shows what permissions deny"),
     ("cache-stale", "a cache of Environment Modules that is not what the tree is"),
     ("cache-unreadable", "a cache that some users skip without a word"),
     ("dangling-link", "a symbolic link to nothing"),
+    ("lmod-cache-leak", "a cache of Lmod that shows what permissions deny"),
     ("lmod-cache-misses", "a cache of Lmod without modulefiles that some users may read"),
     ("lmod-cache-stale", "a cache of Lmod that is older than the tree"),
     ("lmod-cache-unreadable", "a cache of Lmod that some users cannot read"),
