@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Need, Outcome, Test, skip};
+use rustix::process::Signal;
+
+use crate::harness::{Need, Outcome, Test, send, skip, wait_until};
 
 /// The prefix of a version that `tests/modules/install` unpacks; `None`, and a line that says why, where it cannot be had.
 pub(crate) fn tool(name: &str) -> Option<String> {
@@ -280,4 +282,46 @@ fn privileged_what_others_make_aside_of_a_closed_directory_is_theirs_alone() {
     test.finish(command).succeeds();
     let seen = std::fs::read_to_string(seen).unwrap();
     assert!(seen.lines().all(|line| line.starts_with("drwx------")) && !seen.is_empty(), "{seen}");
+}
+
+#[test]
+fn privileged_a_signal_that_ends_a_command_gives_its_status() {
+    let Some(prefix) = tool("modules-5.7.0") else { return };
+    let Some(test) = Test::privileged(&[]) else { return };
+    test.quell(&["-q", "modules", "example", "--names", "250", "--versions", "4", "m"]).succeeds();
+    let words =
+        [crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "m/applications"];
+    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+        let mut command = test.command(&words);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let child = command.spawn().unwrap();
+        let quell = i32::try_from(child.id()).unwrap();
+        let is_waiting = || {
+            let status = std::fs::read_to_string(format!("/proc/{quell}/status")).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            // SIGHUP, the last of the three.
+            u64::from_str_radix(caught.trim(), 16).unwrap() & 1 == 1
+        };
+        wait_until("signals are waited for", is_waiting);
+        send(quell, signal);
+        let ended = test.wait(child);
+        assert_eq!(ended.code(), status, "{ended}");
+        assert!(ended.stderr.contains("ended by a signal"), "{ended}");
+        assert!(!test.path("m/applications/.modulecache").exists());
+    }
+}
+
+#[test]
+fn who_asks_for_what_is_not_there_gets_a_hint() {
+    let test = Test::new();
+    test.write("m/a/1.0", "#%Module\n");
+    for (words, said) in [
+        (["verify", "m", "n\u{1b}o", "--exact"], "`n\\x1bo` is not a directory"),
+        (["verify", "m", "m", "--with=A"], "`--with A` is not NAME=VALUE"),
+        (["verify", "m", "m", "--user=nobody-of-this-name"], "there is no user `nobody-of-this-name` here"),
+    ] {
+        let outcome = test.quell(&[&["modules"], &words[..]].concat());
+        let is_told = outcome.stderr.contains(said) && outcome.stderr.contains("hint: ");
+        assert!(outcome.code() == 2 && is_told, "{outcome}");
+    }
 }

@@ -19,32 +19,34 @@ use quell_modules::caches::Barrier;
 use signal_hook::consts;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) fn run(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {
-    let ended = watch();
+    let number = watch();
     let outcome = carry_out(command, printer);
-    match outcome {
-        Err(_) if ended.load(Ordering::Relaxed) => {
+    match (outcome, u8::try_from(number.load(Ordering::Relaxed))) {
+        (Err(_), Ok(number @ 1..)) => {
             printer.warn("ended by a signal: what was begun is removed");
-            Ok(ENDED)
+            Ok(ENDED + number)
         }
-        outcome => outcome,
+        (outcome, _) => outcome,
     }
 }
 
-/// Status of a command that a signal ended: 128 and the number of SIGINT, as a shell has it.
-const ENDED: u8 = 130;
+/// Status of a command that a signal ended, without the signal's number, as a shell has it.
+const ENDED: u8 = 128;
 
-/// Lets a signal end the tools that are being asked, so that copies and half-made trees are removed. A second one does no
-/// more: whoever ends a process group signals us twice.
-fn watch() -> Arc<AtomicBool> {
+/// Lets a signal end the tools that are being asked, so that copies and half-made trees are removed; gives its number, 0
+/// before there is one. A second one does no more: whoever ends a process group signals us twice.
+fn watch() -> Arc<AtomicUsize> {
     let flag = quell_modules::tools::end_flag();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        // Where it cannot be set the signal ends the process at once.
+    let number = Arc::new(AtomicUsize::new(0));
+    for (signal, value) in [(consts::SIGINT, 2), (consts::SIGTERM, 15), (consts::SIGHUP, 1)] {
+        // Where it cannot be set the signal ends the process at once. The number first: who sees the flag asks for it.
+        _ = signal_hook::flag::register_usize(signal, Arc::clone(&number), value);
         _ = signal_hook::flag::register(signal, Arc::clone(&flag));
     }
-    flag
+    number
 }
 
 fn carry_out(command: &ModulesCommand, printer: &mut Printer) -> Result<u8, Failure> {

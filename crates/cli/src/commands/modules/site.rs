@@ -4,6 +4,7 @@ use super::explain;
 use crate::failure::Failure;
 use crate::flags::ModulesSite;
 use quell_modules::tools::{self, Kind, Tool, User};
+use quell_trace::path::escape;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -113,7 +114,8 @@ fn user(name: &str) -> Result<User, Failure> {
         let numbers: Result<Vec<u32>, _> = text.split_whitespace().map(str::parse).collect();
         match numbers {
             Ok(numbers) if output.status.success() && !numbers.is_empty() => Ok(numbers),
-            _ => Err(Failure::message(format!("there is no user `{name}` here"))),
+            _ => Err(Failure::message(format!("there is no user `{}` here", escape(name.as_bytes())))
+                .hint("`getent passwd` lists users; a number is one, too")),
         }
     };
     match name.parse() {

@@ -1,6 +1,7 @@
 //! `quell modules verify`: every answer of the site's tools that is not what it was.
 
 use super::{explain, paths, site};
+use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
@@ -8,6 +9,7 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Progress, Side, Tools};
+use quell_trace::path::escape;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::num::NonZero;
@@ -79,14 +81,16 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
     }
     let side = |named: &[PathBuf], variables| -> Result<Side, Failure> {
         if let Some(path) = named.iter().find(|path| !path.is_dir()) {
-            return Err(Failure::message(format!("`{}` is not a directory", path.display())));
+            return Err(Failure::message(format!("`{}` is not a directory", shown(path)))
+                .hint("name modulepaths, with a colon between two"));
         }
         let modulepaths = named.iter().map(|path| paths::plain(path)).collect::<Result<_, _>>()?;
         Ok(Side { modulepaths, variables, root: None })
     };
     let variables = flags.with.iter().map(|setting| {
         let found = setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-        found.ok_or_else(|| Failure::message(format!("`--with {setting}` is not NAME=VALUE")))
+        let message = || format!("`--with {}` is not NAME=VALUE", escape(setting.as_bytes()));
+        found.ok_or_else(|| Failure::message(message()).hint("`--with MODULES_MCOOKIE_CHECK=eval` is one"))
     });
     let (old, new) = (side(&flags.old, Vec::new())?, side(&flags.new, variables.collect::<Result<_, _>>()?)?);
     let judge = Tools {
