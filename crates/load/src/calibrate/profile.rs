@@ -37,11 +37,11 @@ impl Calibration {
             Some(latency) => (latency, "a process that computes in between"),
             None => (self.results.latencies(&IDLE)?, "one process"),
         };
-        let laws = self.results.laws(IDLE.kind, IDLE.layout, IDLE.cache);
-        let service = Summary::of(laws.iter().map(|law| law.service_us)).map_or(0.0, |service| service.p50);
-        let service = service.min(idle.p10);
+        // By the rate that the profile names, so that both together are the request that was measured.
+        let rate = self.rate(Operation::StatAbsent, Cache::Cold);
+        let service = rate.map_or(0.0, |rate| 1e6 / rate.p50).min(idle.p10);
         let how = format!(
-            "stat of absent names by {of}, without the {service:.0} us of service that the closed law gives"
+            "stat of absent names by {of}, without the {service:.0} us of service that the server's rate gives"
         );
         let spread = Figure::spread(idle.p10 - service, idle.p50 - service, idle.p90 - service);
         Some(spread.count(idle.count as u64).source(how))

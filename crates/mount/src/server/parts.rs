@@ -62,7 +62,7 @@ struct Table {
 #[derive(Debug, Default)]
 struct File {
     progress: Progress,
-    /// Pages that the kernel may have without content, because they were refused.
+    /// Pages that the kernel may have without content, because they were refused; kept for [`Refusing::Once`] alone.
     refused: BlockSet,
     /// A page that is not held was needed.
     exceeded: bool,
@@ -135,7 +135,9 @@ impl File {
         if self.exceeded || !may {
             return Verdict::AskOriginal;
         }
-        self.refused.insert(pages);
+        if refusing == Refusing::Once {
+            self.refused.insert(pages);
+        }
         Verdict::Refuse
     }
 }

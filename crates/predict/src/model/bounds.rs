@@ -29,7 +29,7 @@ impl Bounds {
         let (alone, demand, nodes) = (network.alone(), network.demand(), network.nodes);
         let longest = demand.iter().copied().fold(0.0, f64::max);
         let served: f64 = network.parts.iter().flat_map(|part| part.served).sum();
-        let skew = last_start(network);
+        let skew = network.skew;
         Self {
             lower: (alone + skew).max(nodes * longest),
             upper: alone + skew + nodes * demand.iter().sum::<f64>() - served,
@@ -37,23 +37,25 @@ impl Bounds {
     }
 }
 
+/// Stations whose being full makes requests fail. Cores that all nodes share are none: when they are full, a start is slow and
+/// nothing fails.
+const SERVERS: [Station; 2] = [Station::Metadata, Station::Data];
+
 /// Nodes from which on the busiest station is full; infinite when nothing is shared.
 pub fn knee(network: &Network) -> f64 {
     Station::ALL.map(|station| knee_of(network, station)).into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// How much the nodes want of the busiest server while most of them are there. Cores that all of them share are no server: when
-/// they are full, a start is slow and nothing fails.
+/// How much the nodes want of the busiest server while most of them are there.
 pub fn load(network: &Network) -> f64 {
-    let servers = [Station::Metadata, Station::Data];
-    servers.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
+    SERVERS.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
 }
 
 /// The least `max(alone, skew) / demand` of all stretches that hold at least half of what is wanted of a station.
 fn knee_of(network: &Network, station: Station) -> f64 {
     let wanted = |part: &Part| part.demand[station as usize];
     let all: f64 = network.parts.iter().map(wanted).sum();
-    let skew = last_start(network);
+    let skew = network.skew;
     let mut least = f64::INFINITY;
     for begin in 0..network.parts.len() {
         let (mut alone, mut demand) = (0.0, 0.0);
@@ -66,9 +68,4 @@ fn knee_of(network: &Network, station: Station) -> f64 {
         }
     }
     least
-}
-
-/// When the last node starts. One node does not wait for others. Unit: seconds.
-fn last_start(network: &Network) -> f64 {
-    if network.nodes > 1.0 { network.skew } else { 0.0 }
 }

@@ -66,6 +66,11 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// When the last node starts. One node does not wait for others. Unit: seconds.
+    pub(crate) fn last_start(&self) -> f64 {
+        if self.nodes > 1.0 { self.skew } else { 0.0 }
+    }
+
     /// Data servers that data is spread over.
     pub(crate) fn targets(&self, parameters: &Parameters) -> f64 {
         self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
@@ -95,7 +100,7 @@ pub struct Network {
     pub parts: Vec<Part>,
     /// Nodes.
     pub nodes: f64,
-    /// From the first node's start to the last one's. Unit: seconds.
+    /// From the first node's start to the last one's; 0 for one. Unit: seconds.
     pub skew: f64,
 }
 
@@ -103,7 +108,7 @@ impl Network {
     /// What nodes with this demand want.
     pub fn new(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Self {
         let parts = parts(demand, parameters, scale);
-        Self { parts, nodes: scale.nodes.max(1.0), skew: scale.skew }
+        Self { parts, nodes: scale.nodes.max(1.0), skew: scale.last_start() }
     }
 
     /// What one node wants of each station over its whole run. Unit: seconds.

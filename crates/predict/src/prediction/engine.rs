@@ -83,7 +83,7 @@ impl<'a> Engine<'a> {
         let think = parameters.computing * found.0.think() + parameters.own_answer * found.0.own_answers();
         let answers = found.1.alone() - think;
         for _ in 0..ROUNDS {
-            let seconds = found.2.slowest - scale.skew;
+            let seconds = found.2.slowest - scale.last_start();
             // The replay above a slowdown takes up to POWER times as long: what outlives that is never forgotten.
             let is_for_ever = !forgets(&parameters.client, POWER * seconds);
             if self.question.changes.image.is_some() || is_for_ever || answers <= 0.0 {
@@ -124,7 +124,7 @@ impl<'a> Engine<'a> {
         (demand, network)
     }
 
-    fn scale(&self, nodes: u64) -> Scale {
+    pub(super) fn scale(&self, nodes: u64) -> Scale {
         Scale {
             nodes: nodes as f64,
             skew: self.question.skew,

@@ -5,20 +5,11 @@ use super::{Point, Range, Sensitivity};
 use crate::Parameters;
 use crate::chance::{Chance, percentiles};
 use crate::model::Cohorts;
-use crate::profile::{Figure, Profile, Slot};
+use crate::profile::{Figure, Profile};
 use crate::question::Question;
 
-/// The parameters of each run of which the spread is made. None when no figure has a spread.
+/// The parameters of each run of which the spread is made. Where a profile is exact, computing has a spread all the same.
 pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
-    let mut spread = profile.clone();
-    let is_spread = |slot: &Slot<'_>| match slot {
-        Slot::Figure(figure, _) => figure.as_ref().is_some_and(|figure| !figure.is_exact()),
-        Slot::Switch(_) => false,
-    };
-    let assumes = !Parameters::median(profile).assumed.is_empty();
-    if !assumes && !spread.slots().iter().any(|(.., slot)| is_spread(slot)) {
-        return Vec::new();
-    }
     let mut chance = Chance(question.seed);
     let samples = question.samples as usize;
     let columns: Vec<Vec<f64>> = (0..KEYS.len()).map(|_| chance.stratified(samples)).collect();
@@ -35,7 +26,7 @@ pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
 pub(super) fn sensitivities(engine: &mut Engine<'_>, median: &Parameters, point: &Point) -> Vec<Sensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
     // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
-    let last_start = if point.nodes > 1 { engine.question.skew } else { 0.0 };
+    let last_start = engine.scale(point.nodes).last_start();
     let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
     let fine = point.slowest.p50 - launch - last_start;
     let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
@@ -107,7 +98,7 @@ fn column(key: &str) -> usize {
         key if is_lifetime(key) => "positive_seconds",
         key => key,
     };
-    KEYS.iter().position(|known| *known == first).unwrap_or(0)
+    KEYS.iter().position(|known| *known == first).expect("a test sees that every key has a column")
 }
 
 fn is_lifetime(key: &str) -> bool {

@@ -396,3 +396,23 @@ proptest! {
         prop_assert!(found.bounds.lower <= p50 * slack && p50 <= found.bounds.upper * slack, "{found:?}");
     }
 }
+
+#[test]
+fn one_node_does_not_wait_for_others_to_start() {
+    let script = misses(200, 20, 0.001, 0.0);
+    let mut profile = plain(0.0);
+    profile.client.negative_seconds = Some(Figure::exact(1.0));
+    let at = |skew| {
+        let question = Question { nodes: vec![1], processes: 8, skew, ..Question::default() };
+        asked(&script, &profile, &question)
+    };
+    let (together, apart) = (at(0.0), at(1000.0));
+    assert_eq!((together.slowest, together.operations), (apart.slowest, apart.operations));
+}
+
+#[test]
+fn computing_has_a_spread_where_the_profile_is_exact() {
+    let question = Question { nodes: vec![1], ..Question::default() };
+    let seconds = predict(&[misses(10, 1, 0.1, 1.0)], &plain(0.0), &question).points[0].slowest;
+    assert!(seconds.p10 < 0.95 * seconds.p50 && seconds.p90 > 1.05 * seconds.p50, "{seconds:?}");
+}

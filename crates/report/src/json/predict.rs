@@ -19,7 +19,7 @@ pub struct Predict {
     pub profile: String,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
-    /// Nodes from which on the busiest server decides the time; absent when nothing is shared.
+    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
     pub knee_nodes: Option<f64>,
     /// Every profile, as given.
     pub profiles: Vec<PredictProfile>,
@@ -73,7 +73,7 @@ pub struct PredictProfile {
     pub overlaps: Vec<String>,
     /// One a number of nodes, sorted by it.
     pub points: Vec<PredictPoint>,
-    /// Nodes from which on the busiest server decides the time; absent when nothing is shared.
+    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
     pub knee_nodes: Option<f64>,
     /// What the time depends on at the largest number of nodes, largest swing first.
     pub sensitivities: Vec<PredictSensitivity>,
