@@ -22,7 +22,8 @@ const WORTH_IT: f64 = 0.9;
 
 /// For each modulepath and command the strategy that takes least time if each call on a tree takes `latency`.
 ///
-/// A strategy whose listing has another number of modulefiles than the tree as it is has been left out of the choice.
+/// Left out of the choice are strategies whose listing has another number of modulefiles than the tree as it is, and those that
+/// make no fewer calls on it: their times differ by chance alone.
 pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) -> Vec<Advice> {
     let Some(plain) = measurement.strategies.iter().find(|strategy| strategy.name == "plain") else {
         return Vec::new();
@@ -32,10 +33,12 @@ pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) 
         for action in Action::ALL {
             let Some(before) = row(plain, action) else { continue };
             let time = |row: &Row| time_on(row, modulepath, latency);
-            let same = |strategy: &&Strategy| {
-                row(strategy, action).is_some_and(|row| row.modulefiles == before.modulefiles)
+            let calls = |row: &Row| row.on_each_tree.get(modulepath).copied().unwrap_or(0);
+            let is_candidate = |strategy: &&Strategy| {
+                row(strategy, action)
+                    .is_some_and(|row| row.modulefiles == before.modulefiles && calls(row) < calls(before))
             };
-            let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(same).collect();
+            let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(is_candidate).collect();
             let of = |strategy: &Strategy| row(strategy, action).map_or(f64::INFINITY, time);
             let least = candidates.iter().map(|strategy| of(strategy)).fold(f64::INFINITY, f64::min);
             // Of those that are nearly as good the first that asks nothing of the site, else the first.
@@ -152,5 +155,13 @@ mod tests {
     fn a_listing_that_differs_is_no_choice() {
         let advice = advise(&measurement("5.7.0"), 1, Duration::from_millis(1));
         assert!(advice.iter().all(|advice| advice.strategy != "eval"));
+    }
+
+    #[test]
+    fn what_makes_no_fewer_calls_is_no_choice_however_fast_it_was() {
+        let mut measurement = measurement("5.7.0");
+        measurement.strategies.push(strategy("cache ignored", [(13912, 20), (13912, 20), (29, 3)], 1934));
+        let advice = advise(&measurement, 1, Duration::from_micros(5));
+        assert!(advice.iter().all(|advice| advice.strategy != "cache ignored"), "{advice:?}");
     }
 }
