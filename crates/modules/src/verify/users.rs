@@ -3,7 +3,7 @@
 use super::Side;
 use crate::ModulesError;
 use crate::access::{Access, Permission, Who};
-use crate::scan::Tree;
+use crate::scan::{Entry, Tree};
 use crate::tools::User;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -59,21 +59,24 @@ fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
         let may = |group: u32| access.allows(nobody, &[group], permission);
         std::iter::once(access.gid).chain(listed).filter(|group| may(*group) && !may(nogroup)).collect()
     };
+    // A group, with those that its members need on the way.
+    let with_way = |tree: &Tree, entry: &Entry, group: u32| {
+        let mut groups = vec![group];
+        let above = tree.directories(&entry.path).filter_map(|directory| directory.access.as_ref());
+        for directory in std::iter::once(&tree.access).chain(above) {
+            if !directory.allows(nobody, &groups, Permission::List) {
+                groups.extend(openers((directory, Permission::List)).first());
+            }
+        }
+        groups.sort_unstable();
+        groups
+    };
     let mut found = BTreeSet::new();
     for tree in trees {
         for entry in &tree.entries {
-            let (Some(access), Some(permission)) = (&entry.access, entry.permission()) else { continue };
-            for group in openers((access, permission)) {
-                let mut groups = vec![group];
-                let above = tree.directories(&entry.path).filter_map(|directory| directory.access.as_ref());
-                for directory in std::iter::once(&tree.access).chain(above) {
-                    if !directory.allows(nobody, &groups, Permission::List) {
-                        groups.extend(openers((directory, Permission::List)).first());
-                    }
-                }
-                groups.sort_unstable();
-                found.extend((groups.len() > 1).then_some(groups));
-            }
+            let guarded = entry.access.as_ref().zip(entry.permission());
+            let sets = guarded.map(openers).into_iter().flatten().map(|group| with_way(tree, entry, group));
+            found.extend(sets.filter(|groups| groups.len() > 1));
         }
     }
     found
@@ -152,7 +155,7 @@ fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::scan::{Entry, Kind};
+    use crate::scan::Kind;
 
     fn access(uid: u32, gid: u32, mode: u32) -> Access {
         Access { mode, uid, gid, acl: None }
