@@ -7,11 +7,11 @@ use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
 use quell_load::replay::{
-    self, Conductor, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Writes,
+    self, Conductor, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
 use quell_report::{csv, json, terminal};
 use quell_trace::path::escape;
-use quell_trace::{Launcher, Recording};
+use quell_trace::{Errno, Launcher, Recording};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -128,14 +128,28 @@ fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Fa
         _ => terminal::replay(played, printer.style()),
     };
     printer.data(&text)?;
-    let tally = &played.performance.tally;
+    warn(&played.performance.tally, printer);
+    Ok(())
+}
+
+/// What keeps the figures from being those of the recording, in every form of output.
+fn warn(tally: &Tally, printer: &Printer) {
     if tally.failing > 0 {
         printer.warn(&format!("{} operations that succeeded in the recording fail now", tally.failing));
         printer.hint(
             "the tree must be there: copy it below --root, or make one with `quell synth SHAPE --tree DIR`",
         );
     }
-    Ok(())
+    if tally.orphaned > 0 {
+        let message = "operations were not issued, because their file could not be opened";
+        printer.warn(&format!("{} {message}", tally.orphaned));
+    }
+    if tally.lost > 0 {
+        let first = tally.lost_errno.map(|errno| format!("; the first: {}", Errno(errno)));
+        let first = first.unwrap_or_default();
+        printer.warn(&format!("{} processes ended before they told what they did{first}", tally.lost));
+        printer.hint("what they did is not counted; `ulimit -n` and `ulimit -u` may allow too little");
+    }
 }
 
 fn explain(error: ReplayError) -> Failure {

@@ -11,8 +11,8 @@ use std::str::FromStr;
 /// names below --root, same sizes and offsets, processes and threads as they were; and nothing else. Nothing there is
 /// changed. Behind a launcher (mpirun, srun) each of its ranks is one rank of the replay, and rank 0 reports.
 ///
-/// Exit status: 0, 1 when an operation that succeeded in the recording fails now, 2 for an error; 128+N when signal N ended
-/// it. What was made is removed, also then.
+/// Exit status: 0, 1 when an operation that succeeded in the recording fails now or a process ended before it told what it
+/// did, 2 for an error; 128+N when signal N ended it. What was made is removed, also then.
 #[derive(Debug, Args)]
 pub struct Replay {
     /// The recording.

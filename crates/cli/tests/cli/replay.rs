@@ -289,6 +289,27 @@ fn what_fails_now_is_named_and_is_a_finding() {
 }
 
 #[test]
+fn lost_processes_and_what_was_not_issued_are_warned_of_in_every_form() {
+    let test = Test::new();
+    let opens: String = (3..60).map(|fd| format!("1 openat(AT_FDCWD, \"a\", O_RDONLY) = {fd}\n")).collect();
+    let child = "1 fstat(59, {st_mode=S_IFREG}) = 0\n1 vfork() = 2\n2 stat(\"a\", {st_mode=S_IFREG}) = 0\n";
+    test.write("log", format!("{opens}{child}2 +++ exited with 0 +++\n1 +++ exited with 0 +++\n"));
+    test.write("t/a", "");
+    test.quell(&["-q", "import", "strace", "log", "--directory", "/t", "-o", "a.qtrace"]).succeeds();
+    for form in ["", "--csv", "--json"] {
+        let said =
+            test.script(&format!("ulimit -n 40; exec $quell replay a.qtrace --root t --from /t {form}"));
+        assert_eq!(said.code(), 1, "{said}");
+        for warning in [
+            "warning: 1 operations were not issued, because their file could not be opened",
+            "warning: 1 processes ended before they told what they did; the first: EMFILE",
+        ] {
+            assert!(said.stderr.contains(warning), "{form}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_replay_that_cannot_be_is_one_line() {
     let test = Test::new();
     test.quell(&["-q", "synth", "julia", "-o", "j.qtrace"]).succeeds();

@@ -292,7 +292,7 @@ impl Stage {
             Ok(child) => {
                 self.children.lock().unwrap_or_else(PoisonError::into_inner).insert(process, child);
             }
-            Err(_) => tally.lost += 1,
+            Err(error) => tally.lose(&error),
         }
     }
 
@@ -302,7 +302,7 @@ impl Stage {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match report {
             Ok(report) => tally.merge(&report.tally),
-            Err(_) => tally.lost += 1,
+            Err(error) => tally.lose(&error),
         }
     }
 

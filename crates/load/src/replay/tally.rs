@@ -44,6 +44,8 @@ pub struct Tally {
     pub orphaned: u64,
     /// Processes that ended before they had told what they did.
     pub lost: u64,
+    /// The system's error by which the first of them could not be started or heard; `None` where it gave none.
+    pub lost_errno: Option<u16>,
 }
 
 /// Differences that are kept by name.
@@ -63,8 +65,15 @@ impl Tally {
         self.succeeding += other.succeeding;
         self.orphaned += other.orphaned;
         self.lost += other.lost;
+        self.lost_errno = self.lost_errno.or(other.lost_errno);
         let room = NAMED.saturating_sub(self.first.len());
         self.first.extend(other.first.iter().take(room).cloned());
+    }
+
+    /// Counts a process that will not tell what it did.
+    pub(super) fn lose(&mut self, error: &std::io::Error) {
+        self.lost += 1;
+        self.lost_errno = self.lost_errno.or_else(|| Errno::of(error).map(|errno| errno.0));
     }
 
     /// Calls that were issued.

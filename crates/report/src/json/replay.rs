@@ -94,6 +94,8 @@ pub struct ReplayDifferences {
     pub orphaned: u64,
     /// Processes that ended before they told what they did.
     pub lost: u64,
+    /// The error by which the first of them was lost; `null` where the system gave none.
+    pub lost_error: Option<String>,
 }
 
 /// A call that succeeded in the recording and fails now.
@@ -158,6 +160,7 @@ pub fn replay(played: &Played) -> Replay {
             succeeding: tally.succeeding,
             orphaned: tally.orphaned,
             lost: tally.lost,
+            lost_error: tally.lost_errno.map(|errno| Errno(errno).to_string()),
         },
     }
 }
