@@ -126,6 +126,7 @@ fn what_cannot_be_made_is_one_line_and_leaves_nothing() {
         ),
         (&["synth", "pynamic", "--bytes", "16777215T", "--tree", "new"], "a shape may have"),
         (&["synth", "warp", "--at", "/"], "cannot be the directory"),
+        (&["synth", "pynamic", "--bytes", "9000T", "--tree", "new/and/deep"], "has room for"),
     ] {
         let outcome = test.quell(arguments);
         assert_eq!(outcome.code(), 2, "{outcome}");
@@ -137,7 +138,8 @@ fn what_cannot_be_made_is_one_line_and_leaves_nothing() {
 #[test]
 fn an_interrupted_shape_leaves_nothing() {
     let test = Test::new();
-    let mut command = test.command(&with_quell(&["synth", "pynamic", "--tree", "tree", "-o", "a.qtrace"]));
+    let mut command =
+        test.command(&with_quell(&["synth", "pynamic", "--tree", "new/tree", "-o", "a.qtrace"]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("there are files", || test.files().len() > 5);
     send(child.id().cast_signed(), Signal::TERM);

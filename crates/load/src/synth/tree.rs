@@ -2,7 +2,7 @@
 
 use super::script::{Content, File, MODIFIED};
 use super::{Stop, SynthError};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,21 +11,28 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     directory: &'a Path,
-    /// Whether it was made here.
-    is_new: bool,
+    /// How many directories were made here: the last ones of its path, itself among them.
+    made: usize,
 }
 
 impl Tree<'_> {
-    /// Removes them; the directory held nothing else.
+    /// Removes them, and the directories that were made for them as far as nobody else uses those.
     pub(super) fn undo(&self) {
         let Ok(entries) = self.directory.read_dir() else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             // What cannot be removed stays: the error that led here is the one to tell.
             _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         }
-        if self.is_new {
-            _ = std::fs::remove_dir(self.directory);
-        }
+        self.remove_directories();
+    }
+
+    /// Removes the directories that were made, from the last one up to the first that somebody else uses.
+    fn remove_directories(&self) {
+        let is_in_use = |directory: &Path| {
+            let removed = std::fs::remove_dir(directory);
+            removed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
+        };
+        _ = self.directory.ancestors().take(self.made).find(|directory| is_in_use(directory));
     }
 }
 
@@ -39,13 +46,15 @@ pub(super) fn write<'a, 'd>(
         let path = path.to_owned();
         move |source| SynthError::Write { path, source }
     };
-    let is_new = !directory.exists();
-    std::fs::create_dir_all(directory).map_err(failure(directory))?;
+    let is_missing = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
+    let tree = Tree { directory, made: directory.ancestors().take_while(is_missing).count() };
+    std::fs::create_dir_all(directory)
+        .map_err(failure(directory))
+        .inspect_err(|_| tree.remove_directories())?;
     if directory.read_dir().map_err(failure(directory))?.next().is_some() {
         return Err(SynthError::NotEmpty { path: directory.to_owned() });
     }
     let files: Vec<_> = files.collect();
-    let tree = Tree { directory, is_new };
     check_room(directory, &files).inspect_err(|_| tree.undo())?;
     let write = || {
         for (name, file) in &files {
