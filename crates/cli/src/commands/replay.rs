@@ -71,7 +71,7 @@ fn perform(
     };
     let performance = conductor.perform(signals.came()).map_err(explain)?;
     match meeting {
-        Some(meeting) => meeting.gather(performance).map_err(explain),
+        Some(meeting) => meeting.gather(performance, signals.came()).map_err(explain),
         None => Ok(Some(performance)),
     }
 }

@@ -112,18 +112,47 @@ impl Meeting {
     /// Gathers what all ranks did at rank 0; `None` at the others.
     ///
     /// # Errors
-    /// [`ReplayError::Process`] when a rank has gone.
-    pub fn gather(mut self, mine: Performance) -> std::result::Result<Option<Performance>, ReplayError> {
-        let failure = |source| ReplayError::Process { attempt: "gather what the ranks did", source };
+    /// [`ReplayError::Process`] when a rank has gone, [`ReplayError::Interrupted`] when the user ended the wait for one.
+    pub fn gather(
+        mut self,
+        mine: Performance,
+        interrupted: &AtomicBool,
+    ) -> std::result::Result<Option<Performance>, ReplayError> {
+        let failure = |source| match interrupted.load(Ordering::Relaxed) {
+            true => ReplayError::Interrupted,
+            false => ReplayError::Process { attempt: "gather what the ranks did", source },
+        };
         if self.rank != 0 {
             self.others.iter_mut().try_for_each(|first| wire::send(first, &mine)).map_err(failure)?;
             return Ok(None);
         }
         let mut all = mine;
         for other in &mut self.others {
-            all.merge(wire::receive(other).map_err(failure)?);
+            other.bound(Some(RETRY)).map_err(failure)?;
+            let mut heard = Heard { stream: other.as_mut(), interrupted };
+            all.merge(wire::receive(&mut heard).map_err(failure)?);
         }
         Ok(Some(all))
+    }
+}
+
+/// What another rank says, until the user ends the wait for it. Each read is bounded, so that a signal is seen.
+struct Heard<'a> {
+    stream: &'a mut dyn Stream,
+    interrupted: &'a AtomicBool,
+}
+
+impl Read for Heard<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        while !self.interrupted.load(Ordering::Relaxed) {
+            match self.stream.read(bytes) {
+                // Its computation may take any time. A node that died is `TimedOut`, by the connection's probes.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                heard => return heard,
+            }
+        }
+        // Not `Interrupted`, after which a reader begins again.
+        Err(ErrorKind::ConnectionAborted.into())
     }
 }
 
@@ -213,7 +242,7 @@ fn listen(place: &Place) -> Result<Accept> {
             Ok(Box::new(move || {
                 taken(listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(false)?;
-                    stream.set_nodelay(true)?;
+                    prepare(&stream)?;
                     Ok(Box::new(stream) as Box<dyn Stream>)
                 }))
             }))
@@ -261,8 +290,48 @@ fn connect(place: &Place) -> Result<Box<dyn Stream>> {
         }
         Place::Network(address) => {
             let stream = TcpStream::connect(address.as_str())?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok(Box::new(stream))
+        }
+    }
+}
+
+/// A message goes at once, and the end of a node is noticed within two minutes although nobody says anything.
+fn prepare(stream: &TcpStream) -> Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(stream, 4)?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::mpsc;
+
+    #[test]
+    fn rank_0_hears_the_user_while_it_waits_for_a_rank() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let name = format!("quell-test-meeting-{}", std::process::id());
+        for place in [Place::Node(name), Place::Network(format!("127.0.0.1:{free}"))] {
+            let (over, ended) = mpsc::channel();
+            let interrupted = Arc::new(AtomicBool::new(false));
+            let (flag, there) = (Arc::clone(&interrupted), place.clone());
+            std::thread::spawn(move || {
+                let meeting = Meeting::attend(&there, "word", (0, 2), &flag).unwrap();
+                over.send(meeting.gather(Performance::default(), &flag)).unwrap();
+            });
+            // This rank never tells what it did.
+            let _silent = Meeting::attend(&place, "word", (1, 2), &AtomicBool::new(false)).unwrap();
+            let early = ended.recv_timeout(4 * RETRY);
+            assert!(matches!(early, Err(mpsc::RecvTimeoutError::Timeout)), "{early:?}");
+            interrupted.store(true, Ordering::Relaxed);
+            let gathered = ended.recv_timeout(PATIENCE).unwrap();
+            assert!(matches!(gathered, Err(ReplayError::Interrupted)), "{gathered:?}");
         }
     }
 }
