@@ -73,6 +73,12 @@ pub enum LoadError {
     /// The second client has the same mount of the file system, and so the same cache, as this one.
     #[error("the second client is this client: both use one mount, and its cache")]
     SameClient,
+    /// The program's path cannot stand behind the words of a second client.
+    #[error("a shell on the second client would not read `{}` as it is written", path.display())]
+    Unsayable {
+        /// The program.
+        path: PathBuf,
+    },
     /// What the load made could not be removed.
     #[error("cannot remove `{}`", path.display())]
     Left {

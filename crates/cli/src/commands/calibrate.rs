@@ -17,17 +17,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The hidden command of a process of the load. What follows is its working directory.
+/// The hidden command of a process of the load. Its orders come over its standard input.
 const WORKER: &str = "calibrate-worker";
 
 /// Serves as a process of the load, if that is what `words` say.
 pub(crate) fn worker(words: &[OsString]) -> Option<ExitCode> {
-    let [_, command, directory] = words else { return None };
+    let [_, command] = words else { return None };
     if command != WORKER {
         return None;
     }
     let leave = || std::process::exit(0);
-    let served = quell_load::crew::serve(Path::new(directory), std::io::stdin(), std::io::stdout(), leave);
+    let served = quell_load::crew::serve(std::io::stdin(), std::io::stdout(), leave);
     Some(if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(crate::failure::ERROR) })
 }
 
@@ -66,6 +66,7 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
         .map_err(|source| LoadError::Start { process: "a process of quell".into(), source })?;
     let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
     let second = flags.second_client.as_ref().map(|words| behind(words, &worker));
+    let second = second.transpose()?;
     let stop = || signals.have_come();
     let setting = Setting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
     let bar = match printer.draws_progress() {
@@ -90,12 +91,17 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
 }
 
 /// The command behind words that a shell would take before it.
-fn behind(words: &str, command: &[OsString]) -> Vec<OsString> {
+///
+/// Words such as `ssh` join what follows with blanks, and a shell on the other node reads it again: so a path that a shell would
+/// read otherwise than it is written is refused, and the directory to measure in is no word.
+fn behind(words: &str, command: &[OsString]) -> Result<Vec<OsString>, LoadError> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./+@=,:-".contains(byte);
+    if let Some(word) = command.iter().find(|word| !word.as_bytes().iter().all(is_plain)) {
+        return Err(LoadError::Unsayable { path: word.into() });
+    }
     let script = format!("exec {words} \"$@\"");
-    [OsString::from("sh"), "-c".into(), script.into(), "sh".into()]
-        .into_iter()
-        .chain(command.iter().cloned())
-        .collect()
+    let shell = [OsString::from("sh"), "-c".into(), script.into(), "sh".into()];
+    Ok(shell.into_iter().chain(command.iter().cloned()).collect())
 }
 
 fn warn_of_local(directory: &Path, printer: &Printer) {
@@ -122,6 +128,9 @@ fn explain(error: LoadError, flags: &Calibrate, signals: &Signals) -> Failure {
             "`--items N` and `--file-size BYTES` need less; or give another directory".to_owned()
         }
         (LoadError::Slow { .. }, _) => "`--items N` and `--processes N` need fewer".to_owned(),
+        (LoadError::Unsayable { .. }, _) => {
+            "call quell by a path of letters, digits and `_./+@=,:-`, the same on both nodes".to_owned()
+        }
         (LoadError::SameClient, _) => {
             "give words that run a command on another node, such as `ssh node2`".to_owned()
         }

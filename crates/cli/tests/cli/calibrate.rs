@@ -218,6 +218,28 @@ fn a_second_client_is_another_client_with_quell() {
     }
 }
 
+/// As `ssh HOST` does it: what follows is joined with blanks and read again by a shell.
+const AGAIN: &str = "sh -c 'eval \"$*\"' ssh";
+
+#[test]
+fn a_directory_of_any_name_reaches_a_second_client_behind_a_shell() {
+    let test = Test::new();
+    for name in ["a blank", "$(touch made)", "'quote", "a;touch made", "tilde~*"] {
+        std::fs::create_dir(test.path(name)).unwrap();
+        let words = [&["calibrate", name, "-o", "fs.toml", "--second-client", AGAIN], SHORT].concat();
+        let said = test.quell(&words);
+        assert_eq!(said.code(), 2, "{said}");
+        assert!(said.stderr.contains("the second client is this client"), "it has found {name}: {said}");
+        std::fs::remove_dir(test.path(name)).unwrap();
+        assert!(test.files().is_empty(), "{:?}", test.files());
+    }
+    std::fs::create_dir(test.path("here")).unwrap();
+    std::fs::copy(QUELL, test.path("a quell")).unwrap();
+    let said = test.script("'./a quell' calibrate here -o fs.toml --second-client env");
+    assert_eq!(said.code(), 2, "{said}");
+    assert!(said.stderr.contains("would not read `[DIR]/a quell` as it is written"), "{said}");
+}
+
 #[test]
 fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
     let Some(test) = Test::of_nobody(&[]) else { return };

@@ -47,7 +47,7 @@ use std::time::Duration;
 pub struct Setting<'a> {
     /// The directory to measure in. A new one is made in it, and removed.
     pub directory: &'a Path,
-    /// How a worker on this client is started; the working directory is added as the last argument.
+    /// How a worker on this client is started; it is told the working directory over its standard input.
     pub worker: Vec<OsString>,
     /// The same for one worker on a second client, if there is one.
     pub second: Option<Vec<OsString>>,
@@ -145,13 +145,10 @@ fn measure(
     place: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Calibration, LoadError> {
-    let at_place = |command: &[OsString]| [command, &[place.into()]].concat();
     let processes = usize::from(setting.bounds.processes.max(1));
-    let ours = Crew::start(&at_place(&setting.worker), processes, "process", setting.stop)?;
-    let second = setting
-        .second
-        .as_ref()
-        .map(|second| Crew::start(&at_place(second), 1, "second client", setting.stop));
+    let ours = Crew::start(&setting.worker, place, processes, "process", setting.stop)?;
+    let second =
+        setting.second.as_ref().map(|second| Crew::start(second, place, 1, "second client", setting.stop));
     let second = second.transpose()?;
     if second.as_ref().is_some_and(|second| second.shares_client_with(&ours)) {
         return Err(LoadError::SameClient);

@@ -21,6 +21,8 @@ use crate::LoadError;
 use protocol::{Hello, LONGEST, Order, Reply, VERSION};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -58,6 +60,7 @@ impl Crew {
     /// Starts `count` processes by `command` and waits until each has opened the working directory.
     pub(crate) fn start(
         command: &[OsString],
+        directory: &Path,
         count: usize,
         name: &str,
         stop: Stop<'_>,
@@ -67,6 +70,10 @@ impl Crew {
         let named = |number| if count == 1 { name.to_owned() } else { format!("{name} {number}") };
         let started = (0..count).map(|number| Worker::start(command, named(number)));
         let mut workers = started.collect::<Result<Vec<_>, _>>()?;
+        for worker in &mut workers {
+            // To one that has ended nothing can be said; the greeting then tells how it ended.
+            _ = worker.order(&Order::Directory(directory.as_os_str().as_bytes().to_vec()));
+        }
         for worker in &mut workers {
             worker.greet(stop)?;
         }

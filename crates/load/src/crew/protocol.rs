@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! worker                      leader
+//!               <-            directory   (where it works: no word of a command, which a shell may read again)
 //! hello         ->
 //!               <-            task        (each worker gets its own)
 //! ready         ->                        all is prepared: names made, directories open
@@ -16,7 +17,7 @@ use crate::operation::Operation;
 use serde::{Deserialize, Serialize};
 
 /// Version of this talk. Both ends are one binary, but the second client may find another.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Longest line that is read. A million latencies of ten digits fit.
 pub(crate) const LONGEST: u64 = 16 << 20;
@@ -25,6 +26,8 @@ pub(crate) const LONGEST: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Order {
+    /// Work here: the first order, once. Shape: the bytes of an absolute path.
+    Directory(Vec<u8>),
     /// Prepare this.
     Task(Task),
     /// Begin now.

@@ -9,9 +9,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -21,19 +21,23 @@ pub(super) type Failed = (String, Errno);
 /// What was prepared; it runs when the start is given.
 pub(super) type Prepared<'a> = Box<dyn FnOnce() -> Result<Done, Failed> + 'a>;
 
-/// Serves the one that leads, in `directory`. When `orders` ends, `leave` is called at once, by another thread and whatever
+/// Serves the one that leads, in the directory that its first order names. When `orders` ends, `leave` is called at once, by another thread and whatever
 /// is being done: it has to end the process, so that nothing is made any more in a directory that is being removed.
 ///
 /// **Errors**: those of the two streams; a line that is no order ends it as `InvalidData`.
 pub fn serve(
-    directory: &Path,
     orders: impl Read + Send + 'static,
     mut replies: impl Write,
     leave: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<()> {
     use_all_descriptors();
     let orders = received(orders, leave);
-    let root = match open_directory(rustix::fs::CWD, directory) {
+    let directory = match next(&orders)? {
+        Some(Order::Directory(directory)) => directory,
+        Some(Order::Task(_) | Order::Go) => return Err(std::io::ErrorKind::InvalidData.into()),
+        None => return Ok(()),
+    };
+    let root = match open_directory(rustix::fs::CWD, OsStr::from_bytes(&directory)) {
         Ok(root) => root,
         Err(errno) => {
             return reply(&mut replies, &Reply::Failed { name: String::new(), errno: errno.raw_os_error() });
@@ -48,7 +52,9 @@ pub fn serve(
                 reply(&mut replies, &Reply::Ready)?;
                 match next(&orders)? {
                     Some(Order::Go) => timed(prepared),
-                    Some(Order::Task(_)) => return Err(std::io::ErrorKind::InvalidData.into()),
+                    Some(Order::Task(_) | Order::Directory(_)) => {
+                        return Err(std::io::ErrorKind::InvalidData.into());
+                    }
                     None => return Ok(()),
                 }
             }
