@@ -44,12 +44,17 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     let kind = host::file_system(&flags.directory);
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
     let profile = calibration.profile(&name, note(flags, &kind));
-    put(&flags.output, profile.to_toml().as_bytes())?;
-    if let Some(csv) = &flags.csv {
-        put(csv, quell_report::csv::calibration(&calibration).as_bytes())?;
-    }
+    // First what nothing can take away any more: minutes were spent on it.
     printer.data(&quell_report::terminal::calibration(&calibration, &profile, printer.style()))?;
     doubts(&calibration, printer);
+    let written = put(&flags.output, profile.to_toml().as_bytes());
+    if written.is_err() {
+        printer.data(&format!("\n{}", profile.to_toml()))?;
+    }
+    let rows = quell_report::csv::calibration(&calibration);
+    let rows = flags.csv.as_ref().map_or(Ok(()), |csv| put(csv, rows.as_bytes()));
+    written.map_err(|failure| failure.hint("the profile is printed after the tables instead"))?;
+    rows?;
     printer.talk(&format!(
         "wrote `{}`; next: quell predict T --fs {}",
         shown(&flags.output),

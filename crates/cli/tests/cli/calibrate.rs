@@ -147,6 +147,20 @@ fn a_calibration_ends_in_its_time_and_with_the_open_files_that_it_may_have() {
 }
 
 #[test]
+fn a_profile_that_cannot_be_written_is_printed_after_the_tables() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("here")).unwrap();
+    let name = "n".repeat(300);
+    let said = test.quell(&[&["calibrate", "here", "-o", &name, "--csv=rows.csv"], SHORT].concat());
+    assert_eq!(said.code(), 2, "{said}");
+    assert!(said.stderr.contains("cannot write `nnn") && said.stderr.contains("ENAMETOOLONG"), "{said}");
+    let (tables, profile) = said.stdout.split_once("\nname = ").unwrap();
+    assert!(tables.contains("mean rate by processes"), "{said}");
+    assert!(profile.contains("round_trip_us"), "{said}");
+    assert_eq!(test.files(), ["here", "rows.csv"]);
+}
+
+#[test]
 fn what_cannot_be_measured_in_is_refused_before_anything_is_made() {
     let test = Test::new();
     test.write("file", "");
