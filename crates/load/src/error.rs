@@ -88,6 +88,15 @@ pub enum LoadError {
         #[source]
         source: std::io::Error,
     },
+    /// It ended by another error, and what the load made could not be removed either.
+    #[error("cannot remove `{}` after an error", path.display())]
+    LeftToo {
+        /// The directory that it made.
+        path: PathBuf,
+        /// The error that ended it.
+        #[source]
+        source: Box<LoadError>,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -106,6 +115,7 @@ impl LoadError {
             | Self::Operation { source, .. }
             | Self::Start { source, .. }
             | Self::Left { source, .. } => Errno::from_io_error(source),
+            Self::LeftToo { source, .. } => source.errno(),
             _ => None,
         }
     }

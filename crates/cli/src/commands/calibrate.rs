@@ -121,6 +121,13 @@ fn warn_of_local(directory: &Path, printer: &Printer) {
 
 fn explain(error: LoadError, flags: &Calibrate, signals: &Signals) -> Failure {
     let directory = shown(&flags.directory);
+    if let LoadError::LeftToo { path, source } = error {
+        // What is left is a matter for later: first why there are no figures.
+        let left = shown(path);
+        let failure = explain(*source, flags, signals);
+        return failure
+            .hint(format!("`{left}` could not be removed; once nothing is measured there: rm -r {left}"));
+    }
     let hint = match (&error, error.errno()) {
         (LoadError::Interrupted, _) => {
             return Failure::message("interrupted; what was made is removed").status(signals.status());

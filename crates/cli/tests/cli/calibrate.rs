@@ -282,6 +282,18 @@ fn privileged_directories_of_others_and_full_and_read_only_ones_are_refused() {
     assert_eq!(test.files(), ["here"]);
 }
 
+#[test]
+fn privileged_what_cannot_be_removed_is_named_beside_another_error() {
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    std::fs::create_dir(test.path("here")).unwrap();
+    test.write("second", "cd here/quell-calibrate-* && mkdir busy && mount -t tmpfs none busy\n");
+    let script = format!("{QUELL} calibrate here -o fs.toml --quick --second-client 'sh second'");
+    let said = test.run(&["unshare", "--mount", "sh", "-c", &script]);
+    assert_eq!(said.code(), 2, "{said}");
+    assert!(said.stderr.contains("error: second client ended early"), "{said}");
+    assert!(said.stderr.contains("rm -r [DIR]/here/quell-calibrate-"), "{said}");
+}
+
 /// Starts a calibration, and waits until it has made something.
 fn under_way(test: &Test) -> Child {
     let words = with_quell(&["calibrate", "here", "-o", "fs.toml", "--processes=4"]);

@@ -135,8 +135,11 @@ pub fn calibrate(
     let measured = measure(setting, place.path(), progress);
     progress(Progress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
     match (measured, place.remove()) {
-        (Ok(_) | Err(LoadError::Interrupted), Err(left)) => Err(left),
-        (measured, _) => Ok(Calibration { elapsed: began.elapsed(), ..measured? }),
+        (Err(error), Err(LoadError::Left { path, .. })) if !matches!(error, LoadError::Interrupted) => {
+            Err(LoadError::LeftToo { path, source: Box::new(error) })
+        }
+        (_, Err(left)) => Err(left),
+        (measured, Ok(())) => Ok(Calibration { elapsed: began.elapsed(), ..measured? }),
     }
 }
 
