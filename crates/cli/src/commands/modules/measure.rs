@@ -114,8 +114,11 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
         };
         let place = || flags.work.clone().unwrap_or_else(std::env::temp_dir);
         let work = work.map_err(|error| explain(ModulesError::write(&place())(error)))?;
-        // Whatever the umask is: the tools are run as another user.
-        std::fs::set_permissions(work.path(), Permissions::from_mode(0o755))?;
+        // The copies show what may lie behind a closed directory: to whoever the tools are run as, and to nobody else.
+        std::fs::set_permissions(work.path(), Permissions::from_mode(0o700))?;
+        if let Some(credentials) = &user.credentials {
+            std::os::unix::fs::chown(work.path(), Some(credentials.user), Some(credentials.group))?;
+        }
         let request = Request {
             tool,
             modulepaths: modulepaths.clone(),
