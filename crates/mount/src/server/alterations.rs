@@ -13,7 +13,7 @@ use quell_image::Nid;
 
 use super::found::{moved, two_paths};
 use super::log::{Log, OldRecord, Record};
-use super::nodes::{Held, Node};
+use super::nodes::Held;
 use crate::sys::shared::SharedMemory;
 
 /// What unforeseen writes did to a frozen node.
@@ -141,15 +141,6 @@ impl Alterations {
         let mut untold: Vec<Nid> = untold.map(|(nid, _)| *nid).collect();
         untold.sort_unstable();
         untold
-    }
-
-    /// Everything that is held, in the order of numbers.
-    pub(crate) fn all_held(&self) -> Vec<(Node, Arc<Held>)> {
-        let table = self.read();
-        let held = table.nodes.iter().filter_map(|(nid, altered)| Some((*nid, altered.held.clone()?)));
-        let mut held: Vec<(Nid, Arc<Held>)> = held.collect();
-        held.sort_unstable_by_key(|(nid, _)| *nid);
-        held.into_iter().map(|(nid, held)| (Node::Frozen(nid), held)).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {

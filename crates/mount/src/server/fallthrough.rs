@@ -260,7 +260,7 @@ impl Server {
             }
         };
         if held.is_some() {
-            self.custody.give_up(node);
+            self.descriptors.give_up(node);
         }
     }
 

@@ -155,15 +155,6 @@ impl FoundNodes {
         lock(&self.0).nodes.get(&number)?.held.clone()
     }
 
-    /// Everything that is held, in the order of numbers.
-    pub(crate) fn all_held(&self) -> Vec<(Node, Arc<Held>)> {
-        let table = lock(&self.0);
-        let mut held: Vec<(u64, Arc<Held>)> =
-            table.nodes.iter().filter_map(|(number, node)| Some((*number, node.held.clone()?))).collect();
-        held.sort_unstable_by_key(|(number, _)| *number);
-        held.into_iter().map(|(number, held)| (Node::Found(number), held)).collect()
-    }
-
     /// Gives the node a descriptor. Whether it is there.
     pub(crate) fn hold(&self, number: u64, held: Arc<Held>) -> bool {
         lock(&self.0).nodes.get_mut(&number).is_some_and(|node| {

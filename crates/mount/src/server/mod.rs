@@ -19,7 +19,7 @@ pub(crate) mod acl;
 mod alterations;
 mod answering;
 mod builder;
-mod custody;
+mod descriptors;
 mod estate;
 mod fallthrough;
 mod found;
@@ -27,6 +27,7 @@ mod frozen;
 mod holder;
 mod inodes;
 mod lessons;
+mod lifeline;
 mod lists;
 pub(crate) mod log;
 pub(crate) mod nodes;
@@ -37,6 +38,7 @@ mod patience;
 pub(crate) mod permissions;
 mod pusher;
 pub(crate) mod ranks;
+pub(crate) mod roll;
 mod slots;
 pub(crate) mod start;
 mod umasks;
@@ -61,11 +63,11 @@ use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
 use absences::ToldAbsences;
 use alterations::Alterations;
-use custody::Custody;
+use descriptors::Descriptors;
 use estate::{Estate, Fact};
 use found::FoundNodes;
 use frozen::{Answer, Patience};
-use holder::{Holding, Kept};
+use holder::Holding;
 use inodes::InodeNumbers;
 use lessons::Event;
 use lists::Lists;
@@ -109,7 +111,7 @@ pub(crate) struct Server {
     told_absences: ToldAbsences,
     parts: Parts,
     notifier: Notifier,
-    custody: Custody,
+    descriptors: Descriptors,
     estate: Estate,
 }
 
@@ -121,15 +123,8 @@ const THREADS: usize = 8;
 type Turn<'t> = MutexGuard<'t, ()>;
 
 impl Server {
-    /// A server for what is held, which goes on where an earlier one stopped. `kept` are descriptors that belong to
-    /// nodes.
-    fn new(
-        holding: &Holding,
-        kept: Vec<Kept>,
-        custody: Custody,
-        notifier: Notifier,
-        death: Option<Death>,
-    ) -> Self {
+    /// A server for what is held, which goes on where an earlier one stopped.
+    fn new(holding: &Holding, notifier: Notifier, death: Option<Death>) -> Self {
         let (image, estate) = (Arc::clone(&holding.image), holding.estate.clone());
         let beyond = image.index().beyond();
         let device_of = |nid| image.attributes(nid).map_or(0, |attributes| attributes.device);
@@ -141,6 +136,7 @@ impl Server {
         let counters = Arc::new(Counters::attach(&estate.counters));
         let alterations = Alterations::attach(Arc::clone(&estate.alterations));
         let is_told = |nid| alterations.of(nid).is_some_and(|altered| altered.told);
+        let (descriptors, kept) = Descriptors::attach(Arc::clone(&estate.descriptors), image.root());
         let told_absences = ToldAbsences::attach(Arc::clone(&estate.absences), is_told);
         for directory in alterations.untold() {
             notifier.forget(Forget::Directory(directory));
@@ -166,7 +162,7 @@ impl Server {
             told_absences,
             parts: Parts::new(death),
             notifier,
-            custody,
+            descriptors,
             estate,
             image,
             memory: Arc::clone(&holding.memory),

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use quell_image::{Kind, Lookup, Nid};
 use rustix::fs::{
@@ -20,7 +20,6 @@ use rustix::io::Errno;
 use super::Server;
 use super::fallthrough::validity_of;
 use super::frozen::damaged;
-use super::holder::Kept;
 use super::lessons::Event;
 use super::nodes::{Access, Held, Node, below};
 use super::notifier::Forget;
@@ -28,7 +27,7 @@ use super::originals::NO_FOLLOW;
 use super::slots::{Attempt, Before};
 use super::umasks::Bits;
 use crate::counters::Refusal;
-use crate::fuse::abi::{self, Attr, Entry, NodeId, SetAttributes, Validity};
+use crate::fuse::abi::{self, Attr, Entry, SetAttributes, Validity};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, Operation, Request, SetAttr, Write};
 
@@ -183,57 +182,50 @@ impl Server {
     }
 
     fn hold(&self, node: Node, held: Arc<Held>) {
-        // First here, then with the holder: if that one has just died, the next one takes what is here.
-        match node {
-            Node::Found(number) => {
-                self.found.hold(number, Arc::clone(&held));
-            }
+        // What it had before is closed when the next server would not look for it any more.
+        let _before = self.held(node);
+        self.descriptors.keep(node, &held);
+        let known = match node {
+            Node::Found(number) => self.found.hold(number, Arc::clone(&held)),
             Node::Frozen(nid) => {
                 self.alterations.note(nid, |alteration| alteration.held = Some(Arc::clone(&held)));
+                true
             }
+        };
+        if !known {
+            self.descriptors.give_up(node);
         }
-        self.custody.keep(node, &held);
         self.originals.close(node);
         for node in self.holders.add(node) {
+            let _open_until_it_is_given_up = self.held(node);
             // One without a name keeps its descriptor: nothing else leads to it until the kernel forgets it.
             let released = match node {
                 Node::Found(number) => self.found.release(number),
                 Node::Frozen(nid) => self.alterations.release(nid),
             };
             if released {
-                self.custody.give_up(node);
+                self.descriptors.give_up(node);
             }
         }
     }
 
     /// Takes over the descriptors that belonged to an earlier server's nodes.
-    pub(crate) fn take_back(&self, kept: Vec<Kept>) {
-        for (id, held) in kept {
-            let node = Node::decode(NodeId(id), self.root);
+    pub(crate) fn take_back(&self, kept: Vec<(Node, Held)>) {
+        for (node, held) in kept {
+            let held = Arc::new(held);
             let known = match node {
-                Node::Found(number) => self.found.hold(number, held),
+                Node::Found(number) => self.found.hold(number, Arc::clone(&held)),
                 Node::Frozen(nid) => {
-                    self.alterations.note(nid, |alteration| alteration.held = Some(held));
+                    self.alterations.note(nid, |alteration| alteration.held = Some(Arc::clone(&held)));
                     true
                 }
             };
             if known {
                 self.holders.add(node);
             } else {
-                self.custody.give_up(node);
+                self.descriptors.give_up(node);
             }
         }
-    }
-
-    /// All descriptors that belong to nodes.
-    pub(crate) fn all_held(&self) -> Vec<Kept> {
-        let held = self.found.all_held().into_iter().chain(self.alterations.all_held());
-        held.map(|(node, held)| (node.encode(self.root).0, held)).collect()
-    }
-
-    /// Lets nobody speak to the holder meanwhile.
-    pub(crate) fn pause_custody(&self) -> MutexGuard<'_, Arc<OwnedFd>> {
-        self.custody.pause()
     }
 
     /// From now on the node's original is asked, and its directory's.
@@ -638,7 +630,8 @@ fn open_made(path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {
         outcome => return outcome,
     }
     let place = rustix::fs::openat(CWD, path, flags | OFlags::PATH, Mode::empty())?;
-    let place = format!("/proc/self/fd/{}", place.as_raw_fd());
+    // Not /proc/self: the first thread, which that shows, has a table of descriptors of its own.
+    let place = format!("/proc/thread-self/fd/{}", place.as_raw_fd());
     rustix::fs::chmod(&place, mode | Mode::RUSR | Mode::WUSR)?;
     let opened = rustix::fs::openat(CWD, &place, OFlags::CLOEXEC | OFlags::RDWR, Mode::empty());
     rustix::fs::chmod(&place, mode)?;

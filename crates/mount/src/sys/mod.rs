@@ -6,5 +6,5 @@
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing keeps its records in a table yet"))]
 pub(crate) mod table;
+pub(crate) mod tenure;
