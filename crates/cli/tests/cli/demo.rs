@@ -20,6 +20,34 @@ fn privileged_the_demo_shows_the_whole_way() {
     }
 }
 
+/// Where there is no FUSE the image is extracted, and the demo shows what that saves.
+#[test]
+fn privileged_the_demo_shows_the_effect_without_fuse() {
+    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    for (test, identity) in [(ours, ""), (of_nobody, "setpriv --reuid 65534 --regid 65534 --clear-groups")] {
+        let demo = |barred: &str| {
+            let script = format!(
+                "{barred}; export TMPDIR={}; exec {identity} {} demo",
+                test.text(""),
+                crate::harness::QUELL
+            );
+            let root = Test::privileged(ALL).unwrap();
+            let outcome = root.run(&["unshare", "--mount", "sh", "-c", &script]);
+            test.silence();
+            assert_eq!(test.files(), Vec::<String>::new());
+            outcome
+        };
+        let outcome = demo("mount --bind /dev/null /dev/fuse");
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+        let row = outcome.stdout.lines().find(|line| line.starts_with("quell "));
+        let counts: Vec<&str> = row.unwrap().split_whitespace().collect();
+        assert!(counts[1] == "0" && counts[2] != "0", "{outcome}");
+        // Where no way works the demo proves nothing, and does not end as if it did.
+        let outcome = demo("mount --bind /dev/null /dev/fuse; echo 0 > /proc/sys/user/max_mnt_namespaces");
+        assert!(outcome.code() == 2 && outcome.stderr.contains("quell doctor"), "{outcome}");
+    }
+}
+
 #[test]
 fn privileged_the_demo_keeps_what_it_made_where_that_is_wanted() {
     let Some(test) = Test::privileged(ALL) else { return };
