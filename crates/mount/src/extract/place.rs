@@ -1,5 +1,5 @@
-//! Mounting an extraction: the tmpfs at a place that no root lies below, filled there, made read-only, its parts bound over
-//! their directories, and itself taken away again.
+//! Mounting an extraction: the tmpfs at a place that no root lies below, with the originals beside what is filled in, made
+//! read-only, its parts bound over their directories, the originals of names over those, and itself taken away again.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -37,6 +37,7 @@ pub(crate) fn place(
     let failed = |errno| at(Step::Extract, errno, &staging);
     mount_tmpfs(&layout.source, &staging, plan.bytes).map_err(failed)?;
     let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let roots = apart(&roots, &top)?;
     let unfilled = fill(&top, &roots, image, plan, &user)?;
     if unfilled.len() > BINDS_MAX {
         let files = unfilled.len() as u64;
@@ -70,6 +71,23 @@ fn forbid_user_namespaces() -> Result<(), Errno> {
     let setting =
         openat(CWD, "/proc/sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(&setting, b"0").map(drop)
+}
+
+/// Mounts the originals of `roots` once more below `top`, for as long as that is mounted: there nothing of the image is placed
+/// over them, so a path from there leads to the original whatever was placed before.
+fn apart(roots: &[(OwnedFd, PathBuf)], top: &OwnedFd) -> Result<Vec<(OwnedFd, PathBuf)>, Unavailable> {
+    let mount_apart = |number: usize, original: &OwnedFd| {
+        let name = format!(".quell-original-{number}");
+        mkdirat(top, &name, Mode::RWXU)?;
+        let place = openat(top, &name, PLACE, Mode::empty())?;
+        mount_bind_recursive(magic(original), magic(&place))?;
+        openat(top, &name, PLACE, Mode::empty())
+    };
+    let mounted = roots.iter().enumerate().map(|(number, (original, path))| {
+        let root = mount_apart(number, original).map_err(|errno| at(Step::Bind, errno, path))?;
+        Ok((root, path.clone()))
+    });
+    mounted.collect()
 }
 
 /// Puts what `plan` copies below `top`. Returns the names for which the original is needed after all.
@@ -107,8 +125,8 @@ pub(crate) fn mount_tmpfs(source: &str, staging: &Path, bytes: u64) -> Result<()
 
 fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
     let part = staging.join(path.strip_prefix("/").unwrap_or(path));
-    let part = openat(CWD, part, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let target = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let part = openat(CWD, part, PLACE, Mode::empty())?;
+    let target = openat(CWD, path, PLACE, Mode::empty())?;
     mount_bind(magic(&part), magic(&target))
 }
 
@@ -130,6 +148,9 @@ fn staging(roots: &[PathBuf]) -> Option<PathBuf> {
 
 /// Directories of which every node has one. /proc is needed meanwhile.
 const PLACES: [&str; 6] = ["/sys", "/mnt", "/opt", "/media", "/srv", "/run"];
+
+/// A directory, to be bound or looked into.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

@@ -158,22 +158,24 @@ pub(crate) fn many_unread() {
 }
 
 /// What is known completely lies in what is not, and that again in what is, as in an environment of which some
-/// directories were only passed through.
+/// directories were only passed through, or the root itself.
 pub(crate) fn nested_pieces() {
     for user in USERS {
-        let scene = Scene::unpacked(user);
-        let root = scene.root();
-        scene.pack(&Packing {
-            passed: vec![root.join("lib/python"), root.join("lib/python/pkg/sub")],
-            not_held: vec![root.join("lib/python/pkg/__init__.py")],
-            ..Packing::of(&root)
-        });
-        std::fs::write(root.join("lib/python/unknown"), "unknown\n").unwrap();
-        scene.give(&root.join("lib/python/unknown"));
-        let list = format!("cd {} && {LIST}", root.display());
-        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
-        let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
-        assert_eq!(succeeded(&extracted), plain);
+        for passed in [&["lib/python", "lib/python/pkg/sub"][..], &[""], &["", "lib", "lib/python"]] {
+            let scene = Scene::unpacked(user);
+            let root = scene.root();
+            scene.pack(&Packing {
+                passed: passed.iter().map(|name| root.join(name)).collect(),
+                not_held: ["lib/python/pkg/__init__.py", "bin/plain"].map(|name| root.join(name)).into(),
+                ..Packing::of(&root)
+            });
+            std::fs::write(root.join(passed[0]).join("unknown"), "unknown\n").unwrap();
+            scene.give(&root.join(passed[0]).join("unknown"));
+            let list = format!("cd {} && {LIST}", root.display());
+            let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+            let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
+            assert_eq!(succeeded(&extracted), plain, "{passed:?}");
+        }
     }
 }
 
