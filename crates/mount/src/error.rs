@@ -141,7 +141,10 @@ impl fmt::Display for Unavailable {
         match self.step {
             Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
             Step::ExtractChanged { files } => {
-                write!(formatter, "{files} files that it holds in part have changed, at most {BINDS_MAX} may have")
+                write!(
+                    formatter,
+                    "{files} files that it holds in part have changed, at most {BINDS_MAX} may have"
+                )
             }
             Step::ExtractUnread { files } => {
                 write!(
@@ -172,7 +175,9 @@ impl Unavailable {
     /// What makes an image that does better, for a hint.
     pub fn packing(&self) -> Option<&'static str> {
         let own = match self.step {
-            Step::ExtractNothing => Some("`quell pack --add DIR` makes an image that holds all that lies below DIR"),
+            Step::ExtractNothing => {
+                Some("`quell pack --add DIR` makes an image that holds all that lies below DIR")
+            }
             Step::ExtractUnread { .. } => {
                 Some("`quell pack --complete --add DIR` makes an image that holds all that lies below DIR")
             }

@@ -96,7 +96,8 @@ impl Stage<'_> {
         match output.status.code() {
             Some(0 | 1) => Ok(()),
             _ => {
-                let failure = Failure::message(format!("`quell {}` ended with {}", arguments[0], output.status));
+                let failure =
+                    Failure::message(format!("`quell {}` ended with {}", arguments[0], output.status));
                 Err(failure.hint("`quell doctor` says what this node lacks"))
             }
         }

@@ -192,13 +192,17 @@ pub(crate) fn software_of_others() {
     assert_eq!(String::from_utf8_lossy(&extracted.stdout), String::from_utf8_lossy(&plain.stdout));
     assert_eq!(extracted.stderr, plain.stderr);
     let hello = format!("{}/bin/hello", root.display());
-    assert_eq!(succeeded(&scene.run(&["--mode", "extract"], &[&hello, "you"]).output().unwrap()), "hello you\n");
+    assert_eq!(
+        succeeded(&scene.run(&["--mode", "extract"], &[&hello, "you"]).output().unwrap()),
+        "hello you\n"
+    );
 }
 
 pub(crate) fn limits() {
     let scene = Scene::unpacked(User::Nobody);
     let root = scene.root();
-    let all: Vec<PathBuf> = ["bin", "lib", "empty", "results", "uncovered"].map(|name| root.join(name)).into();
+    let all: Vec<PathBuf> =
+        ["bin", "lib", "empty", "results", "uncovered"].map(|name| root.join(name)).into();
     scene.pack(&Packing { uncovered: all, ..Packing::of(&root) });
     let (status, message) = failed(&scene.run(&["--mode", "extract"], &["true"]).output().unwrap());
     assert_eq!(status, 125);
@@ -208,7 +212,8 @@ pub(crate) fn limits() {
     scene.wait_for_silence();
     let (_, message) = failed(&without_fuse(&scene, "", "true"));
     assert!(
-        message.contains("mount the image") && message.contains("; cannot extract the image: it holds nothing"),
+        message.contains("mount the image")
+            && message.contains("; cannot extract the image: it holds nothing"),
         "{message}"
     );
 
@@ -277,13 +282,17 @@ fn complete_scene(user: User, not_held: &[&str]) -> Scene {
 
 /// What a complete image has no content of is a file as any other, which cannot be opened, executed or read by any way.
 pub(crate) fn complete() {
-    let scene = complete_scene(User::Nobody, &["bin/plain", "bin/nothing", "bin/hello", "lib/a.txt", "lib/a-again.txt"]);
+    let scene = complete_scene(
+        User::Nobody,
+        &["bin/plain", "bin/nothing", "bin/hello", "lib/a.txt", "lib/a-again.txt"],
+    );
     let root = scene.root();
     let of = |directory: &Path, options: &[&str], script: &str| {
         let script = format!("cd {} && {script}", directory.display());
         scene.run(options, &["sh", "-c", &script]).output().unwrap()
     };
-    let list = "find . -printf '%p|%y|%s|%T@|%l\\n' | grep -v '|d|' | sort; cat bin/nothing lib/big.bin | sha256sum";
+    let list =
+        "find . -printf '%p|%y|%s|%T@|%l\\n' | grep -v '|d|' | sort; cat bin/nothing lib/big.bin | sha256sum";
     let plain = succeeded(&scene.plain(&["sh", "-c", &format!("cd elsewhere && {list}")]).output().unwrap());
     assert_eq!(succeeded(&of(&root, &["--mode", "extract"], list)), plain);
     let ways = "test -f bin/plain || echo no file; stat -c %A bin/plain; test -r bin/plain && echo readable; \
