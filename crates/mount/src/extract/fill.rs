@@ -254,8 +254,8 @@ impl<'i> Filler<'i> {
     }
 }
 
-/// Gives a node its owner and group, as far as this user namespace has them: in one around us (a container's) not all are
-/// mapped, and those that are not show as nobody's on the original.
+/// Gives a node its owner and group, as far as there are such ids: a user namespace around us (a container's) need not map
+/// them, and what would be theirs stays the user's.
 fn give(at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno> {
     let change = |uid, gid| match chownat(at, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::INVAL) => Ok(()),

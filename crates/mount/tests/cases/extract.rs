@@ -1,5 +1,6 @@
 //! Extraction: where there is no FUSE the content is in a tmpfs, what is not held is the original, and writes fail loudly.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -196,6 +197,27 @@ pub(crate) fn software_of_others() {
         succeeded(&scene.run(&["--mode", "extract"], &[&hello, "you"]).output().unwrap()),
         "hello you\n"
     );
+
+    // What only a group may read is for who is in it, by a number that the namespace does not know.
+    let secret = root.join("lib/a.txt");
+    assert!(Command::new("chgrp").arg("50").arg(&secret).status().unwrap().success());
+    assert!(Command::new("chmod").arg("0640").arg(&secret).status().unwrap().success());
+    Packing::of(&root).write(&scene.image());
+    let (tool, image) = (tool(), scene.image().display().to_string());
+    let words = [&tool, "tool", "run", "--mode", "extract", &image, "cat", secret.to_str().unwrap()];
+    let cat = |groups: &[&str]| scene.as_user(groups, words.map(OsStr::new)).output().unwrap();
+    assert_eq!(succeeded(&cat(&["50"])), "alpha\n");
+    scene.wait_for_silence();
+    let (_, message) = failed(&cat(&[]));
+    assert!(message.contains("Permission denied"), "{message}");
+
+    // Root of a container, in which most ids do not exist.
+    scene.give(&root);
+    Packing::of(&root).write(&scene.image());
+    let run = format!("exec {tool} tool run --mode extract {image} {hello} you");
+    let mut container = Command::new("unshare");
+    container.args(["--user", "--map-root-user", "--mount", "sh", "-c", &run]).current_dir(scene.path(""));
+    assert_eq!(succeeded(&container.output().unwrap()), "hello you\n");
 }
 
 pub(crate) fn limits() {
