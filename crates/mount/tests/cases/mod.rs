@@ -75,6 +75,10 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("extraction_limits", extract::limits),
     ("extracted_ranks_and_nested", extract::ranks_and_nested),
     ("extracted_complete", extract::complete),
+    ("extracted_complete_for_root", extract::complete_for_root),
+    ("extracted_many_unread", extract::many_unread),
+    ("extracted_nested_pieces", extract::nested_pieces),
+    ("extracted_software_of_others", extract::software_of_others),
     ("bad_images", failures::bad_images),
     ("forbidden", failures::forbidden),
 ];
