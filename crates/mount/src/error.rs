@@ -96,6 +96,9 @@ impl Step {
     /// The setting that usually bars this step, and how to look at it.
     fn setting(self, errno: Errno) -> Option<&'static str> {
         Some(match (self, errno) {
+            (Self::Meet, Errno::ADDRINUSE) => {
+                "the names `@quell-*` in `/proc/net/unix`, which other users hold"
+            }
             (Self::OpenFuse, Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
                 "whether the kernel module `fuse` is loaded (`modprobe fuse`)"
             }
