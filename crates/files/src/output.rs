@@ -206,11 +206,7 @@ pub(crate) fn sync_directory(directory: impl AsFd) -> io::Result<()> {
 }
 
 /// A new file in `directory`, without a name or with a hidden one.
-fn create_in(
-    directory: &OwnedFd,
-    name: &OsStr,
-    mode: Mode,
-) -> Result<(OwnedFd, Option<OsString>), Errno> {
+fn create_in(directory: &OwnedFd, name: &OsStr, mode: Mode) -> Result<(OwnedFd, Option<OsString>), Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
         Ok(file) => return Ok((file, None)),
@@ -225,9 +221,7 @@ fn create_in(
 /// Gives a file without a name a hidden one.
 fn link(file: &File, directory: &OwnedFd, name: &OsStr) -> Result<OsString, Errno> {
     let from = own_path(file);
-    let link = |hidden: &OsStr| {
-        rustix::fs::linkat(CWD, &from, directory, hidden, AtFlags::SYMLINK_FOLLOW)
-    };
+    let link = |hidden: &OsStr| rustix::fs::linkat(CWD, &from, directory, hidden, AtFlags::SYMLINK_FOLLOW);
     first_free(name, link).map(|((), hidden)| hidden)
 }
 
@@ -302,12 +296,8 @@ mod tests {
         let (file, hidden) = first_free(OsStr::new("out"), open).unwrap();
         assert!(hidden.to_str().unwrap().ends_with(".1.part"));
         let way = Target::of(&directory.path().join("out")).unwrap().0;
-        let output = Output {
-            directory: way.directory,
-            name: way.name,
-            file: file.into(),
-            hidden: Some(hidden),
-        };
+        let output =
+            Output { directory: way.directory, name: way.name, file: file.into(), hidden: Some(hidden) };
         output.publish(Durability::Cached).unwrap();
         assert!(directory.path().join("out").is_file());
         assert_eq!(names(directory.path()).len(), 2);

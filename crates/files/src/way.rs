@@ -132,14 +132,23 @@ fn may_follow(link: &Stat, within: &Stat, last: bool) -> bool {
     link.st_uid == 0 || link.st_uid == user || settled && (passes || is_unmapped(link.st_uid))
 }
 
-/// Whether another user than the caller and root can give a name in `directory` to another file than the one it has.
-/// Where everybody may write, the sticky bit leaves names to the owners of files.
-pub fn changeable_by_others(directory: &Stat) -> bool {
-    let owner = directory.st_uid;
+/// Whether what `stat` tells of belongs to another user than the caller and root.
+pub fn is_anothers(stat: &Stat) -> bool {
     let user = rustix::process::geteuid().as_raw();
-    let others = directory.st_mode & 0o002 != 0 && directory.st_mode & 0o1000 == 0;
-    let group = directory.st_mode & 0o020 != 0 && directory.st_mode & 0o1000 == 0 && user == 0;
-    others || group && directory.st_gid != 0 || owner != 0 && owner != user && !is_unmapped(owner)
+    stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid)
+}
+
+/// Whether another user than the caller and root can give a name in `directory` to another file than the one it has.
+/// Where others may write, the sticky bit leaves names to the owners of files.
+///
+/// A group that may write counts for root. Of a user's own directory, or one of root's, its owner let the group in: there
+/// a member can only put another file of the user's or root's in the place of one.
+pub fn changeable_by_others(directory: &Stat) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    let sticky = directory.st_mode & 0o1000 != 0;
+    let others = directory.st_mode & 0o002 != 0;
+    let group = directory.st_mode & 0o020 != 0 && directory.st_gid != 0 && is_root;
+    is_anothers(directory) || !sticky && (others || group)
 }
 
 /// The number as which a user namespace shows an owner that it does not know. Source: user_namespaces(7); every
@@ -177,7 +186,8 @@ impl Walker {
         let (here, stat) = open_directory(CWD, OsStr::new(start))?;
         let path_so_far = PathBuf::from(shown);
         let ahead = names(path).collect();
-        let first = Passed::Directory { stat, path: if shown.is_empty() { ".".into() } else { shown.into() } };
+        let first =
+            Passed::Directory { stat, path: if shown.is_empty() { ".".into() } else { shown.into() } };
         Ok(Self { here, stat, path: path_so_far, ahead, passed: vec![first] })
     }
 

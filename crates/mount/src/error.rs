@@ -195,6 +195,12 @@ pub enum ImageError {
         /// Owner of the file.
         owner: u32,
     },
+    /// Others can give its name to another file.
+    #[error("others can put another file in its place: `{}` is not yours alone", by.display())]
+    Replaceable {
+        /// The directory or link that they can change.
+        by: PathBuf,
+    },
     /// Others can write to it.
     #[error("others can write to it (mode {mode:04o})")]
     Writable {
@@ -220,6 +226,13 @@ pub enum ImageError {
     /// It covers no directory that could be mounted over.
     #[error("it covers no directory")]
     NoRoots,
+}
+
+impl ImageError {
+    /// Whether the image was refused for what others can do with its file.
+    pub fn is_distrust(&self) -> bool {
+        matches!(self, Self::Untrusted { .. } | Self::Writable { .. } | Self::Replaceable { .. })
+    }
 }
 
 /// Why the command did not run from the image.

@@ -41,7 +41,7 @@ pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
 
 /// The same for an image that something is to be made of.
 ///
-/// **Errors** [`ImageError::Untrusted`] and [`ImageError::Writable`] too.
+/// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
 pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let (file, stat) = opened(path, trust)?;

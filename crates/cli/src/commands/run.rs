@@ -161,8 +161,8 @@ fn is_recorded() -> bool {
 
 pub(crate) fn image_hint(error: &ImageError) -> &'static str {
     match error {
-        ImageError::Untrusted { .. } | ImageError::Writable { .. } => {
-            "`--trust` uses it; whoever can write it decides what you run"
+        error if error.is_distrust() => {
+            "`--trust` uses it; who can write it, or put another in its place, decides what you run"
         }
         ImageError::Unreadable(OsError(Errno::ACCESS)) => {
             "`quell pack --public` makes an image for every user"

@@ -143,3 +143,163 @@ fn privileged_strangers_who_connect_keep_no_failed_run_alive() {
     assert_eq!(outcome.stderr.matches("runs plain").count(), 1, "{outcome}");
     wait_until("the failed run has gone", || test.processes().is_empty());
 }
+
+/// A directory in which everybody may write, and in which the kernel follows links of anybody: no sticky bit.
+fn shared(test: &Test) {
+    std::fs::create_dir(test.path("shared")).unwrap();
+    test.mode("shared", 0o777);
+    std::fs::create_dir(test.path("private")).unwrap();
+    test.mode("private", 0o700);
+    test.write("private/precious", "precious\n");
+}
+
+/// A link of the stranger's.
+fn planted(test: &Test, name: &str, target: &str) {
+    std::os::unix::fs::symlink(target, test.path(name)).unwrap();
+    std::os::unix::fs::lchown(test.path(name), Some(STRANGER), Some(STRANGER)).unwrap();
+}
+
+/// Every way in which a command is told where to write; `OUT` stands for that.
+const OUTPUTS: [&str; 12] = [
+    "$quell -q report app.qtrace --html OUT",
+    "$quell -q predict app.qtrace --root env --fs nfs --nodes 4 --html OUT",
+    "$quell -q record -o OUT -- env/bin/app",
+    "$quell -q import strace log -o OUT",
+    "$quell -q pack app.qtrace -o OUT --force --root env",
+    "$quell -q pack app.qtrace -o OUT --force --compress --root env",
+    "$quell -q image extract --force -o OUT app.qimg",
+    "$quell -q image export --tar -o OUT app.qimg",
+    "$quell -q image export --squashfs -o OUT app.qimg",
+    "$quell -q image export --erofs -o OUT app.qimg",
+    "$quell -q run --stats OUT app.qimg -- env/bin/app",
+    "$quell -q run --learn=OUT app.qimg -- env/bin/app",
+];
+
+#[test]
+fn privileged_no_output_follows_a_strangers_link() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace, Need::Fuse]) else { return };
+    test.pack();
+    shared(&test);
+    test.write(
+        "log",
+        "17 1764000000.000001 openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY) = 3</etc/passwd> <0.000007>\n",
+    );
+    for output in OUTPUTS {
+        planted(&test, "shared/last", "../private/precious");
+        planted(&test, "shared/new", "../private/new");
+        planted(&test, "shared/way", "../private");
+        for out in ["shared/last", "shared/new", "shared/way/new"] {
+            let outcome = test.script(&output.replace("OUT", out));
+            assert_ne!(outcome.code(), 0, "{output} {out}: {outcome}");
+            test.silence();
+            let left: Vec<_> = std::fs::read_dir(test.path("private")).unwrap().collect();
+            assert_eq!(
+                (left.len(), test.read_text("private/precious").as_str()),
+                (1, "precious\n"),
+                "{output} {out}"
+            );
+        }
+        let left: Vec<_> =
+            std::fs::read_dir(test.path("shared")).unwrap().map(|it| it.unwrap().path()).collect();
+        assert_eq!(left.len(), 3, "{output}: {left:?}");
+        left.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        // What is one's own goes where it says.
+        let outcome = test
+            .script(&format!("{}; s=$?; rm -rf shared/own; exit $s", output.replace("OUT", "shared/own")));
+        assert_eq!(outcome.code(), 0, "{output}: {outcome}");
+        test.silence();
+        test.script("rm -rf shared/*");
+    }
+}
+
+#[test]
+fn privileged_a_recording_stays_in_its_directory_whatever_has_its_name() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace]) else { return };
+    shared(&test);
+    let exchange = "mv shared/t.qtrace shared/moved; ln -s ../private shared/t.qtrace";
+    test.quell(&["-q", "record", "-o", "shared/t.qtrace", "--", "sh", "-c", exchange]);
+    assert_eq!(std::fs::read_dir(test.path("private")).unwrap().count(), 1);
+    assert!(test.read_text("shared/moved/header.json").contains("\"complete\""));
+    test.quell(&["report", "shared/moved"]).succeeds();
+}
+
+#[test]
+fn privileged_an_image_that_others_can_change_or_replace_is_refused() {
+    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    test.pack();
+    test.script("mkdir -p way/here && cp app.qimg way/here").succeeds();
+    let stranger = |name: &str, id: u32| std::os::unix::fs::lchown(test.path(name), Some(id), None).unwrap();
+    let owner = std::os::unix::fs::MetadataExt::uid(&test.path("app.qimg").metadata().unwrap());
+    let run = ["-q", "run", "way/here/app.qimg", "--", "cat", "env/lib/a.txt"];
+    let refused = |why: &str| {
+        let outcome = test.quell(&run);
+        assert_eq!(outcome.code(), 125, "{why}: {outcome}");
+        assert!(outcome.stderr.contains("hint: `--trust` uses it"), "{why}: {outcome}");
+        test.quell(&["-q", "run", "--trust", "way/here/app.qimg", "--", "true"]).succeeds();
+    };
+    for mode in [0o620, 0o602] {
+        test.mode("way/here/app.qimg", mode);
+        refused("others write to it");
+    }
+    test.mode("way/here/app.qimg", 0o600);
+    test.quell(&run).succeeds();
+    for directory in ["way", "way/here"] {
+        test.mode(directory, 0o777);
+        refused("others rename in a directory above");
+        test.mode(directory, 0o1777);
+        test.quell(&run).succeeds();
+        test.mode(directory, 0o775);
+        test.quell(&run).succeeds();
+        test.mode(directory, 0o755);
+        stranger(directory, STRANGER);
+        refused("a directory above is another's");
+        stranger(directory, owner);
+    }
+    test.quell(&run).succeeds();
+}
+
+#[test]
+fn privileged_root_extracts_no_rights_from_a_strangers_image() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace]) else { return };
+    test.plant();
+    test.mode("env/lib/b.txt", 0o6755);
+    test.script("mknod -m 666 env/lib/null c 1 3; chown 1234:1235 env/lib/a.txt; setfattr -n security.capability -v 0x0100000200200000000000000000000000000000 env/lib/a.txt || true").succeeds();
+    test.quell(&["-q", "record", "-o", "app.qtrace", "--", "env/bin/app"]).succeeds();
+    test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
+    let facts = |out: &str| {
+        let at = test.text("env");
+        test.script(&format!(
+            "cd {out}{at}/lib && stat -c '%n %a %u:%g' a.txt b.txt; test -c null && echo device; getfattr -d -m - a.txt"
+        ))
+        .stdout
+    };
+    test.quell(&["-q", "image", "extract", "-o", "own", "app.qimg"]);
+    let own = facts("own");
+    assert!(own.starts_with("a.txt 644 1234:1235\nb.txt 6755 0:0\ndevice\n"), "{own}");
+    for (owner, mode) in [(STRANGER, 0o600), (0, 0o622)] {
+        std::os::unix::fs::chown(test.path("app.qimg"), Some(owner), None).unwrap();
+        test.mode("app.qimg", mode);
+        let outcome = test.quell(&["image", "extract", "--force", "-o", "others", "app.qimg"]);
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        assert!(outcome.stderr.contains("others can change this image"), "{outcome}");
+        assert_eq!(facts("others"), "a.txt 644 0:0\nb.txt 755 0:0\n");
+    }
+    test.quell(&["-q", "image", "extract", "--trust", "-o", "trusted", "app.qimg"]);
+    assert_eq!(facts("trusted"), own);
+}
+
+#[test]
+fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
+    let Some(test) = Test::of_nobody(&[Need::Ptrace, Need::Fuse]) else { return };
+    test.pack();
+    test.quell(&["check", "app.qimg"]).succeeds();
+    test.write("env/lib/a.txt", "changed\n");
+    // What a stamp that is put back would do.
+    let run = ["run", "app.qimg", "--", "true"];
+    test.quell(&run).succeeds();
+    test.mode("", 0o775);
+    assert_eq!(test.quell(&run).code(), 125);
+    let checked = test.quell(&["check", "app.qimg"]);
+    assert_eq!(checked.code(), 1, "{checked}");
+    assert!(!test.path("app.qimg.checked").exists());
+}
