@@ -167,10 +167,10 @@ const OUTPUTS: [&str; 12] = [
     "$quell -q import strace log -o OUT",
     "$quell -q pack app.qtrace -o OUT --force --root env",
     "$quell -q pack app.qtrace -o OUT --force --compress --root env",
-    "$quell -q image extract --force -o OUT app.qimg",
-    "$quell -q image export --tar -o OUT app.qimg",
-    "$quell -q image export --squashfs -o OUT app.qimg",
-    "$quell -q image export --erofs -o OUT app.qimg",
+    "$quell -q image extract --fill --force -o OUT app.qimg",
+    "$quell -q image export --fill --tar -o OUT app.qimg",
+    "$quell -q image export --fill --squashfs -o OUT app.qimg",
+    "$quell -q image export --fill --erofs -o OUT app.qimg",
     "$quell -q run --stats OUT app.qimg -- env/bin/app",
     "$quell -q run --learn=OUT app.qimg -- env/bin/app",
 ];
@@ -298,8 +298,47 @@ fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
     let run = ["run", "app.qimg", "--", "true"];
     test.quell(&run).succeeds();
     test.mode("", 0o775);
-    assert_eq!(test.quell(&run).code(), 125);
+    let compared = test.quell(&run);
+    assert!(compared.code() != 0 && compared.stderr.contains("changed since"), "{compared}");
     let checked = test.quell(&["check", "app.qimg"]);
     assert_eq!(checked.code(), 1, "{checked}");
     assert!(!test.path("app.qimg.checked").exists());
+}
+
+/// What a path may hold that deceives who reads it: colours, a line that begins anew, and text from right to left.
+const HOSTILE: &str = "=cmd|' /C x'!A0 \u{1b}[31m\r\u{9b}5m\u{7f}\u{202e}gpj\u{2066}\u{200b}.sh";
+
+#[test]
+fn privileged_no_form_of_a_report_holds_characters_that_deceive() {
+    let Some(test) = Test::privileged(&[Need::Ptrace]) else { return };
+    test.write(HOSTILE, "x");
+    let outcome = test.quell(&[
+        "record",
+        "-o",
+        "app.qtrace",
+        "--",
+        "sh",
+        "-c",
+        "cat \"$1\" \"./$1\"; test -e \"$1-absent\"; cat /none",
+        HOSTILE,
+        HOSTILE,
+    ]);
+    assert_eq!(outcome.code(), 1, "{outcome}");
+    let deceives = |letter: char| letter != '\n' && quell_trace::path::is_hidden(letter);
+    for form in [
+        &["--colour=never"][..],
+        &["--json"],
+        &["--csv", "paths"],
+        &["--csv", "names"],
+        &["--csv", "failures"],
+        &["--csv", "commands"],
+        &["--html", "-"],
+    ] {
+        let outcome = test.quell(&[&["report", "app.qtrace"], form].concat());
+        assert_eq!(outcome.code(), 0, "{form:?}: {outcome}");
+        let found: String = outcome.stdout.chars().filter(|letter| deceives(*letter)).collect();
+        assert_eq!(found, "", "{form:?}");
+    }
+    let missing = test.quell(&["report", HOSTILE]);
+    assert!(missing.stderr.contains("gpj") && !missing.stderr.contains(deceives), "{missing}");
 }
