@@ -223,6 +223,14 @@ pub enum ImageError {
         /// Whether the limit was given, rather than found.
         given: bool,
     },
+    /// Others can change it, and it is compressed to less than images are: a small file that fills the memory.
+    #[error("its {file_bytes} bytes would be {bytes} bytes of memory, and others can change it")]
+    Inflated {
+        /// Bytes of its file.
+        file_bytes: u64,
+        /// Bytes that it says it has.
+        bytes: u64,
+    },
     /// It covers no directory that could be mounted over.
     #[error("it covers no directory")]
     NoRoots,

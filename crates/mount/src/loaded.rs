@@ -39,7 +39,7 @@ pub(crate) struct LoadedImage {
 impl LoadedImage {
     /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
     pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
-        let (file, stat) = opened(path, trust)?;
+        let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);
         let (image, memory) = match frames_of(&file, file_bytes)? {
@@ -57,8 +57,17 @@ impl LoadedImage {
 /// An image and the memory that it is in.
 type Opened = (Image<Shared>, Arc<Memory>);
 
-/// The file of an image that may be trusted and is not empty.
-pub(crate) fn opened(path: &Path, trust: Trust) -> Result<(OwnedFd, Stat), ImageError> {
+/// The file of an image, which is not empty.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) file: OwnedFd,
+    pub(crate) stat: Stat,
+    /// Whether another user than the caller and root can change it, or put another in its place.
+    pub(crate) is_anybodys: bool,
+}
+
+/// Opens the file of an image that may be trusted.
+pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     let way = Way::walk(path).map_err(unwalkable)?;
@@ -69,12 +78,14 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<(OwnedFd, Stat), Image
         rustix::fs::openat(&way.directory, &way.name, flags | no_link, Mode::empty()).map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
+    let own = verify_owner(&stat, Trust::OwnerOrRoot).and_then(|()| verify_way(&way));
+    let is_anybodys = own.is_err();
     if trust == Trust::OwnerOrRoot {
-        verify_way(&way)?;
+        own?;
     }
     match stat.st_size {
         0 => Err(OpenError::TooShort { bytes: 0 }.into()),
-        _ => Ok((file, stat)),
+        _ => Ok(Opening { file, stat, is_anybodys }),
     }
 }
 

@@ -164,6 +164,9 @@ pub(crate) fn image_hint(error: &ImageError) -> &'static str {
         error if error.is_distrust() => {
             "`--trust` uses it; who can write it, or put another in its place, decides what you run"
         }
+        ImageError::Inflated { .. } => {
+            "if you trust it, decompress it where there is room: `zstd -d IMG -o PLAIN`"
+        }
         ImageError::Unreadable(OsError(Errno::ACCESS)) => {
             "`quell pack --public` makes an image for every user"
         }

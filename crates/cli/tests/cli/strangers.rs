@@ -342,3 +342,56 @@ fn privileged_no_form_of_a_report_holds_characters_that_deceive() {
     let missing = test.quell(&["report", HOSTILE]);
     assert!(missing.stderr.contains("gpj") && !missing.stderr.contains(deceives), "{missing}");
 }
+
+/// Frames of zeros: a small file that says it is very long. Made by `zstd`, which quell is linked with.
+fn inflated(test: &Test, name: &str, frames: usize) {
+    let zeros = vec![0; 16 << 20];
+    let frame = zstd::bulk::compress(&zeros, 19).unwrap();
+    let mut file = frame.repeat(frames);
+    file.extend(0x184D_2A5E_u32.to_le_bytes());
+    file.extend((frames as u32 * 8 + 9).to_le_bytes());
+    for _ in 0..frames {
+        file.extend((frame.len() as u32).to_le_bytes());
+        file.extend((zeros.len() as u32).to_le_bytes());
+    }
+    file.extend((frames as u32).to_le_bytes());
+    file.push(0);
+    file.extend(0x8F92_EAB1_u32.to_le_bytes());
+    test.write(name, file);
+}
+
+#[test]
+fn privileged_a_small_image_of_a_strangers_takes_no_memory() {
+    let Some(test) = Test::privileged(&[Need::Root]) else { return };
+    inflated(&test, "bomb.qimg", 64);
+    assert!(test.path("bomb.qimg").metadata().unwrap().len() < 1 << 20);
+    std::os::unix::fs::chown(test.path("bomb.qimg"), Some(STRANGER), None).unwrap();
+    for command in ["ls", "info", "check", "extract -o out", "export --tar -o out.tar"] {
+        let outcome = test.script(&format!("exec prlimit --as=900000000 $quell image {command} bomb.qimg"));
+        assert_eq!(outcome.code(), 2, "{command}: {outcome}");
+        assert!(outcome.stderr.contains("bytes of memory, and others can change it"), "{command}: {outcome}");
+    }
+}
+
+#[test]
+fn privileged_an_image_that_its_owner_cuts_short_ends_a_command_with_words() {
+    let Some(test) = Test::privileged(&[Need::Root, Need::Ptrace]) else { return };
+    test.pack();
+    for command in ["ls", "info", "check", "cat env/lib/a.txt", "extract -o out", "export --tar -o out.tar"] {
+        test.script(&format!("cp app.qimg cut.qimg && chown {STRANGER} cut.qimg")).succeeds();
+        // The last mapping before the image is read is that of the image. Its file is cut short when it is made.
+        let (image, subcommand) = ("cut.qimg", command.split(' ').next().unwrap());
+        let rest: Vec<&str> = command.split(' ').skip(1).collect();
+        let script = format!(
+            "exec 3<>{image}; strace -f -qq -o log -P {image} -e inject=mmap:signal=STOP $quell image {subcommand} \
+             $(test {subcommand} = cat || printf '%s ' {0}) {image} $(test {subcommand} != cat || printf '%s ' {0}) &\
+             pid=$!; until grep -qs 'stopped by SIGSTOP' log; do sleep 0.05; done; : >&3; truncate -s 4096 {image}; \
+             kill -CONT $(pgrep -P $pid); wait $pid",
+            rest.join(" ")
+        );
+        let outcome = test.script(&script);
+        assert_eq!(outcome.code(), 2, "{command}: {outcome}");
+        assert!(outcome.stderr.contains("cut short"), "{command}: {outcome}");
+        test.script("rm -rf out* log");
+    }
+}
