@@ -17,7 +17,7 @@ use crate::way::Way;
 #[derive(Debug)]
 pub struct Folder {
     directory: OwnedFd,
-    /// Where it was made, and by what name.
+    /// The directory that it was made in, and its name there.
     within: OwnedFd,
     name: OsString,
     /// The path that was asked for, for messages.
@@ -56,7 +56,7 @@ impl Folder {
 
     fn opened(within: OwnedFd, name: OsString, path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(&within, &name, DIRECTORY, Mode::empty())?;
-        // Where others may rename, what has the name now need not be what was made.
+        // In a directory where others may rename, the name may have passed to another file since.
         if rustix::fs::fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
             return Err(Errno::ACCESS.into());
         }
@@ -71,7 +71,7 @@ impl Folder {
     /// Makes a file that only its owner may read and write.
     ///
     /// # Errors
-    /// What open(2) says; `EEXIST` when something has the name.
+    /// The error of open(2); `EEXIST` when something has the name.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
@@ -80,7 +80,7 @@ impl Folder {
     /// Opens a file of it to be read.
     ///
     /// # Errors
-    /// What open(2) says.
+    /// The error of open(2).
     pub fn open_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::empty())?.into())
@@ -89,7 +89,7 @@ impl Folder {
     /// Gives a file of it another name, in place of what has that.
     ///
     /// # Errors
-    /// What rename(2) says.
+    /// The error of rename(2).
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.directory, from, &self.directory, to)?)
     }
@@ -97,7 +97,7 @@ impl Folder {
     /// Removes a file of it.
     ///
     /// # Errors
-    /// What unlink(2) says.
+    /// The error of unlink(2).
     pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())?)
     }
@@ -105,7 +105,7 @@ impl Folder {
     /// Gives it the name `path` in the directory where it was made; an empty directory there is replaced.
     ///
     /// # Errors
-    /// What rename(2) says.
+    /// The error of rename(2).
     pub fn publish(self, durability: Durability) -> io::Result<()> {
         let name = self.path.file_name().ok_or(Errno::INVAL)?;
         rustix::fs::renameat(&self.within, &self.name, &self.within, name)?;

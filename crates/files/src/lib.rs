@@ -12,4 +12,4 @@ mod way;
 
 pub use folder::Folder;
 pub use output::{Access, Durability, Output, Target, put, replace};
-pub use way::{Passed, Refused, Way, changeable_by_others, is_anothers};
+pub use way::{Passed, Refused, Way, changeable_by_others, is_anothers, is_unmapped};

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::way::Way;
 
-/// Who may do what with an output.
+/// The permissions of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// These permissions, whatever the umask.
@@ -23,7 +23,7 @@ pub enum Access {
     AsTheUmaskLeaves,
 }
 
-/// Whether an output must outlive the node's power.
+/// The choice whether an output must outlive the node's power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// It and its name are on the disk before it has that name.
@@ -32,7 +32,7 @@ pub enum Durability {
     Cached,
 }
 
-/// Where a file is to appear.
+/// The place at which a file is to appear.
 #[derive(Debug)]
 pub struct Target(Way);
 
@@ -50,7 +50,7 @@ impl Target {
         }
     }
 
-    /// Whether nothing is there, or a regular file under a name: what can be replaced.
+    /// True when nothing is there, or a regular file under a name, which can be replaced.
     pub fn is_file(&self) -> bool {
         matches!(self.0.kind(), None | Some(FileType::RegularFile)) && !self.0.is_descriptor
     }
@@ -58,7 +58,7 @@ impl Target {
     /// Removes what is there, if anything is.
     ///
     /// # Errors
-    /// What unlink(2) says.
+    /// The error of unlink(2).
     pub fn remove(&self) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.0.directory, &self.0.name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -69,7 +69,7 @@ impl Target {
     /// Begins the file that will be there.
     ///
     /// # Errors
-    /// What open(2) says.
+    /// The error of open(2).
     pub fn create(&self, access: Access) -> io::Result<Output> {
         let mode = match access {
             Access::Exactly(_) => Mode::RUSR | Mode::WUSR,
@@ -126,7 +126,7 @@ impl Output {
     /// The file without its hidden name: it will never have another.
     ///
     /// # Errors
-    /// What unlink(2) says.
+    /// The error of unlink(2).
     pub fn without_name(&mut self) -> io::Result<()> {
         match self.hidden.take() {
             Some(hidden) => Ok(rustix::fs::unlinkat(&self.directory, hidden, AtFlags::empty())?),
@@ -142,7 +142,7 @@ impl Output {
     /// Gives the file its name, in place of what was there.
     ///
     /// # Errors
-    /// What fsync(2), link(2) and rename(2) say; then nothing is left behind.
+    /// The error of fsync(2), link(2) and rename(2); then nothing is left behind.
     pub fn publish(mut self, durability: Durability) -> io::Result<()> {
         if durability == Durability::Durable {
             self.file.sync_all()?;

@@ -11,39 +11,39 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat};
 use rustix::io::Errno;
 
-/// What a path leads through.
+/// A directory or link that a path leads through.
 #[derive(Debug, Clone)]
 pub enum Passed {
     /// A directory.
     Directory {
-        /// What fstat(2) says of it.
+        /// The result of fstat(2).
         stat: Stat,
         /// Its name as it was walked, for messages.
         path: PathBuf,
     },
     /// A symbolic link.
     Link {
-        /// What fstat(2) says of it.
+        /// The result of fstat(2).
         stat: Stat,
-        /// What it says of the directory that it lies in.
+        /// The same of the directory that it lies in.
         within: Stat,
-        /// Whether it is the last name of the path, or of a link in that place.
+        /// True when it is the last name of the path, or of a link in that place.
         last: bool,
         /// Its name as it was walked, for messages.
         path: PathBuf,
     },
 }
 
-/// Where a path ends, and what it leads through.
+/// The end of a path, and all that it leads through.
 #[derive(Debug)]
 pub struct Way {
     /// The directory that the last name is in. Opened with `O_PATH`.
     pub directory: OwnedFd,
     /// The last name; `.` for a directory that has none, such as `/`.
     pub name: OsString,
-    /// What has the last name, which is no link, opened with `O_PATH`; `None` where nothing has.
+    /// The file that has the last name, which is no link, opened with `O_PATH`; `None` where nothing has.
     pub found: Option<(OwnedFd, Stat)>,
-    /// Whether the last name is an open file of a process (`/proc/self/fd/1`, `/dev/stdout`), rather than a name.
+    /// True when the last name is an open file of a process (`/proc/self/fd/1`, `/dev/stdout`), rather than a name.
     pub is_descriptor: bool,
     /// Directories and links, in the order in which they are passed.
     pub passed: Vec<Passed>,
@@ -75,7 +75,7 @@ impl Way {
     /// Walks `path`. Nothing is refused yet, and nothing opened but names (`O_PATH`).
     ///
     /// # Errors
-    /// What open(2) says of a name; `ENOENT` for a directory that is not there.
+    /// The error of open(2) for a name; `ENOENT` for a directory that is not there.
     pub fn walk(path: &Path) -> io::Result<Self> {
         let mut walker = Walker::at(path)?;
         let mut links = 0;
@@ -132,14 +132,14 @@ fn may_follow(link: &Stat, within: &Stat, last: bool) -> bool {
     link.st_uid == 0 || link.st_uid == user || settled && (passes || is_unmapped(link.st_uid))
 }
 
-/// Whether what `stat` tells of belongs to another user than the caller and root.
+/// Tells whether the file of `stat` belongs to another user than the caller and root.
 pub fn is_anothers(stat: &Stat) -> bool {
     let user = rustix::process::geteuid().as_raw();
     stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid)
 }
 
-/// Whether another user than the caller and root can give a name in `directory` to another file than the one it has.
-/// Where others may write, the sticky bit leaves names to the owners of files.
+/// Tells whether another user than the caller and root can give a name in `directory` to another file than the one it has.
+/// In a directory that others may write to, the sticky bit leaves names to the owners of files.
 ///
 /// A group that may write counts for root. Of a user's own directory, or one of root's, its owner let the group in: there
 /// a member can only put another file of the user's or root's in the place of one.
@@ -155,12 +155,13 @@ pub fn changeable_by_others(directory: &Stat) -> bool {
 /// distribution leaves `/proc/sys/kernel/overflowuid` at this.
 const OVERFLOW: u32 = 65534;
 
-/// Whether an owner is hidden by a user namespace, as root is inside of `quell run`.
-fn is_unmapped(owner: u32) -> bool {
+/// Tells whether an owner is hidden by a user namespace, as root is inside of `quell run`: there the owner of a file in
+/// `/etc` cannot be told, and is no user that the namespace holds.
+pub fn is_unmapped(owner: u32) -> bool {
     owner == OVERFLOW && std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps(&map, OVERFLOW))
 }
 
-/// Whether a map of user numbers has one for `user`. Shape of a line: first inside, first outside, how many.
+/// Tells whether a map of user numbers has one for `user`. Shape of a line: first inside, first outside, how many.
 fn maps(map: &str, user: u32) -> bool {
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
@@ -306,8 +307,15 @@ mod tests {
 
     #[test]
     fn maps_are_ranges() {
-        assert!(maps("         0          0 4294967295", OVERFLOW));
-        assert!(!maps("      1000       1000          1\n         0     100000      65534\n", OVERFLOW));
-        assert!(maps("0 100000 65536", OVERFLOW));
+        for (map, known) in [
+            ("         0          0 4294967295\n", true),
+            ("      1000       1000          1\n", false),
+            ("0 1000 1\n1 100000 65536\n", true),
+            ("0 1000 1\n1 100000 65533\n", false),
+            ("", false),
+            ("65534 x", false),
+        ] {
+            assert_eq!(maps(map, OVERFLOW), known, "{map}");
+        }
     }
 }

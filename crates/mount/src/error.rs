@@ -237,7 +237,7 @@ pub enum ImageError {
 }
 
 impl ImageError {
-    /// Whether the image was refused for what others can do with its file.
+    /// Tells whether the image was refused for what others can do with its file.
     pub fn is_distrust(&self) -> bool {
         matches!(self, Self::Untrusted { .. } | Self::Writable { .. } | Self::Replaceable { .. })
     }

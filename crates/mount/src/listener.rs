@@ -1,13 +1,13 @@
-//! Whose an abstract socket is, without connecting to it.
+//! The user whose an abstract socket is, without connecting to it.
 //!
-//! Who listens and never accepts keeps others waiting, and the kernel tells its user only to those who were let in. But
+//! A process that listens and never accepts keeps others waiting, and the kernel tells its user only to those who were let in. But
 //! a socket that belongs to this user is open in one of this user's processes, and those may be looked at: the table of
 //! sockets gives the name's inode, `/proc/PID/fd` who has it. Source: proc_net(5), proc_pid_fd(5).
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whose a name is.
+/// The user whose a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A process of this user has the socket.
@@ -15,19 +15,19 @@ pub(crate) enum Owner {
     /// None of this user's processes has it.
     AnotherUser,
     /// The name is not bound.
-    Nobody,
+    Unbound,
     /// It cannot be told here.
     Unknown,
 }
 
-/// Whose the abstract name `name` is.
+/// The user whose the abstract name `name` is.
 pub(crate) fn owner_of(name: &str) -> Owner {
     let Ok(table) = std::fs::read("/proc/net/unix") else {
         return Owner::Unknown;
     };
     let table = String::from_utf8_lossy(&table);
     let Some(inode) = inode_of(&table, name) else {
-        return Owner::Nobody;
+        return Owner::Unbound;
     };
     // A process that may not be looked at by its own kind, such as one of a program that cannot be read, is root's here.
     let user = rustix::process::geteuid().as_raw();
@@ -78,16 +78,16 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
     #[test]
-    fn a_name_of_this_process_is_this_users_and_a_free_one_nobodys() {
+    fn a_name_of_this_process_is_this_users_and_a_free_one_is_unbound() {
         let name = format!("quell-test-listener-{}", std::process::id());
-        assert_eq!(owner_of(&name), Owner::Nobody);
+        assert_eq!(owner_of(&name), Owner::Unbound);
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
         assert_eq!(owner_of(&name), Owner::ThisUser);
         let connection = UnixStream::connect_addr(&address).unwrap();
         let accepted = listener.accept().unwrap();
         drop(listener);
-        assert_eq!(owner_of(&name), Owner::Nobody, "what was accepted keeps the name, and nothing listens");
+        assert_eq!(owner_of(&name), Owner::Unbound, "what was accepted keeps the name, and nothing listens");
         drop((connection, accepted));
     }
 }

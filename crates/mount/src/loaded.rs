@@ -62,7 +62,7 @@ type Opened = (Image<Shared>, Arc<Memory>);
 pub(crate) struct Opening {
     pub(crate) file: OwnedFd,
     pub(crate) stat: Stat,
-    /// Whether another user than the caller and root can change it, or put another in its place.
+    /// True when another user than the caller and root can change it, or put another in its place.
     pub(crate) is_anybodys: bool,
 }
 

@@ -113,7 +113,7 @@ impl MeetingPlace {
                 Visit::Met(connection) => return Ok(Some(Meeting::Joined(connection))),
                 Visit::Stranger => return Ok(None),
                 Visit::Full => {}
-                Visit::Nobody => {
+                Visit::Refused => {
                     if let Some(listener) = self.elect(attempt)? {
                         return Ok(Some(Meeting::Elected(listener)));
                     }
@@ -136,7 +136,7 @@ impl MeetingPlace {
         let socket = seqpacket(SocketFlags::NONBLOCK)?;
         match connect(&socket, &self.address(attempt)?) {
             Ok(()) => {}
-            Err(Errno::CONNREFUSED | Errno::INTR) => return Ok(Visit::Nobody),
+            Err(Errno::CONNREFUSED | Errno::INTR) => return Ok(Visit::Refused),
             Err(Errno::AGAIN) => return Ok(Visit::Full),
             Err(errno) => return Err(errno),
         }
@@ -193,7 +193,7 @@ enum Visit {
     /// A user listens there before whose door there is no room.
     Full,
     /// No process listens there.
-    Nobody,
+    Refused,
 }
 
 /// The time since a name was found bound by a process that does not answer, and what was found out meanwhile.
@@ -202,7 +202,7 @@ struct Silence {
     began: Instant,
     look: Instant,
     pause: Duration,
-    /// How often in a row no process of ours had the socket.
+    /// The number of looks in a row at which no process of ours had the socket.
     foreign: u32,
 }
 
@@ -212,7 +212,7 @@ impl Silence {
         Self { began: now, look: now + LOOK_AFTER, pause: FIRST_PAUSE, foreign: 0 }
     }
 
-    /// Whether the holder of `name` is another user, as far as that is known by now.
+    /// Tells whether the holder of `name` is another user, as far as that is known by now.
     fn is_a_strangers(&mut self, name: &str) -> bool {
         let now = Instant::now();
         if now < self.look {
@@ -222,7 +222,7 @@ impl Silence {
         match owner_of(name) {
             // Twice, since the socket may pass from one process of ours to another while all are looked at.
             Owner::AnotherUser => self.foreign += 1,
-            Owner::ThisUser | Owner::Nobody => self.foreign = 0,
+            Owner::ThisUser | Owner::Unbound => self.foreign = 0,
             Owner::Unknown => return now > self.began + PATIENCE,
         }
         self.foreign == 2
@@ -251,11 +251,11 @@ fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
 /// Names that are tried when other users hold them.
 const MAX_NAMES: u32 = 16;
 
-/// How long a name may be bound without an answer before it is looked whose it is, and again. The time between bind and
+/// The time for which a name may be bound without an answer before it is looked whose it is, and again. The time between bind and
 /// listen is microseconds.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// How long such a name may stay silent where it cannot be told whose it is, before it counts as another user's.
+/// The time for which such a name may stay silent where it cannot be told whose it is, before it counts as another user's.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Between two tries of a name in that state: at first, and at most.

@@ -188,7 +188,7 @@ fn enter_through(
     Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
 }
 
-/// What others say that failed to make a namespace.
+/// The words of others that failed to make a namespace.
 ///
 /// It may have failed for what only the rank has that was elected, such as its limits, and it may be another run that
 /// has come to the same place since. So one such failure is not believed; after a second one all ranks run plain,
@@ -222,7 +222,7 @@ impl Failures {
     }
 }
 
-/// How long a rank waits to be let in: making a namespace may take long where an image is extracted, or a file system is
+/// The time for which a rank waits to be let in: making a namespace may take long where an image is extracted, or a file system is
 /// slow, and other ranks that went in wait for this one. It must end: a process that does not answer may be stopped.
 const PATIENCE: Duration = Duration::from_secs(600);
 

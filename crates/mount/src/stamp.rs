@@ -68,7 +68,7 @@ pub fn leave(image: &Path, identity: Identity, stamp: Stamp) -> Result<PathBuf, 
     Ok(path)
 }
 
-/// Whether a stamp beside the image at `image` could count: no other user can make or change names there.
+/// Tells whether a stamp beside the image at `image` could count: no other user can make or change names there.
 pub fn may_count(image: &Path) -> bool {
     Way::walk(&path_of(image)).is_ok_and(|way| is_private(&way))
 }
@@ -88,7 +88,7 @@ fn is_private(way: &Way) -> bool {
 /// **Errors** What the system said; a stamp that stays is trusted until its time is over.
 pub fn withdraw(image: &Path) -> Result<(), OsError> {
     let path = path_of(image);
-    // What another name of it says must not count either.
+    // A stamp under another name of the file must not count either.
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
     if let Ok(file) = rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
         let _not_ours = rustix::fs::ftruncate(file, 0);
@@ -99,7 +99,7 @@ pub fn withdraw(image: &Path) -> Result<(), OsError> {
     }
 }
 
-/// Whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
+/// Tells whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
 pub(crate) fn vouches(image: &Path, identity: Identity, trust: Trust, now: u64) -> bool {
     let read = || {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;

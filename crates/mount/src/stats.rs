@@ -208,7 +208,7 @@ pub fn prepare_file(path: &Path) -> Result<(), Errno> {
     prepare().map_err(|error| errno_of(&error))
 }
 
-/// What the kernel said, or would have said of a link that it does not follow.
+/// The error that the kernel gave, or would have given of a link that it does not follow.
 fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::LOOP)
 }

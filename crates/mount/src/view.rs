@@ -12,11 +12,11 @@ use crate::memory::Memory;
 use crate::sys::bus::end_with_words;
 use crate::sys::mapping::Mapping;
 
-/// How many times its file's length an image that anybody can change may be in memory. Images of programs are 2 to 10
+/// The number of times its file's length that an image that anybody can change may be in memory. Images of programs are 2 to 10
 /// times as long as their compressed form.
 const MOST_TIMES: u64 = 100;
 
-/// What any image may take. Unit: bytes.
+/// The memory that any image may take. Unit: bytes.
 const UNASKED: u64 = 64 << 20;
 
 /// The bytes of an image. Where a plain image's file is cut short meanwhile, the process ends with an error: quell replaces

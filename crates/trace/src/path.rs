@@ -78,7 +78,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether a character is not seen, or changes how its neighbours are seen, such as the order of a line. The one list of
+/// Tells whether a character is not seen, or changes how its neighbours are seen, such as the order of a line. The one list of
 /// them: what is shown to people, in any form, shows these as numbers. All are below U+10000, so that four digits name
 /// them.
 pub fn is_hidden(character: char) -> bool {

@@ -76,7 +76,7 @@ fn perform(
     }
 }
 
-/// Where the launcher's ranks meet, and the key by which they know each other. All of them read the trace, which others
+/// The place where the launcher's ranks meet, and the key by which they know each other. All of them read the trace, which others
 /// cannot as long as its directory has the mode that it was made with.
 fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, Key), Failure> {
     let job = host::job(Some(launcher));
@@ -94,7 +94,8 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, Key), Failure> {
             let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
             // Where a launcher does not name its job: the ranks that it has on one node have one parent.
             let common = if job.is_empty() { parent().to_string() } else { job };
-            Ok((Place::Node(format!("quell-replay {user} {common}")), key))
+            let key = Key::of(&[&read, common.as_bytes(), &user.to_le_bytes()]);
+            Ok((Place::Node(key.name()), key))
         }
         false => {
             let message =

@@ -78,7 +78,7 @@ fn abstract_name(process: i32) -> Option<String> {
     })
 }
 
-/// What tells a run from the image: the mounts that the command sees.
+/// The difference that a run from the image makes: the mounts that the command sees.
 const IS_SERVED: &str = "$quell run app.qimg -- grep -c quell- /proc/self/mountinfo";
 
 #[test]
@@ -203,7 +203,7 @@ fn privileged_no_output_follows_a_strangers_link() {
             std::fs::read_dir(test.path("shared")).unwrap().map(|it| it.unwrap().path()).collect();
         assert_eq!(left.len(), 3, "{output}: {left:?}");
         left.iter().for_each(|path| std::fs::remove_file(path).unwrap());
-        // What is one's own goes where it says.
+        // An output that is one's own goes to the place that it names.
         let outcome = test
             .script(&format!("{}; s=$?; rm -rf shared/own; exit $s", output.replace("OUT", "shared/own")));
         assert_eq!(outcome.code(), 0, "{output}: {outcome}");
@@ -294,7 +294,7 @@ fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
     test.pack();
     test.quell(&["check", "app.qimg"]).succeeds();
     test.write("env/lib/a.txt", "changed\n");
-    // What a stamp that is put back would do.
+    // A stamp that is put back would do the same.
     let run = ["run", "app.qimg", "--", "true"];
     test.quell(&run).succeeds();
     test.mode("", 0o775);
@@ -305,7 +305,7 @@ fn privileged_a_stamp_counts_where_the_user_alone_can_have_put_it() {
     assert!(!test.path("app.qimg.checked").exists());
 }
 
-/// What a path may hold that deceives who reads it: colours, a line that begins anew, and text from right to left.
+/// Characters in a path that deceive its reader: colours, a line that begins anew, and text from right to left.
 const HOSTILE: &str = "=cmd|' /C x'!A0 \u{1b}[31m\r\u{9b}5m\u{7f}\u{202e}gpj\u{2066}\u{200b}.sh";
 
 #[test]

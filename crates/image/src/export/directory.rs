@@ -86,7 +86,7 @@ pub fn write(
     Ok(written?)
 }
 
-/// Whether owners, devices, set-user-id bits and capabilities are those of the originals.
+/// The choice whether owners, devices, set-user-id bits and capabilities are those of the originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
     /// They are: of an image that root trusts.
@@ -309,7 +309,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Whether an extended attribute means something to the kernel, such as a file's capabilities.
+/// Tells whether an extended attribute means something to the kernel, such as a file's capabilities.
 fn gives_rights(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }

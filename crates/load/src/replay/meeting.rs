@@ -13,7 +13,7 @@
 
 use super::wire::{self, BEGIN};
 use super::{Performance, ReplayError};
-use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -66,7 +66,7 @@ impl Stream for TcpStream {
     }
 }
 
-/// What the ranks of a job have in common and others cannot know.
+/// A secret that the ranks of a job have in common and others cannot know.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
@@ -87,7 +87,13 @@ impl Key {
         Self(derived.finalize().into())
     }
 
-    /// What proves that `side` has the key. Compared in constant time.
+    /// A name that who does not have the key cannot know before it is used, and that does not tell the key.
+    pub fn name(&self) -> String {
+        let name = blake3::keyed_hash(&self.0, b"name").to_hex();
+        format!("quell-replay-{}", &name[..32])
+    }
+
+    /// The proof that `side` has the key. Compared in constant time.
     fn proof(&self, side: &str, challenges: [Challenge; 2], rank: u32) -> blake3::Hash {
         let mut proof = blake3::Hasher::new_keyed(&self.0);
         proof.update(side.as_bytes());
@@ -97,7 +103,7 @@ impl Key {
     }
 }
 
-/// What makes one proof of no use for another meeting.
+/// Random bytes that make one proof of no use for another meeting.
 type Challenge = [u8; 32];
 
 fn challenge() -> Result<Challenge> {
@@ -106,7 +112,7 @@ fn challenge() -> Result<Challenge> {
     Ok(random)
 }
 
-/// What a rank says first: its number, little-endian, its challenge, its proof. Of fixed length, as nothing is known yet
+/// The first words of a rank: its number, little-endian, its challenge, its proof. Of fixed length, as nothing is known yet
 /// of who says it.
 struct Hello {
     rank: u32,
@@ -385,7 +391,7 @@ fn check_user(stream: &UnixStream) -> Result<()> {
 fn come(place: &Place, key: &Key, rank: u32, patience: &Patience<'_>) -> Result<Vec<Box<dyn Stream>>> {
     while patience.lasts() {
         match connect(place) {
-            // What has the place may be another, or rank 0 may have no time yet.
+            // Another process may have the place, or rank 0 may have no time yet.
             Ok(mut stream) => match introduce(stream.as_mut(), key, rank) {
                 Ok(true) => return Ok(vec![stream]),
                 Ok(false) | Err(_) => std::thread::sleep(RETRY),
@@ -400,7 +406,12 @@ fn come(place: &Place, key: &Key, rank: u32, patience: &Patience<'_>) -> Result<
 fn connect(place: &Place) -> Result<Box<dyn Stream>> {
     match place {
         Place::Node(name) => {
-            let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+            let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            // A process that listens and never accepts would keep this rank waiting.
+            sockopt::set_socket_timeout(&stream, sockopt::Timeout::Send, Some(RETRY))?;
+            rustix::net::connect(&stream, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+            sockopt::set_socket_timeout(&stream, sockopt::Timeout::Send, None)?;
+            let stream = UnixStream::from(stream);
             check_user(&stream)?;
             Ok(Box::new(stream))
         }
@@ -460,6 +471,24 @@ mod tests {
         assert_eq!(first.join().unwrap(), 2);
         ranks.into_iter().for_each(|rank| drop(rank.join().unwrap()));
         drop(silent);
+    }
+
+    #[test]
+    fn a_listener_that_never_accepts_keeps_no_rank_waiting() {
+        let name = format!("quell-test-full-{}", std::process::id());
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let place = Place::Node(name);
+        let mut kept = Vec::new();
+        let refused = loop {
+            match connect(&place) {
+                Ok(stream) => kept.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -239,10 +239,10 @@ pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
     }
 }
 
-/// How long a failed holder waits for one more rank to be told so, until it has told the one that started it.
+/// The time for which a failed holder waits for one more rank to be told so, until it has told the one that started it.
 const TURN_AWAY_PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long it does so at most, whoever comes.
+/// The time for which it does so at most.
 const TURN_AWAY_MOST: Duration = Duration::from_secs(1);
 
 fn readable(descriptor: &OwnedFd, patience: Duration) -> bool {

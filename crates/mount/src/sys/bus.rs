@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-/// What is said then, and the status that errors have.
+/// The words of that end, and the status that errors have.
 const MESSAGE: &[u8] =
     b"quell: error: the image was cut short, or could not be read any more, while it was looked at\n\
     hint: make a copy of your own, and look at that\n";

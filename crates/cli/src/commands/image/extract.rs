@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
 
 /// Opens the image; what it says of owners and privileges counts where no other user than root can have written it.
 ///
-/// Whether it may be trusted is asked of the file that is opened, not of its name.
+/// Trust is asked of the file that is opened, not of its name.
 fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
     let path = &flags.image;
     let (image, owners) = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
