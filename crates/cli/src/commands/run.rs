@@ -161,9 +161,7 @@ fn is_recorded() -> bool {
 
 pub(crate) fn image_hint(error: &ImageError) -> &'static str {
     match error {
-        error if error.is_distrust() => {
-            "`--trust` uses it; who can write it, or put another in its place, decides what you run"
-        }
+        error if error.is_distrust() => "`--trust` uses it; whoever can write it decides what you run",
         ImageError::Inflated { .. } => {
             "if you trust it, decompress it where there is room: `zstd -d IMG -o PLAIN`"
         }
