@@ -519,7 +519,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__image__subcmd__extract)
-            opts="-o -f -q -h --output --fill --force --color --colour --quiet --config --help"
+            opts="-o -f -q -h --output --fill --force --trust --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
