@@ -194,7 +194,7 @@ fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_tra
     }
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let script = "cat /etc/hostname; echo $$; while true; do test -e /nowhere; sleep 0.05; done";
+    let script = "cat /etc/hostname; echo $$; while true; do test -e /proc/nowhere; sleep 0.05; done";
     let mut child = record(&trace, &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let command = lines.nth(1).unwrap().unwrap();
@@ -219,7 +219,7 @@ fn privileged_a_command_that_cannot_start_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     let bad_interpreter = folder.path().join("bad");
-    std::fs::write(&bad_interpreter, "#!/nowhere/interpreter\n").unwrap();
+    std::fs::write(&bad_interpreter, "#!/proc/nowhere/interpreter\n").unwrap();
     let garbage = folder.path().join("garbage");
     std::fs::write(&garbage, "\x7fELF but not really").unwrap();
     for file in [&bad_interpreter, &garbage] {
@@ -227,7 +227,7 @@ fn privileged_a_command_that_cannot_start_leaves_nothing() {
     }
     for (command, status, message) in [
         ("no-such-command", 127, "cannot find the command `no-such-command`"),
-        ("/nowhere/command", 127, "cannot find the command `/nowhere/command`"),
+        ("/proc/nowhere/command", 127, "cannot find the command `/proc/nowhere/command`"),
         ("/etc", 126, "cannot execute `/etc`"),
         ("/etc/passwd", 126, "cannot execute `/etc/passwd`"),
         (bad_interpreter.to_str().unwrap(), 126, "No such file"),
@@ -248,7 +248,7 @@ fn privileged_an_unwritable_output_is_said_before_the_command_runs() {
     let witness = folder.path().join("witness");
     let existing = folder.path().join("existing");
     std::fs::create_dir(&existing).unwrap();
-    for trace in [Path::new("/proc/trace"), Path::new("/nowhere/trace"), existing.as_path()] {
+    for trace in [Path::new("/proc/trace"), Path::new("/proc/nowhere/trace"), existing.as_path()] {
         let output = record(trace, &["touch", witness.to_str().unwrap()]).output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{output:?}");
         assert!(error(&output).contains(trace.to_str().unwrap()), "{output:?}");
@@ -283,7 +283,8 @@ fn privileged_a_full_disk_does_not_stop_the_command() {
         println!("skipped, because this test may not mount");
         return;
     }
-    let script = "i=0; while [ $i -lt 20000 ]; do test -e /nowhere/$i; i=$((i+1)); done; echo done; exit 6";
+    let script =
+        "i=0; while [ $i -lt 20000 ]; do test -e /proc/nowhere/$i; i=$((i+1)); done; echo done; exit 6";
     let output = record(&folder.path().join("t"), &["sh", "-c", script]).output().unwrap();
     let recording = Recording::open(&folder.path().join("t"));
     assert!(Command::new("umount").arg(folder.path()).status().unwrap().success());

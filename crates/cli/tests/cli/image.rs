@@ -190,7 +190,7 @@ fn privileged_what_cannot_be_had_is_one_clear_line() {
     quell: error: only `--tar` can go to standard output
     hint: `-o FILE` writes a file
     ");
-    snapshot!(test.script("PATH=/nonexistent; $quell image export --squashfs app.qimg -o x"), @"
+    snapshot!(test.script("PATH=/proc/nonexistent; $quell image export --squashfs app.qimg -o x"), @"
     status 2
     --- stderr
     quell: error: cannot start `mksquashfs`: ENOENT (no such file or directory)
@@ -288,7 +288,7 @@ fn privileged_a_full_disk() {
             "mkdir -p full; mount -t tmpfs -o size=64k none full; $quell image {what}; echo $?; ls -A full"
         );
         let mut command = test.command(&["unshare", "-m", "sh", "-c", &script]);
-        command.env("quell", crate::harness::QUELL);
+        command.env("quell", *crate::harness::QUELL);
         let outcome = test.finish(command);
         assert_eq!(outcome.stdout, "2\n", "{what}: {outcome}");
         assert!(outcome.stderr.starts_with("quell: error: no room for the "), "{what}: {outcome}");

@@ -188,7 +188,7 @@ fn privileged_ranks_learn_on_one_node_unless_others_are_named() {
     };
     let run = |rank: &str, job: &str, ranks: &[&str]| {
         let (rank, job) = (format!("PMI_RANK={rank}"), format!("SLURM_JOB_ID={job}"));
-        let line = ["env", &rank, "PMI_SIZE=9", &job, QUELL, "run", "--check", "none", "--learn", "learned"];
+        let line = ["env", &rank, "PMI_SIZE=9", &job, *QUELL, "run", "--check", "none", "--learn", "learned"];
         let command = ["app.qimg", "--", "cat", "env/aside/deep/data"];
         test.run(&[&line[..], ranks, &command].concat()).succeeds();
     };

@@ -371,12 +371,13 @@ fn privileged_a_run_inside_a_run() {
     let Some(tests) = packed() else { return };
     for test in tests {
         let plain = test.run(&["env/bin/app"]);
-        let nested = ["run", "app.qimg", "--", crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
+        let nested =
+            ["run", "app.qimg", "--", *crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
         assert_eq!(test.quell(&nested), plain);
         let names =
             "readlink /proc/self/ns/mnt; $quell run --stats inner.json app.qimg readlink /proc/self/ns/mnt";
         let mut command = test.command(&with_quell(&["run", "app.qimg", "--", "sh", "-c", names]));
-        command.env("quell", crate::harness::QUELL);
+        command.env("quell", *crate::harness::QUELL);
         let printed = test.finish(command).succeeds();
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[0], lines[1]);
@@ -387,7 +388,7 @@ fn privileged_a_run_inside_a_run() {
         let two = [
             "run",
             "app.qimg",
-            crate::harness::QUELL,
+            *crate::harness::QUELL,
             "run",
             "other.qimg",
             "cat",
@@ -402,7 +403,7 @@ fn privileged_a_run_inside_a_run() {
 fn privileged_a_recorded_run_is_served_by_quell() {
     let Some(tests) = packed() else { return };
     for test in tests {
-        let run = [crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
+        let run = [*crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
         let recorded = test.quell(&[&["-q", "record", "-o", "packed.qtrace", "--"], &run[..]].concat());
         assert_eq!(recorded, test.run(&["env/bin/app"]));
         let json =

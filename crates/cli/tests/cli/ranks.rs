@@ -8,7 +8,7 @@ const ALL: &[Need] = &[Need::Ptrace];
 fn record(test: &Test, rank: u32, width: u32, script: &str) {
     let (rank, width, name) =
         (rank.to_string(), format!("PMI_SIZE={width}"), format!("r{rank}w{width}.qtrace"));
-    let quell = crate::harness::QUELL;
+    let quell = *crate::harness::QUELL;
     let set = format!("PMI_RANK={rank}");
     let record =
         ["env", &set, &width, quell, "-q", "record", "--ranks", &rank, "-o", &name, "sh", "-c", script];

@@ -280,7 +280,7 @@ fn plant(root: &Path) {
     let big: Vec<u8> = (0..3_000_017_u32).map(|byte| (byte / 7 % 251) as u8).collect();
     std::fs::write(root.join("lib/big.bin"), big).unwrap();
     symlink("../lib/a.txt", root.join("bin/link")).unwrap();
-    symlink("/nonexistent", root.join("bin/dangling")).unwrap();
+    symlink("/proc/nonexistent", root.join("bin/dangling")).unwrap();
     symlink("lib", root.join("lib64")).unwrap();
     std::fs::hard_link(root.join("lib/a.txt"), root.join("lib/a-again.txt")).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
