@@ -144,7 +144,7 @@ fn privileged_what_is_learned_passes_the_rules_of_packing() {
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "learned"]), @"
     status 0
     --- stdout
-    app.qimg: [SIZE] with 4 files of [SIZE], 19 names in 5 directories, 2 absences
+    app.qimg: [SIZE] with 4 files of [SIZE], 20 names in 5 directories, 2 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 14 paths were asked for, 1 directory below it stays the original)

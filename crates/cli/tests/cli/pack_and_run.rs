@@ -77,7 +77,7 @@ fn privileged_packing_says_what_it_did() {
     snapshot!(test.quell(&["pack", "use.qtrace", "--root", "env"]), @"
     status 0
     --- stdout
-    use.qimg: [SIZE] with 3 files of [SIZE], 16 names in 3 directories, 1 absences
+    use.qimg: [SIZE] with 3 files of [SIZE], 17 names in 3 directories, 1 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 10 paths were asked for, 1 directory below it stays the original)
@@ -439,7 +439,7 @@ fn privileged_who_may_read_an_image() {
     snapshot!(test.quell(&["pack", "app.qtrace", "--public", "-o", "public.qimg", "--root", "env"]), @"
     status 0
     --- stdout
-    public.qimg: [SIZE] with 2 files of [SIZE], 14 names in 3 directories, 1 absences
+    public.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)

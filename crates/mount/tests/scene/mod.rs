@@ -59,9 +59,7 @@ impl Scene {
 
     /// A scene with the usual tree and no image yet.
     pub(crate) fn unpacked(user: User) -> Self {
-        let directory = tempfile::Builder::new().prefix("quell-mount-").tempdir().unwrap();
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let scene = Self { directory, user };
+        let scene = Self { directory: crate::place::directory("quell-mount-"), user };
         plant(&scene.root());
         scene.give(&scene.path(""));
         scene
