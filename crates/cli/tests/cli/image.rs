@@ -48,8 +48,8 @@ fn privileged_what_is_in_an_image() {
         command      env/bin/app
         held         3 files of [SIZE]
         original     1 file of [SIZE], known by attributes only
-        names        12, 1 of them symbolic links
-        directories  3 complete, 0 partial, 4 uncovered
+        names        13, 1 of them symbolic links
+        directories  3 complete, 0 partial, 5 uncovered
         absences     0, and every name that a complete directory lacks
 
         covers:

@@ -13,7 +13,7 @@ use crate::harness::{Need, Outcome, Test, send, skip, wait_until};
 pub(crate) fn tool(name: &str) -> Option<String> {
     let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
         Some(directory) => PathBuf::from(directory),
-        None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../module-tools"),
+        None => crate::place::kept(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap(), "module-tools"),
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/install");
     let installed = Command::new(script).arg(&directory).output().unwrap();

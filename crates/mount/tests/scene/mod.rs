@@ -126,7 +126,8 @@ impl Scene {
                 command
             }
         };
-        command.args(words).current_dir(self.directory.path()).stdin(Stdio::null()).env("PATH", SEARCH);
+        command.args(words).current_dir(self.directory.path()).stdin(Stdio::null()).env_clear();
+        command.envs([("PATH", SEARCH), ("LC_ALL", "C"), ("HOME", "/proc/nonexistent")]);
         command
     }
 
