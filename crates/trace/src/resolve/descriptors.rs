@@ -14,7 +14,15 @@ pub(super) struct Descriptor {
     pub(super) path: Option<PathId>,
     /// When it was opened.
     pub(super) since: Nanos,
+    /// The file that had this number when it was opened: another thread's close of that has not ended yet.
+    pub(super) before: Option<PathId>,
     pub(super) closes_on_exec: bool,
+}
+
+impl Descriptor {
+    pub(super) fn new(path: Option<PathId>, since: Nanos, closes_on_exec: bool) -> Self {
+        Self { path, since, before: None, closes_on_exec }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,8 +51,7 @@ impl Tables {
     /// The command's first thread.
     pub(super) fn begin(&mut self, working: Option<PathId>, inherited: &[(i32, Option<PathId>)]) {
         let since = Nanos(0);
-        let open =
-            inherited.iter().map(|&(fd, path)| (fd, Descriptor { path, since, closes_on_exec: false }));
+        let open = inherited.iter().map(|&(fd, path)| (fd, Descriptor::new(path, since, false)));
         self.threads.push(Uses { files: self.files.len(), directory: self.directories.len() });
         self.files.push(open.collect());
         self.directories.push(Directory { working, lost: false });
@@ -78,21 +85,29 @@ impl Tables {
         self.threads.get(thread.0 as usize).is_none_or(|uses| self.directories[uses.directory].lost)
     }
 
+    /// The file that a close is about. A close frees the number at its start: another thread's open may have been given it before
+    /// the close ended.
+    pub(super) fn closed(&self, thread: ThreadId, fd: Fd, start: Nanos) -> Option<PathId> {
+        let open = self.descriptor(thread, fd)?;
+        if open.since <= start { open.path } else { open.before }
+    }
+
     pub(super) fn open(&mut self, thread: ThreadId, fd: i32, descriptor: Descriptor) {
         if let Some(files) = self.files_of(thread) {
-            files.insert(fd, descriptor);
+            let before = files.get(&fd).and_then(|open| open.path);
+            files.insert(fd, Descriptor { before, ..descriptor });
         }
     }
 
     /// What a descriptor is, by somebody who saw it.
     pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>) {
         if let Some(files) = self.files_of(thread) {
-            let unknown = Descriptor { path, since: Nanos(0), closes_on_exec: false };
+            let unknown = Descriptor::new(path, Nanos(0), false);
             files.entry(fd).or_insert(unknown).path = path;
         }
     }
 
-    /// A close frees the number at its start: another thread's open may have been given it before the close ended.
+    /// Frees the number, unless it has been given to another file already: see [`Self::closed`].
     pub(super) fn close(&mut self, thread: ThreadId, fd: Fd, start: Nanos) {
         if let Some(files) = self.files_of(thread)
             && files.get(&fd.0).is_some_and(|open| open.since <= start)
@@ -120,12 +135,9 @@ impl Tables {
         if from.0 == to {
             return;
         }
-        let known = self.descriptor(thread, from);
-        if let Some(files) = self.files_of(thread) {
-            match known {
-                Some(known) => _ = files.insert(to, Descriptor { since: at, closes_on_exec, ..known }),
-                None => _ = files.remove(&to),
-            }
+        match self.descriptor(thread, from) {
+            Some(known) => self.open(thread, to, Descriptor::new(known.path, at, closes_on_exec)),
+            None => _ = self.files_of(thread).and_then(|files| files.remove(&to)),
         }
     }
 

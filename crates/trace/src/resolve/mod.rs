@@ -113,6 +113,8 @@ impl Resolver {
     fn find_targets(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
         if let Some(path) = event.path.filter(|_| !is_content(event.call, Place::First)) {
             event.target = self.path_target(paths, links, event, event.fd, path, Place::First);
+        } else if event.call == Call::Close {
+            event.target = self.tables.closed(event.thread, event.fd, event.start);
         } else if event.path.is_none() && describes_fd(event) {
             event.target = self.tables.descriptor(event.thread, event.fd).and_then(|known| known.path);
         }
@@ -192,15 +194,12 @@ impl Resolver {
             }
             Call::Execve | Call::Execveat => self.tables.execute(thread),
             call if call.class() == Class::Open => {
-                let descriptor = Descriptor {
-                    path: event.target,
-                    since: event.end(),
-                    closes_on_exec: call != Call::Creat && event.flags & O_CLOEXEC != 0,
-                };
+                let closes_on_exec = call != Call::Creat && event.flags & O_CLOEXEC != 0;
+                let descriptor = Descriptor::new(event.target, event.end(), closes_on_exec);
                 self.tables.open(thread, value as i32, descriptor);
             }
             Call::MemfdCreate | Call::PidfdGetfd | Call::InotifyInit | Call::InotifyInit1 => {
-                let descriptor = Descriptor { path: None, since: event.end(), closes_on_exec: false };
+                let descriptor = Descriptor::new(None, event.end(), false);
                 self.tables.open(thread, value as i32, descriptor);
             }
             _ => {}

@@ -215,13 +215,16 @@ fn descriptors_lead_to_their_file_until_they_are_closed() {
 }
 
 #[test]
-fn a_close_that_ends_late_does_not_hide_the_next_open_of_its_number() {
+fn a_close_that_ends_late_is_of_the_old_file_and_does_not_hide_the_next_open_of_its_number() {
     let mut session = Session::new(&[]);
     session.open("old", 3);
     let close = session.event(Call::Close, "");
     session.open("new", 3);
-    session.see(Event { fd: Fd(3), duration: Nanos(1000), ..close });
+    let closed = session.see(Event { fd: Fd(3), duration: Nanos(1000), ..close });
+    assert_eq!(closed.0.as_deref(), Some("/work/old"));
     assert_eq!(session.read(3, 0).as_deref(), Some("/work/new"));
+    session.call(Call::Close, |event| Event { fd: Fd(3), ..event });
+    assert_eq!(session.read(3, 0), None);
 }
 
 #[test]
