@@ -105,6 +105,11 @@ impl Seeds {
         seeds
     }
 
+    /// What all threads together did, how often.
+    pub(crate) fn effects(self) -> BTreeMap<Seen, usize> {
+        tally(self.tree(&[]).values().flatten().flatten().flatten())
+    }
+
     /// The tree, without what is made by chance.
     pub(crate) fn tree(mut self, chances: &[Chance]) -> Tree {
         let numbers = std::mem::take(&mut self.numbers);
@@ -213,7 +218,8 @@ pub(crate) fn assert_same_tree(what: &str, ours: &Tree, runs: &[Tree], waking: &
             runs.iter().map(Vec::len).collect::<Vec<_>>()
         );
         if waking.iter().any(|program| last_program(lineage).ends_with(program)) {
-            assert_same_effects(&what, &tally(&ours), &runs.iter().map(|run| tally(run)).collect::<Vec<_>>());
+            let runs: Vec<_> = runs.iter().map(|run| tally(calls(run))).collect();
+            assert_same_effects(&what, &tally(calls(&ours)), &runs);
         } else {
             let same = runs.iter().all(|run| *run == runs[0]);
             assert!(same, "{what}: differs between runs of strace: {}", first_difference(&runs));
@@ -224,8 +230,11 @@ pub(crate) fn assert_same_tree(what: &str, ours: &Tree, runs: &[Tree], waking: &
     }
 }
 
-/// One name for the process's own directory in /proc, which strace names by number.
+/// One name for the process's own directory in /proc, which strace names by number; /proc/net is a link into it.
 fn own(file: &mut Vec<u8>, numbers: &BTreeSet<i32>) {
+    if file.starts_with(b"/proc/net/") {
+        file.splice(.."/proc".len(), *b"/proc/self");
+    }
     Chance::Number { before: "/proc/" }.clean(file, numbers);
     if file.starts_with(b"/proc/<thread>") {
         file.splice(b"/proc/".len()..b"/proc/<thread>".len(), *b"self");
@@ -239,7 +248,7 @@ fn last_program(lineage: &str) -> &str {
 }
 
 fn first_difference(runs: &[Vec<Process>]) -> String {
-    let tallies: Vec<_> = runs.iter().map(|run| tally(run)).collect();
+    let tallies: Vec<_> = runs.iter().map(|run| tally(calls(run))).collect();
     let keys: BTreeSet<&Seen> = tallies.iter().flat_map(BTreeMap::keys).collect();
     let counts =
         |key: &Seen| tallies.iter().map(|tally| tally.get(key).copied().unwrap_or(0)).collect::<Vec<_>>();
@@ -247,10 +256,14 @@ fn first_difference(runs: &[Vec<Process>]) -> String {
     differing.map_or("in the order of calls".to_owned(), |key| format!("{} {:?}", show(key), counts(key)))
 }
 
+fn calls(processes: &[Process]) -> impl Iterator<Item = &Seen> {
+    processes.iter().flatten().flatten()
+}
+
 /// How often each call was made with these paths, this file and this error.
-fn tally(processes: &[Process]) -> BTreeMap<Seen, usize> {
+fn tally<'a>(calls: impl Iterator<Item = &'a Seen>) -> BTreeMap<Seen, usize> {
     let mut tally = BTreeMap::new();
-    for seen in processes.iter().flatten().flatten() {
+    for seen in calls {
         *tally.entry(seen.clone()).or_default() += 1;
     }
     tally
@@ -258,7 +271,7 @@ fn tally(processes: &[Process]) -> BTreeMap<Seen, usize> {
 
 /// Calls on names and files are those of each run. How often a thread wakes another by a pipe or an eventfd is the scheduler's
 /// choice: those calls have neither.
-fn assert_same_effects(what: &str, ours: &BTreeMap<Seen, usize>, runs: &[BTreeMap<Seen, usize>]) {
+pub(crate) fn assert_same_effects(what: &str, ours: &BTreeMap<Seen, usize>, runs: &[BTreeMap<Seen, usize>]) {
     let keys: BTreeSet<&Seen> = ours.keys().chain(runs.iter().flat_map(BTreeMap::keys)).collect();
     let differing: Vec<String> = keys
         .into_iter()

@@ -182,6 +182,9 @@ impl Resolver {
             Call::CloseRange => self.tables.close_range(thread, event),
             Call::Dup | Call::Dup2 | Call::Dup3 => {
                 let closes = event.call == Call::Dup3 && event.flags & O_CLOEXEC != 0;
+                if event.call != Call::Dup && i64::from(event.fd.0) != value {
+                    self.tables.replace(thread, value as i32);
+                }
                 self.tables.duplicate(thread, event.fd, value as i32, event.end(), closes);
             }
             Call::Fcntl => self.tables.control(event, value),
