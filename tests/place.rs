@@ -6,7 +6,7 @@
 //! another namespace executes is executed from a copy here.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, of which each crate uses a part")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -90,6 +90,15 @@ pub(crate) fn copy_of(program: &Path) -> PathBuf {
     assert!(directory.ends_with('\n'), "`{}` cannot be copied to {PLACE}", program.display());
     KEEPERS.lock().unwrap().push(keeper);
     Path::new(directory.trim_end()).join(program.file_name().unwrap())
+}
+
+/// Writes a file that can be executed at once, for the reason for which a program is not copied by this process.
+pub(crate) fn write_executable(path: &Path, content: &[u8], mode: u32) {
+    let mut install = Command::new("install");
+    install.arg(format!("--mode={mode:o}")).arg("/dev/stdin").arg(path).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().unwrap().write_all(content).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", path.display());
 }
 
 /// Runs a copy of this process's program with the same arguments. `None` in that copy.

@@ -138,8 +138,12 @@ impl Test {
     pub(crate) fn write_mode(&self, name: &str, content: impl AsRef<[u8]>, mode: u32) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content).unwrap();
-        self.mode(name, mode);
+        if mode & 0o111 == 0 {
+            std::fs::write(&path, content).unwrap();
+            self.mode(name, mode);
+        } else {
+            crate::place::write_executable(&path, content.as_ref(), mode);
+        }
         self.give(name);
     }
 

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
+#[path = "../../../../tests/place.rs"]
+pub(crate) mod place;
 pub(crate) mod strace;
 pub(crate) mod tree;
 
@@ -99,7 +101,7 @@ pub(crate) struct Run {
 
 impl Stage {
     pub(crate) fn new<S: AsRef<str>>(command: &[S]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = place::directory("quell-record-");
         let command = command.iter().map(|word| word.as_ref().to_owned()).collect();
         Self { folder, command, environment: Vec::new(), prepare: None }
     }
@@ -135,8 +137,9 @@ impl Stage {
         let words: Vec<&str> =
             before.iter().copied().chain(self.command.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(&work).stdin(std::process::Stdio::null());
-        command.env("PYTHONHASHSEED", "0");
+        command.args(&words[1..]).current_dir(&work).stdin(std::process::Stdio::null()).env_clear();
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.envs([("LC_ALL", "C"), ("HOME", "/proc/nonexistent"), ("PYTHONHASHSEED", "0")]);
         for (name, value) in &self.environment {
             command.env(name, value);
         }
@@ -148,7 +151,7 @@ impl Stage {
     }
 
     pub(crate) fn record(&self) -> Run {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = place::directory("quell-record-");
         let trace = folder.path().join("t.qtrace");
         let output = self.run_under(&[recorder().to_str().unwrap(), trace.to_str().unwrap()]);
         let recording = Recording::open(&trace)
