@@ -199,17 +199,24 @@ fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_tra
     let mut child = record(&trace, &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let command = lines.nth(1).unwrap().unwrap();
+    let opens = || {
+        let mut opens = 0;
+        let count = |event: &quell_trace::Event| opens += usize::from(event.call == Call::Openat);
+        Recording::open(&trace).ok()?.for_each_event(count).ok()?;
+        Some(opens)
+    };
     // The spool goes to the kernel every 200 ms.
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    while opens().is_none_or(|opens| opens == 0) {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(lines.next().is_none(), "nobody holds the pipe any more");
     assert!(!Path::new(&format!("/proc/{command}/root")).exists(), "the command has ended");
     let recording = Recording::open(&trace).unwrap();
     assert_eq!(recording.header.completeness, Completeness::Partial);
-    let mut opens = 0;
-    recording.for_each_event(|event| opens += usize::from(event.call == Call::Openat)).unwrap();
-    assert!(opens > 0);
+    assert!(opens().is_some_and(|opens| opens > 0));
 }
 
 #[test]

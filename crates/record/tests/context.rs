@@ -273,8 +273,11 @@ fn privileged_a_stopped_job_stops_as_one_and_goes_on() {
     let program = fixture("signals");
     let recorder = support::recorder();
     let job = format!("{} {}/t {}", recorder.display(), folder.path().display(), program.display());
-    let script =
-        format!("set -m; {job} & sleep 0.5; kill -TSTP %1; sleep 0.5; jobs; bg; wait %1; echo status $?");
+    let began = folder.path().join("began").display().to_string();
+    let script = format!(
+        "set -m; {job} unasked > {began} & until grep -q ready {began}; do sleep 0.02; done; \
+         kill -TSTP %1; until jobs | grep Stopped; do sleep 0.02; done; bg; wait %1; echo status $?"
+    );
     let command = ["-qec".to_owned(), format!("bash -c '{script}'"), "/dev/null".to_owned()];
     let output = std::process::Command::new("script")
         .args(command)

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::scene::{Scene, kill};
+use crate::scene::{PATIENCE, Scene, kill};
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Hunter {
     /// For the run of `scene`, which has its server and its holder.
     pub(crate) fn of(scene: &Scene) -> Self {
         let mut hunter = Self::random();
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         while hunter.server == 0 && Instant::now() < deadline {
             if let ([server], [holder]) = (&scene.servers()[..], &scene.holders()[..]) {
                 (hunter.server, hunter.holder) = (*server, *holder);
@@ -70,7 +70,7 @@ impl Hunter {
         }
         kill(victim);
         self.struck += 1;
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline && std::path::Path::new(&format!("/proc/{other}")).exists() {
             if let Some(next) =
                 children(other).into_iter().find(|pid| *pid != victim && is_called(*pid, name))

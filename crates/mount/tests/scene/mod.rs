@@ -26,6 +26,9 @@ pub(crate) const USERS: [User; 2] = [User::Root, User::Nobody];
 /// Where commands are searched for: what every user may execute.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
+/// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The ordinary user of the tests.
 pub(crate) const NOBODY: u32 = 65534;
 
@@ -236,7 +239,7 @@ pub(crate) fn stats(file: &Path) -> Value {
 
 /// Waits for something that must come about.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
