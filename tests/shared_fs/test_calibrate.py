@@ -71,7 +71,7 @@ class Calibrated(unittest.TestCase):
     def assert_round_trip(self, profile: dict[str, Any]) -> None:
         """One round trip is taken for one; a busy machine adds to it."""
         self.assertGreater(median(profile["network"]["round_trip_us"]), 0.75 * LATENCY_US)
-        self.assertLess(profile["network"]["round_trip_us"]["p10"], 2 * LATENCY_US)
+        self.assertLess(least(profile["network"]["round_trip_us"]), 2 * LATENCY_US)
 
     def assert_counts(self, done: Counter[str], server: dict[str, int]) -> None:
         """What is called cold was asked; what changes something was asked once."""
@@ -89,6 +89,11 @@ def counted(node: int) -> dict[str, int]:
 def median(figure: Any) -> float:
     """A figure of a profile is a number, or a spread."""
     return float(figure["p50"] if isinstance(figure, dict) else figure)
+
+
+def least(figure: Any) -> float:
+    """The tenth percentile, which a busy machine moves least."""
+    return float(figure["p10"] if isinstance(figure, dict) else figure)
 
 
 if __name__ == "__main__":
