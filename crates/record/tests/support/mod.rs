@@ -68,7 +68,7 @@ fn build(name: &str) -> PathBuf {
     let mut command = if name == "go" {
         let mut go = Command::new("go");
         go.args(["build", "-o"]).arg(&program).arg(".").current_dir(sources.join("go"));
-        go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod");
+        go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local");
         go
     } else {
         let mut compiler = Command::new("cc");
