@@ -132,7 +132,7 @@ fn hunt(scene: &Scene, mut child: Child, prey: Prey, pause: u64) -> (Output, u32
     assert_eq!(first_line(&mut child), "ready");
     // What it prints must not fill the pipe while it is waited for here.
     let output = std::thread::spawn(move || child.wait_with_output().unwrap());
-    let mut hunter = Hunter::of(scene);
+    let mut hunter = Hunter::of(scene, || output.is_finished());
     while !output.is_finished() {
         hunter.pause_up_to(pause);
         hunter.strike(prey);
@@ -388,7 +388,7 @@ for round in range(3):
             .unwrap();
         for (round, prey) in [Prey::Server, Prey::Holder, Prey::Server].into_iter().enumerate() {
             assert_eq!(first_line(&mut child), "ready");
-            let mut hunter = Hunter::of(&scene);
+            let mut hunter = Hunter::of(&scene, || false);
             wait_until("one was killed and replaced", || hunter.strike(prey) && hunter.struck() > 0);
             if prey == Prey::Holder {
                 // What the new holder has, the next server must get.

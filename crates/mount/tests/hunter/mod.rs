@@ -24,11 +24,10 @@ pub(crate) struct Hunter {
 }
 
 impl Hunter {
-    /// For the run of `scene`, which has its server and its holder.
-    pub(crate) fn of(scene: &Scene) -> Self {
+    /// For the run of `scene`, which has its server and its holder unless it is over by now.
+    pub(crate) fn of(scene: &Scene, is_over: impl Fn() -> bool) -> Self {
         let mut hunter = Self::random();
-        let deadline = Instant::now() + PATIENCE;
-        while hunter.server == 0 && Instant::now() < deadline {
+        while hunter.server == 0 && !is_over() {
             if let ([server], [holder]) = (&scene.servers()[..], &scene.holders()[..]) {
                 (hunter.server, hunter.holder) = (*server, *holder);
             }
