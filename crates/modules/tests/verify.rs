@@ -148,7 +148,7 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
 #[test]
 fn a_tree_that_is_gone_has_no_names() {
     let side = Side {
-        modulepaths: vec![Path::new("/nonexistent/modules").into()],
+        modulepaths: vec![Path::new("/proc/nonexistent/modules").into()],
         variables: Vec::new(),
         root: None,
     };

@@ -45,6 +45,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod harness;
+#[path = "../../../../tests/place.rs"]
+mod place;
 
 mod awaited;
 mod bad_input;
