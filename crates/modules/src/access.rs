@@ -181,7 +181,13 @@ impl Acl {
     /// The value of `system.posix_acl_access` of a directory whose owner may do all, this user pass, and all others nothing.
     pub(crate) fn passable(user: u32) -> Vec<u8> {
         let nobody = u32::MAX;
-        let entries = [(1, 7, nobody), (USER, 1, user), (OWNING_GROUP, 0, nobody), (MASK, 1, nobody), (0x20, 0, nobody)];
+        let entries = [
+            (1, 7, nobody),
+            (USER, 1, user),
+            (OWNING_GROUP, 0, nobody),
+            (MASK, 1, nobody),
+            (0x20, 0, nobody),
+        ];
         let mut value = VERSION.to_le_bytes().to_vec();
         for (tag, bits, id) in entries {
             value.extend((tag as u16).to_le_bytes());

@@ -4,7 +4,9 @@
 use crate::ModulesError;
 use crate::tools::unless_ended;
 use crate::{trust, walk};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata};

@@ -142,7 +142,9 @@ impl Inquiry {
             let next = place.join(&name);
             let Ok(metadata) = next.symlink_metadata() else {
                 // Where it may be made by others, it may be anything.
-                return if is_shared { self.hands.anybody(&place) };
+                return if is_shared {
+                    self.hands.anybody(&place)
+                };
             };
             if is_shared {
                 // Its owner alone may exchange it.
@@ -347,7 +349,8 @@ pub(crate) fn prober(tool: &Tool) -> User {
 ///
 /// **Errors**: what the system says.
 pub fn let_pass(directory: &Path, user: &User) -> std::io::Result<()> {
-    let set = |mode: u32| std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(mode));
+    let set =
+        |mode: u32| std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(mode));
     set(0o700)?;
     let Some(credentials) = user.credentials.as_ref().filter(|credentials| credentials.user != 0) else {
         return Ok(());
@@ -402,7 +405,9 @@ mod tests {
             inquiry.path(&path(name));
             inquiry.hands().whose()
         };
-        for name in ["roots", "alices", "shared", "shared/roots", "shared/alices", "alices/deep", "roots/deep"] {
+        for name in
+            ["roots", "alices", "shared", "shared/roots", "shared/alices", "alices/deep", "roots/deep"]
+        {
             fs::create_dir_all(path(name)).unwrap();
         }
         let alice = |name: &str| chown(path(name), Some(12345), Some(12345)).unwrap();

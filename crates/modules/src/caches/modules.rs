@@ -3,7 +3,7 @@
 //! The tool builds it of a directory with links to what changed; the rest is taken from the cache that is there. What not
 //! everybody can reach is put into it as `limited-access-file` or `-directory`, for which users are sent to the tree.
 
-use super::changes::{differences, stale, top, tops};
+use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
@@ -252,13 +252,13 @@ fn ask(
 
 /// Refuses what is not in the tree: an rc file that the tool evaluates while it builds could have put it there.
 fn refuse_others(cache: &Cache, tree: &Tree) -> Result<(), String> {
-    let is_other = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
+    let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
         (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
-            entry.is_whole() && entry.content() != Some(content.as_slice())
+            entry.content().is_some_and(|now| is_other(content, entry, now))
         }
         _ => false,
     };
-    match cache.items.iter().find(is_other) {
+    match cache.items.iter().find(differs) {
         Some((name, _)) => {
             Err(format!("the tool says another content of `{}` than the file has", escape(name)))
         }

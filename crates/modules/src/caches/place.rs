@@ -100,7 +100,9 @@ fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
         if !is_temporary(OsStr::from_bytes(entry.file_name().to_bytes()), name) {
             continue;
         }
-        let Ok(file) = walk::open_in(directory, entry.file_name(), OFlags::RDONLY | OFlags::NONBLOCK) else { continue };
+        let Ok(file) = walk::open_in(directory, entry.file_name(), OFlags::RDONLY | OFlags::NONBLOCK) else {
+            continue;
+        };
         let is_ours = rustix::fs::fstat(&file).is_ok_and(|stat| trust::refuse_file(&stat, ourselves).is_ok());
         if is_ours && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             _ = rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty());

@@ -39,11 +39,11 @@ pub(super) fn copy(
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));
         match change {
-            Change::Write { old, new } => {
+            Change::Write { new, .. } => {
                 write(&place, new).map_err(ModulesError::write(&place))?;
                 let of_old = source.join(std::ffi::OsStr::from_bytes(path));
                 let is_file = || fs::symlink_metadata(&of_old).is_ok_and(|it| it.is_file());
-                match old.is_some() && is_file() {
+                match is_file() {
                     true => {
                         let file = Original::open(&of_old)?;
                         permissions(&file, &place).map_err(ModulesError::write(&place))?;

@@ -207,9 +207,7 @@ fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Resul
         }
         let (kind, step) = kind(opened, name, entry.file_type());
         match kind {
-            Ok(FileType::Directory) => {
-                jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), step))
-            }
+            Ok(FileType::Directory) => jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), step)),
             Ok(FileType::RegularFile) => files.push((name.to_owned(), step)),
             Ok(_) => found.push(bare(opened, name, step.is_link, Kind::Special)),
             Err(errno) => found.push(bare(opened, name, step.is_link, absent(errno, step.is_link))),

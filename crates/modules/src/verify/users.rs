@@ -302,7 +302,7 @@ mod tests {
     fn what_others_could_have_written_is_evaluated_as_them_or_without_rights() {
         let names = |tree: &Tree| asked(&[tree]).into_iter().map(|user| user.name).collect::<Vec<_>>();
         for (file, expected) in [
-            ((0, 0, 0o640), &["root", "others"][..]),
+            ((0, 0, 0o644), &["root", "others"][..]),
             ((0, 0, 0o664), &["root", "others"]),
             ((0, 50, 0o640), &["root", "others", "a member of group 50"]),
             ((0, 50, 0o660), &["others"]),
@@ -322,13 +322,13 @@ mod tests {
 
     #[test]
     fn who_is_not_asked_is_told_with_the_flags() {
-        let tree = tree(&[(9, 50, 0o640), (8, 60, 0o640), (0, 0, 0o600)]);
+        let tree = tree(&[(9, 0, 0o600), (8, 0, 0o600), (0, 60, 0o640)]);
         let mut inquiry = Inquiry::new();
         inquiry.tree(&tree);
         let hands = inquiry.hands();
         let classes = of(&[&tree], &hands);
         let told = Unasked::of(&classes.unasked, hands.place()).unwrap();
-        assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 50", "--group 60"]);
+        assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 60"]);
         assert!(told.to_string().contains("others can change `/m/a/1`"), "{told}");
     }
 }

@@ -209,7 +209,9 @@ fn refuse_elsewhere(value: &[u8], within: &Within<'_>) -> Result<(), Fault> {
     let below = value.strip_prefix(modulepath);
     let is_below = below.is_some_and(|rest| {
         rest.is_empty()
-            || rest.starts_with(b"/") && !rest.contains(&0) && !rest.split(|byte| *byte == b'/').any(|part| part == b"..")
+            || rest.starts_with(b"/")
+                && !rest.contains(&0)
+                && !rest.split(|byte| *byte == b'/').any(|part| part == b"..")
     });
     if is_below { Ok(()) } else { Err("it leads a modulepath to a file that is not in it") }
 }

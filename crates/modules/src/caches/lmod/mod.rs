@@ -79,7 +79,11 @@ impl Prepared {
 /// Builds the cache of modulepaths in `directory` and puts it in its place without asking anybody. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
-pub fn build<'a>(builder: impl Into<Builder<'a>>, modulepaths: &[PathBuf], directory: &Path) -> Result<Built, ModulesError> {
+pub fn build<'a>(
+    builder: impl Into<Builder<'a>>,
+    modulepaths: &[PathBuf],
+    directory: &Path,
+) -> Result<Built, ModulesError> {
     prepare(builder, modulepaths, directory)?.install()
 }
 
