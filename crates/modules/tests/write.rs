@@ -448,8 +448,8 @@ fn what_a_killed_conversion_left_is_in_nobodys_way_and_two_are_not_at_work_at_on
     // Who is root has a file of root's, which no other user can lock.
     let busy = match rustix::process::geteuid().is_root() {
         true => {
-            let own = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600);
-            own.open(out.join(".quell-lock")).unwrap()
+            let mut own = fs::OpenOptions::new();
+            own.write(true).create(true).truncate(true).mode(0o600).open(out.join(".quell-lock")).unwrap()
         }
         false => fs::File::open(&out).unwrap(),
     };
