@@ -76,6 +76,7 @@ mod learn;
 mod libraries;
 mod modules;
 mod modules_convert;
+mod modules_root;
 mod modules_tools;
 mod mpi;
 mod pack_and_run;

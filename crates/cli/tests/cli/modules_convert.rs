@@ -218,7 +218,7 @@ fn privileged_what_others_may_write_is_not_evaluated_as_root() {
         let words = ["modules", "convert", "--to", "rc", "--tools", &prefix, "one", "two", "--out", out];
         let converted = test.quell(&[&words[..], more].concat());
         assert_eq!(converted.code(), 0, "{converted}");
-        let told = converted.stderr.contains("root is not asked: others may write in `[DIR]/one`");
+        let told = converted.stderr.contains("not asked: root; others can change `[DIR]/one/foo/1.0`");
         let who = std::mem::take(&mut test.read_text("who"));
         test.write_mode("who", "", 0o666);
         (told, who.lines().any(|user| user == "0"), who.lines().any(|user| user == "65534"))
