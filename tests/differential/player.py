@@ -1,0 +1,292 @@
+"""Plays a program on both sides and stops at the first difference.
+
+Instructions to the driver, whose actor is `-`:
+
+    check outside         both trees as a plain process sees them, now
+    check inside N        both trees as actor N sees them, within `BOUND`
+    adopt N AT PATH       actor N makes a directory live, by a name that it makes and removes
+    kill NAME JOB         kills `quell-server` or `quell-holder` of namespace 1 or 2
+    kill-during NAME JOB MICROSECONDS   the same, while the next operation is on its way
+    append-race PATH N    all four actors append N lines to one file at once; none may be lost
+"""
+
+import dataclasses
+import os
+import re
+import threading
+import time
+
+import known
+from judge import Judge, View
+from programs import ACTORS, NAMES, Op, quote
+from scene import Broken
+from views import NAMESPACES, Views
+
+# How long a namespace may take to see what others changed in what is live. An upper bound: it is polled.
+BOUND = 5.0
+
+PROBES = sorted("a b c d e f g h l p s t u x n big sparse d1 d2 d3 log".split())
+
+JOBS = {"first": "1", "second": "2"}
+
+
+@dataclasses.dataclass
+class Difference:
+    """The first difference of a program."""
+
+    number: int
+    op: Op
+    text: str
+
+    def kind(self):
+        """What stays the same while a program is made smaller."""
+        return self.op.name, self.op.words[0] if self.op.actor == "-" else ""
+
+    def __str__(self):
+        return f"at operation {self.number}: {self.op}\n{self.text}"
+
+
+class Player:
+    """A program's run in a scene."""
+
+    def __init__(self, scene, several):
+        self.scene, self.judge = scene, Judge(scene)
+        self.several = several
+        self.views = Views(scene)
+        self.played, self.left_out, self.waits = [], 0, []
+        # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
+        self.unwritten = {}
+        self.killer = None
+        self.seen_kill = set()
+
+    def play(self, source):
+        """Plays operations until a difference; `source` may look at the plain side before it gives the next one."""
+        op = Op("-", "start")
+        try:
+            for op in source:
+                difference = self.step(op)
+                if difference:
+                    return difference
+        except Broken as broken:
+            return Difference(len(self.played), op, f"  {broken}")
+        return None
+
+    def step(self, op):
+        self.played.append(op)
+        if op.actor == "-":
+            text = getattr(self, "do_" + op.name.replace("-", "_"))(*op.words)
+        else:
+            text = self.operate(op)
+        return Difference(len(self.played), op, text) if text else None
+
+    # Operations of actors.
+
+    def operate(self, op):
+        if any(row[1](self, op) for row in known.LEFT_OUT):
+            self.left_out += 1
+            return None
+        here = ACTORS[op.actor]
+        before = None
+        if self.several and op.name in NAMES:
+            touched = self.views.touched(op)
+            if here in NAMESPACES and touched & self.views.stale[here]:
+                self.left_out += 1
+                return None
+            text = self.write_mapped(here)
+            if not text and here in NAMESPACES and touched & self.views.unseen[here]:
+                text = self.catch_up(op.actor)
+            if text:
+                return text
+            before = self.views.subjects(op)
+        plain, packed = self.both(op)
+        if self.several and not plain.startswith("-") and before is not None:
+            self.views.changed(op, before)
+        self.note(op, plain)
+        different = self.judge.differs(op, plain, packed)
+        return different and f"  plain: {different[0]}\n  quell: {different[1]}"
+
+    def both(self, op):
+        """Both answers of one operation."""
+        sides = (self.scene.plain, self.scene.packed)
+        for side in sides:
+            words = [quote(self.placed(word, side)) for word in op.words]
+            side.actors[op.actor].send(" ".join([op.name, *words]))
+        answers = [side.actors[op.actor].answer() for side in sides]
+        if self.killer:
+            self.killer.join()
+            self.killer = None
+        return answers
+
+    def placed(self, word, side):
+        if word == "@" or word.startswith("@/"):
+            return str(side.root) + word[1:]
+        return word.replace(" @/", f" {side.root}/") if " " in word else word
+
+    def note(self, op, plain):
+        """Keeps in mind what a plain answer says of descriptors and of mapped pages."""
+        actor = self.scene.plain.actors[op.actor]
+        number = re.search(r" fd=(\d+)", plain)
+        if number:
+            actor.descriptors[op.words[0 if op.name == "open" else 1]] = int(number.group(1))
+        elif op.name == "close" and plain == "0":
+            actor.descriptors.pop(op.words[0], None)
+        elif op.name == "mwrite" and not plain.startswith("-"):
+            self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
+        elif op.name in ("msync", "munmap", "map"):
+            self.unwritten.pop((op.actor, op.words[0]), None)
+
+    def write_mapped(self, but=None):
+        """Has mapped pages written that another one than `but` is going to look at."""
+        for (actor, number), namespace in list(self.unwritten.items()):
+            if namespace != but:
+                plain, packed = self.both(Op(actor, "msync", (number,)))
+                del self.unwritten[actor, number]
+                if plain != packed:
+                    return f"  msync of mapping {number} by {actor}\n  plain: {plain}\n  quell: {packed}"
+        return None
+
+    # What the table of exceptions asks.
+
+    def facts_mount(self, inode):
+        """Planted directories that stay the original are mounts of their own."""
+        return inode if inode in self.boundaries() else None
+
+    def boundaries(self):
+        if not hasattr(self, "_boundaries"):
+            self._boundaries = set()
+            if self.scene.options.get("fifo") == "1":
+                self._boundaries.add(os.stat(self.scene.plain.root / "d4").st_ino)
+        return self._boundaries
+
+    def crosses(self, op):
+        if not self.boundaries():
+            return False
+        walks = self.views.walks(op)
+        inside = [bool(self.boundaries() & set(found.way[:-1] if found.last in self.boundaries() else found.way)) for found in walks]
+        return inside[0] != inside[1]
+
+    def is_boundary(self, op):
+        return any(found.last in self.boundaries() for found in self.views.walks(op)) if self.boundaries() else False
+
+    def pipe_between_namespaces(self, op):
+        """A FIFO's content is of one namespace."""
+        if not self.several or op.name not in ("read", "readv", "write", "pread", "pwrite", "sendfile", "copyrange", "open"):
+            return False
+        import stat
+
+        for position in NAMES[op.name].slots:
+            try:
+                if stat.S_ISFIFO(os.stat(self.views.base(op.actor, op.words[position])).st_mode):
+                    return True
+            except OSError:
+                pass
+        for found in self.views.walks(op):
+            try:
+                if found.place and stat.S_ISFIFO(os.stat(found.place).st_mode):
+                    return True
+            except OSError:
+                pass
+        return False
+
+    # Looking at whole trees.
+
+    def look(self, actor, how):
+        """Both trees as an actor or, for `None`, as a plain process sees them."""
+        sides = (self.scene.plain, self.scene.packed)
+        actors = [side.actors[actor] if actor else side.observer for side in sides]
+        for one, side in zip(actors, sides):
+            one.send(" ".join(["tree", quote(str(side.root)), how, *PROBES]))
+        return [one.answer() for one in actors]
+
+    def compare(self, actor, how="full"):
+        """Lines that tell the differences."""
+        view = None
+        if actor and ACTORS[actor] in NAMESPACES:
+            view = View(self.views, ACTORS[actor])
+        return self.judge.trees(*self.look(actor, how), view)
+
+    def catch_up(self, actor):
+        """Waits until an actor's namespace sees what others changed."""
+        began = time.monotonic()
+        while True:
+            differences = self.compare(actor)
+            waited = time.monotonic() - began
+            if not differences:
+                self.waits.append(waited)
+                self.views.unseen[ACTORS[actor]].clear()
+                return None
+            if waited > BOUND:
+                return f"  not seen by {actor} after {BOUND} s:\n" + indented(differences)
+            time.sleep(min(0.1, 0.01 + waited / 4))
+
+    def do_start(self):
+        return None
+
+    def do_check(self, what, actor=None):
+        text = self.write_mapped()
+        if text:
+            return text
+        if what == "inside" and ACTORS[actor] in NAMESPACES and self.views.unseen[ACTORS[actor]]:
+            return self.catch_up(actor)
+        differences = self.compare(actor if what == "inside" else None)
+        return indented(differences) if differences else None
+
+    def do_adopt(self, actor, at, path):
+        """What is stale there must be seen from now on."""
+        here, op = ACTORS[actor], Op(actor, "mkdir", (at, path + "/.adopted", "755"))
+        found = self.views.walks(op)[0]
+        if here not in NAMESPACES or set(found.way[:-1]) & self.views.stale[here] or not found.way:
+            self.left_out += 1
+            return None
+        for one in (op, Op(actor, "rmdir", op.words[:2])):
+            before = self.views.subjects(one)
+            plain, packed = self.both(one)
+            different = self.judge.differs(one, plain, packed)
+            if different:
+                return f"  {one}\n  plain: {different[0]}\n  quell: {different[1]}"
+            if not plain.startswith("-"):
+                self.views.changed(one, before)
+        if found.parent in self.views.live[here]:
+            self.views.stale[here].discard(found.parent)
+        return self.catch_up(actor)
+
+    # Servers that die.
+
+    def do_kill(self, name, job):
+        self.scene.kill(name, job)
+
+    def do_kill_during(self, name, job, microseconds):
+        def kill():
+            time.sleep(int(microseconds) / 1e6)
+            self.scene.kill(name, job)
+
+        self.killer = threading.Thread(target=kill)
+        self.killer.start()
+
+    # All at once.
+
+    def do_append_race(self, path, count):
+        """Every line that was acknowledged is there, once."""
+        for number in "1234":
+            plain, packed = self.both(Op(number, "open", ("15", "cwd", path, "WRONLY|CREAT|APPEND", "666")))
+            if plain.startswith("-") or packed.startswith("-"):
+                return f"  opened by {number}\n  plain: {plain}\n  quell: {packed}" if plain[:1] != packed[:1] else None
+        side = self.scene.packed
+        for number in "1234":
+            side.actors[number].send(f"lines 15 from{number} {count}")
+        whole = [side.actors[number].answer() for number in "1234"]
+        for number in "1234":
+            self.both(Op(number, "close", ("15",)))
+        wanted = {f"from{number} {i}" for number in "1234" for i in range(int(count))}
+        with open(self.placed(path, side)) as file:
+            lines = file.read().split("\n")[:-1]
+        plain, packed = self.both(Op("4", "unlink", ("cwd", path)))
+        if whole != [count] * 4 or sorted(lines) != sorted(wanted):
+            lost = sorted(wanted - set(lines))
+            return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
+        return None
+
+
+def indented(differences):
+    more = [f"... and {len(differences) - 12} more"] if len(differences) > 12 else []
+    return "\n".join("  " + line for text in [*differences[:12], *more] for line in text.split("\n"))
