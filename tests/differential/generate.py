@@ -14,9 +14,10 @@ OFFSETS = [0, 1, 10, 1000, 4095, 4096, 8192, 20000, 70000]
 class Generator:
     """Operations for a player. Everything follows from the seed and from the plain side."""
 
-    def __init__(self, seed, player, count, several, kills):
+    def __init__(self, seed, player, several, arguments):
         self.random = random.Random(seed)
-        self.player, self.count, self.several, self.kills = player, count, several, kills
+        self.player, self.several = player, several
+        self.count, self.kills, self.without = arguments.operations, arguments.kill, set(arguments.without)
         self.directories, self.files = [], []
         self.slots = {number: {} for number in "1234"}
         self.maps = {number: set() for number in "1234"}
@@ -32,6 +33,8 @@ class Generator:
             self.choose_actor()
             self.look()
             op = self.operation()
+            if op.name in self.without:
+                continue
             yield op
             self.remember(op)
             if number % 60 == 59:
@@ -148,9 +151,10 @@ class Generator:
             return None
         return os.path.relpath(path, root)
 
-    def slot(self, but=""):
+    def slot(self, *but):
+        """A descriptor, mostly one that was not opened with one of these flags."""
         mine = sorted(self.slots[self.actor])
-        wanted = [s for s in mine if not (but and but in self.slots[self.actor][s])]
+        wanted = [s for s in mine if not any(flag in self.slots[self.actor][s] for flag in but)]
         if wanted and self.chance(0.97):
             return self.random.choice(wanted)
         return str(self.random.randrange(6))
@@ -214,7 +218,7 @@ class Generator:
         return self.op("pwrite", self.slot("RDONLY"), *self.data(), self.offset())
 
     def make_lseek(self):
-        return self.op("lseek", self.slot(), self.offset(), self.random.choice(["SET", "SET", "CUR", "END"]))
+        return self.op("lseek", self.slot("DIRECTORY"), self.offset(), self.random.choice(["SET", "SET", "CUR", "END"]))
 
     def make_ftruncate(self):
         return self.op("ftruncate", self.slot("RDONLY"), self.offset())
@@ -227,10 +231,10 @@ class Generator:
         return self.op("fallocate", self.slot("RDONLY"), mode, self.offset(), self.random.choice(["1", "4096", "9000"]))
 
     def make_sendfile(self):
-        return self.op("sendfile", self.slot("RDONLY"), self.slot("WRONLY"), str(self.random.choice(LENGTHS)))
+        return self.op("sendfile", self.slot("RDONLY"), self.slot("WRONLY", "DIRECTORY"), str(self.random.choice(LENGTHS)))
 
     def make_copyrange(self):
-        return self.op("copyrange", self.slot("WRONLY"), self.offset(), self.slot("RDONLY"), self.offset(), str(self.random.choice(LENGTHS)))
+        return self.op("copyrange", self.slot("WRONLY", "DIRECTORY"), self.offset(), self.slot("RDONLY"), self.offset(), str(self.random.choice(LENGTHS)))
 
     def make_map(self):
         number, kind = str(self.random.randrange(3)), self.random.choice(["SHARED", "SHARED", "PRIVATE"])

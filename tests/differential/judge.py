@@ -7,7 +7,6 @@ from views import NAMESPACES
 
 FIELD = re.compile(r" (?:ino|fd)=\d+")
 TIME = re.compile(r" (mt|ct)=(\d+)\.(\d+)")
-PATH, REST = re.compile(r"^(\S+) ?(.*)$"), 2
 
 
 class Judge:
@@ -35,7 +34,7 @@ class Judge:
         one, other = self.comparable(plain, self.scene.plain), self.comparable(packed, self.scene.packed)
         if one == other or any(row[1](self.scene, op, one, other) for row in known.ANSWERS):
             return None
-        if self.scene.user and op.name in ("stat", "fstat") and self.foreign(one) == self.foreign(other):
+        if self.scene.user and op.name in ("stat", "fstat") and self.user_view(one, other):
             return None
         return one, other
 

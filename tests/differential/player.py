@@ -18,7 +18,7 @@ import time
 
 import known
 from judge import Judge, View
-from programs import ACTORS, NAMES, Op, quote
+from programs import ACTORS, NAMES, Op, quote, unquote
 from scene import Broken
 from views import NAMESPACES, Views
 
@@ -103,7 +103,7 @@ class Player:
             self.views.changed(op, before)
         self.note(op, plain)
         different = self.judge.differs(op, plain, packed)
-        return different and f"  plain: {different[0]}\n  quell: {different[1]}"
+        return different and self.text(op, different)
 
     def both(self, op):
         """Both answers of one operation."""
@@ -122,6 +122,10 @@ class Player:
             return str(side.root) + word[1:]
         return word.replace(" @/", f" {side.root}/") if " " in word else word
 
+    def text(self, op, different):
+        one, other = (unquote(part) if op.name == "sh" else part for part in different)
+        return f"  plain: {one}\n  quell: {other}"
+
     def note(self, op, plain):
         """Keeps in mind what a plain answer says of descriptors and of mapped pages."""
         actor = self.scene.plain.actors[op.actor]
@@ -130,9 +134,13 @@ class Player:
             actor.descriptors[op.words[0 if op.name == "open" else 1]] = int(number.group(1))
         elif op.name == "close" and plain == "0":
             actor.descriptors.pop(op.words[0], None)
+        elif op.name == "map" and plain == "0":
+            inodes = self.views.slots(op)
+            self.views.mapped[op.actor, op.words[0]] = inodes[0] if inodes else None
+            self.unwritten.pop((op.actor, op.words[0]), None)
         elif op.name == "mwrite" and not plain.startswith("-"):
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
-        elif op.name in ("msync", "munmap", "map"):
+        elif op.name in ("msync", "munmap"):
             self.unwritten.pop((op.actor, op.words[0]), None)
 
     def write_mapped(self, but=None):
@@ -266,24 +274,30 @@ class Player:
     # All at once.
 
     def do_append_race(self, path, count):
-        """Every line that was acknowledged is there, once."""
+        """Every line that was acknowledged is there, once. The directory is live everywhere before."""
+        adopted = [self.do_adopt(number, "cwd", os.path.dirname(path)) for number in "13"]
+        if any(adopted):
+            return next(filter(None, adopted))
         for number in "1234":
-            plain, packed = self.both(Op(number, "open", ("15", "cwd", path, "WRONLY|CREAT|APPEND", "666")))
-            if plain.startswith("-") or packed.startswith("-"):
-                return f"  opened by {number}\n  plain: {plain}\n  quell: {packed}" if plain[:1] != packed[:1] else None
+            opened = Op(number, "open", ("15", "cwd", path, "WRONLY|CREAT|APPEND", "666"))
+            text = self.operate(opened)
+            if text:
+                return f"  {opened}\n{text}"
         side = self.scene.packed
-        for number in "1234":
+        racers = [number for number in "1234" if "15" in self.scene.plain.actors[number].descriptors]
+        for number in racers:
             side.actors[number].send(f"lines 15 from{number} {count}")
-        whole = [side.actors[number].answer() for number in "1234"]
-        for number in "1234":
+        whole = [side.actors[number].answer() for number in racers]
+        for number in racers:
             self.both(Op(number, "close", ("15",)))
-        wanted = {f"from{number} {i}" for number in "1234" for i in range(int(count))}
-        with open(self.placed(path, side)) as file:
-            lines = file.read().split("\n")[:-1]
-        plain, packed = self.both(Op("4", "unlink", ("cwd", path)))
-        if whole != [count] * 4 or sorted(lines) != sorted(wanted):
-            lost = sorted(wanted - set(lines))
-            return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
+        wanted = {f"from{number} {i}" for number in racers for i in range(int(count))}
+        if racers:
+            with open(self.placed(path, side)) as file:
+                lines = file.read().split("\n")[:-1]
+            self.operate(Op("4", "unlink", ("cwd", path)))
+            if whole != [count] * len(racers) or sorted(lines) != sorted(wanted):
+                lost = sorted(wanted - set(lines))
+                return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
         return None
 
 

@@ -22,6 +22,9 @@ class Op:
     words: tuple = ()
 
     def __str__(self):
+        if self.name == "sh":
+            # A script stands as it is typed.
+            return f"{self.actor} sh {self.words[0]}"
         return " ".join([self.actor, self.name, *(quote(word) for word in self.words)])
 
 
@@ -53,7 +56,8 @@ NAMES = {
     "sendfile": held(0, 1, does="data"),
     "copyrange": held(0, 2, does="data"),
     "map": held(1),
-    **{name: Names() for name in "mread mwrite msync munmap umask quit".split()},
+    **{name: Names() for name in "mread msync munmap umask quit".split()},
+    "mwrite": Names((), (), "data"),
     **{name: one(None, 0, "data", True) for name in "truncate setxattr removexattr".split()},
     **{name: one(None, 0, "look", True) for name in "getxattr listxattr chdir".split()},
     **{name: one(0, 1, "data", True) for name in "chmod chown utimens".split()},
@@ -91,7 +95,6 @@ def parse(text):
         if actor == "options":
             options.update(word.split("=", 1) for word in [name, *words])
         elif name == "sh":
-            # A script is given as it is typed.
             ops.append(Op(actor, name, (" ".join(words),)))
         else:
             ops.append(Op(actor, name, tuple(unquote(word) for word in words)))
@@ -100,7 +103,5 @@ def parse(text):
 
 def text(options, ops):
     """A program as it is stored and run again."""
-    lines = ["options " + " ".join(f"{name}={value}" for name, value in sorted(options.items()))]
-    for op in ops:
-        lines.append(f"{op.actor} sh {op.words[0]}" if op.name == "sh" else str(op))
-    return "\n".join(lines) + "\n"
+    first = "options " + " ".join(f"{name}={value}" for name, value in sorted(options.items()))
+    return "\n".join([first, *map(str, ops)]) + "\n"

@@ -200,8 +200,6 @@ class Scene:
                 for number in self.processes(name, job):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(number, signal.SIGKILL)
-        for part in ("a", "b", "app.qtrace"):
-            shutil.rmtree(self.directory / part, ignore_errors=True)
 
 
 # Path, length. What lies at the top last, so that a listing of the top is not in the order of creation.

@@ -67,6 +67,8 @@ class Views:
         self.live = {name: set() for name in NAMESPACES}
         self.stale = {name: set() for name in NAMESPACES}
         self.unseen = {name: set() for name in NAMESPACES}
+        # Inodes of mappings, by actor and number.
+        self.mapped = {}
 
     def base(self, actor, at):
         process = self.plain.actors[actor]
@@ -88,6 +90,9 @@ class Views:
         return found
 
     def slots(self, op):
+        if op.name in ("mread", "mwrite"):
+            mapped = self.mapped.get((op.actor, op.words[0]))
+            return [mapped] if mapped else []
         found = []
         for position in NAMES[op.name].slots:
             try:
@@ -100,7 +105,7 @@ class Views:
         return {inode for found in self.walks(op) for inode in found.way} | set(self.slots(op))
 
     def subjects(self, op):
-        """Directories whose names, and inodes whose attributes or content an operation changes if it succeeds."""
+        """What an operation changes if it succeeds: directories whose names, inodes whose attributes or content."""
         walks, slots = self.walks(op), self.slots(op)
         parents = {found.parent for found in walks} - {None}
         lasts = ({found.last for found in walks} | set(slots)) - {None}
@@ -108,8 +113,7 @@ class Views:
         if does == "open":
             flags = set(op.words[3].split("|"))
             creates = flags & {"CREAT", "TMPFILE"} and not lasts
-            writes = flags & {"WRONLY", "RDWR", "TRUNC", "CREAT"}
-            return (parents if creates else set(), lasts if writes else set())
+            return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
         if does == "name":
             return parents, lasts
         return set(), lasts if does == "data" else set()
@@ -125,6 +129,8 @@ class Views:
             # A directory becomes live when its names change, not when its attributes do.
             files = set() if NAMES[op.name].does == "name" else inodes - self.directories
             self.live[here] |= directories | files
+            if op.name == "open" and set(op.words[3].split("|")) & {"WRONLY", "RDWR"}:
+                self.live[here] |= {found.last for found in self.walks(op)} - {None}
         for other in NAMESPACES:
             if other != here:
                 changed = directories | inodes
