@@ -40,6 +40,8 @@ class Generator:
             if number % 60 == 59:
                 yield from self.checks()
         yield from self.checks()
+        yield Op("-", "check", ("closed",))
+        yield Op("-", "check", ("outside",))
 
     def checks(self):
         yield Op("-", "check", ("outside",))

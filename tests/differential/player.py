@@ -4,6 +4,7 @@ Instructions to the driver, whose actor is `-`:
 
     check outside         both trees as a plain process sees them, now
     check inside N        both trees as actor N sees them, within `BOUND`
+    check closed          when no actor has a file open, no server has an original open for writing, within `BOUND`
     adopt N AT PATH       actor N makes a directory live, by a name that it makes and removes
     kill NAME JOB         kills `quell-server` or `quell-holder` of namespace 1 or 2
     kill-during NAME JOB MICROSECONDS   the same, while the next operation is on its way
@@ -234,10 +235,29 @@ class Player:
         text = self.write_mapped()
         if text:
             return text
+        if what == "closed":
+            return self.closed()
         if what == "inside" and ACTORS[actor] in NAMESPACES and self.views.unseen[ACTORS[actor]]:
             return self.catch_up(actor)
         differences = self.compare(actor if what == "inside" else None)
         return indented(differences) if differences else None
+
+    def closed(self):
+        """Else other nodes would not see what was written: they are told at close."""
+        for actor in "1234":
+            for number in list(self.scene.plain.actors[actor].descriptors):
+                text = self.operate(Op(actor, "close", (number,)))
+                if text:
+                    return f"  close {number} by {actor}\n{text}"
+            for number in "0123":
+                self.both(Op(actor, "munmap", (number,)))
+        self.unwritten.clear()
+        until = time.monotonic() + BOUND
+        while found := self.scene.open_for_writing():
+            if time.monotonic() > until:
+                return "  still open for writing:\n" + "\n".join(f"    {line}" for line in found)
+            time.sleep(0.02)
+        return None
 
     def do_adopt(self, actor, at, path):
         """What is stale there must be seen from now on."""

@@ -90,7 +90,7 @@ class Scene:
         self.user = int(options.get("user", 0))
         self.options = options
         self.plain, self.packed = Side(self.directory / "a/r"), Side(self.directory / "b/r")
-        self.pinned = []
+        self.pinned, self.mounted = [], []
         self.environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent", MARK: str(self.directory)}
 
     def __enter__(self):
@@ -107,16 +107,30 @@ class Scene:
     def prepare(self):
         self.directory.chmod(0o755)
         for side in (self.plain, self.packed):
+            self.provide(side.root.parent)
             plant(side.root, self.options, self.user)
         if self.user:
             os.chown(self.directory, self.user, self.user)
-        self.pack()
+        if not self.tools.plain:
+            self.pack()
         time.sleep(0.02)
         self.began = time.time() - 0.01
         for side in (self.plain, self.packed):
             side.observer = Actor([self.tools.actor, side.root], self.environment)
         self.start()
         self.pin()
+
+    def provide(self, directory):
+        """The file system of a side, where the options name one. Mounts are root's to make."""
+        kind = self.options.get("fs", "here")
+        directory.mkdir()
+        if kind == "tmpfs":
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=200m", "differential", directory], check=True)
+        elif kind == "failing-close":
+            back = directory.with_suffix(".back")
+            back.mkdir()
+            subprocess.run([self.tools.failing_close(), back, directory, "-o", "allow_other,default_permissions"], check=True)
+        self.mounted += [directory] if kind != "here" else []
 
     def as_user(self):
         if self.user == os.geteuid():
@@ -141,7 +155,7 @@ class Scene:
             plain = [*self.as_user(), self.tools.actor]
             self.plain.actors[number] = Actor([*plain, self.plain.root], self.environment)
             command, environment = [*plain, self.packed.root], self.environment
-            if number != "4":
+            if number != "4" and not self.tools.plain:
                 run = [self.tools.quell, "run", "--require", "--mode", "mount", "--check", "none", self.directory / "app.qimg", "--"]
                 command = [*self.as_user(), *run, self.tools.actor, self.packed.root]
                 environment = {**environment, "SLURM_JOB_ID": "2" if number == "3" else "1"}
@@ -169,6 +183,20 @@ class Scene:
                     variables = pathlib.Path(entry.path, "environ").read_bytes().split(b"\0")
                     if f"{MARK}={self.directory}".encode() in variables and f"SLURM_JOB_ID={job}".encode() in variables:
                         found.append(int(entry.name))
+        return found
+
+    def open_for_writing(self):
+        """Originals that a server or a holder has open for writing. Shape: text for each."""
+        found = []
+        for job in "12":
+            for number in self.processes("quell-server", job) + self.processes("quell-holder", job):
+                with contextlib.suppress(OSError):
+                    for entry in os.scandir(f"/proc/{number}/fd"):
+                        with contextlib.suppress(OSError):
+                            path = os.readlink(entry.path)
+                            flags = int(pathlib.Path(f"/proc/{number}/fdinfo/{entry.name}").read_text().split("flags:")[1].split()[0], 8)
+                            if path.startswith(f"{self.packed.root}/") and flags & os.O_ACCMODE and not flags & os.O_PATH:
+                                found.append(f"process {number} of namespace {job}: {path}")
         return found
 
     def kill(self, name, job):
@@ -200,6 +228,8 @@ class Scene:
                 for number in self.processes(name, job):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(number, signal.SIGKILL)
+        for directory in self.mounted:
+            subprocess.run(["umount", "--lazy", directory], check=True)
 
 
 # Path, length. What lies at the top last, so that a listing of the top is not in the order of creation.
@@ -254,7 +284,8 @@ def plant(root, options, user):
                 if relative == "d5":
                     os.chmod(whole, 0o777)
             os.utime(whole, (number, number), follow_symlinks=False)
-    os.setxattr(root / "d1/a", "user.colour", b"green")
+    with contextlib.suppress(OSError):  # not every file system has them
+        os.setxattr(root / "d1/a", "user.colour", b"green")
     if os.geteuid() == 0:
         os.chown(root, user, user)
     os.utime(root, (number, number))
