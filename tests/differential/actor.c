@@ -163,6 +163,16 @@ static void do_dup(void)
 	put(2, fcntl(fd(1), F_DUPFD_CLOEXEC, 3));
 }
 
+/* The file of a descriptor once more, which may have no name any longer. */
+static void do_reopen(void)
+{
+	char through[64];
+	snprintf(through, sizeof through, "/proc/self/fd/%d", fd(2));
+	put(1, open(through, (int)flags(3) | O_CLOEXEC | O_NONBLOCK));
+}
+
+static void do_setfl(void) { said(fcntl(fd(1), F_SETFL, (int)flags(2))); }
+
 static void do_read(void)
 {
 	long got = said(read(fd(1), buffer, bounded(number(2))));
@@ -574,7 +584,7 @@ static void do_tree(void)
 static void do_quit(void) { exit(0); }
 
 static const struct { const char *name; void (*act)(void); } ACTS[] = {
-	{"open", do_open}, {"close", do_close}, {"dup", do_dup}, {"read", do_read}, {"pread", do_pread}, {"readv", do_readv},
+	{"open", do_open}, {"close", do_close}, {"dup", do_dup}, {"reopen", do_reopen}, {"setfl", do_setfl}, {"read", do_read}, {"pread", do_pread}, {"readv", do_readv},
 	{"write", do_write}, {"pwrite", do_pwrite}, {"lseek", do_lseek}, {"ftruncate", do_ftruncate}, {"truncate", do_truncate},
 	{"fallocate", do_fallocate}, {"fsync", do_fsync}, {"fdatasync", do_fdatasync}, {"sendfile", do_sendfile},
 	{"copyrange", do_copyrange}, {"lines", do_lines}, {"map", do_map}, {"mread", do_mread}, {"mwrite", do_mwrite},

@@ -2,6 +2,7 @@
 
 import os
 import random
+import stat
 
 from programs import ACTORS, Op
 
@@ -27,6 +28,10 @@ class Generator:
         self.part = self.random.choice(["d1", "d2", "d1/s", "d3", "."])
 
     def __iter__(self):
+        if self.several and self.random.random() < 0.5:
+            self.look()
+            for actor in "13":
+                yield from (Op("-", "adopt", (actor, "cwd", "@/" + path)) for path in self.directories)
         for number in range(self.count):
             if self.kills and self.random.random() < 0.04:
                 yield self.kill()
@@ -80,8 +85,13 @@ class Generator:
         if op.actor == "-":
             return
         mine = self.player.scene.plain.actors[op.actor].descriptors
-        if op.name == "open" and op.words[0] in mine:
-            self.slots[op.actor][op.words[0]] = op.words[3]
+        if op.name in ("open", "reopen") and op.words[0] in mine:
+            flags = op.words[2 if op.name == "reopen" else 3]
+            try:
+                is_directory = stat.S_ISDIR(os.stat(self.player.views.base(op.actor, op.words[0])).st_mode)
+            except OSError:
+                is_directory = False
+            self.slots[op.actor][op.words[0]] = flags + ("|DIRECTORY" if is_directory and "DIRECTORY" not in flags else "")
         elif op.name == "dup" and op.words[1] in mine:
             self.slots[op.actor][op.words[1]] = self.slots[op.actor].get(op.words[0], "")
         elif op.name == "close":
@@ -113,6 +123,13 @@ class Generator:
     def fresh(self):
         """A name that there may be."""
         return os.path.normpath(os.path.join(self.directory(), self.random.choice(NAMES)))
+
+    def stale(self):
+        """Something that others changed, if there is any."""
+        here, root = ACTORS[self.actor], self.player.scene.plain.root
+        stale = self.player.views.stale.get(here, ())
+        found = [path for path in [*self.directories, *self.files] if os.lstat(root / path).st_ino in stale]
+        return self.random.choice(found) if found else self.directory()
 
     def any_path(self):
         roll = self.random.random()
@@ -168,7 +185,10 @@ class Generator:
         return str(self.random.choice(OFFSETS))
 
     def mode(self):
-        return self.random.choice(["644", "600", "666", "755", "444", "640", "400", "777"])
+        return self.random.choice(["644", "600", "666", "755", "444", "640", "400", "777", "000", "4755", "2755", "6777"])
+
+    def mode_of_directory(self):
+        return self.random.choice(["755", "755", "755", "777", "700", "1777", "2775", "555", "311"])
 
     # Operations.
 
@@ -176,18 +196,15 @@ class Generator:
         table = WEIGHTS if self.slots[self.actor] else WEIGHTS[:OPENLESS]
         name = self.random.choices([n for n, _ in table], [w for _, w in table])[0]
         if self.several and self.chance(0.03):
-            return Op("-", "adopt", (self.actor, "cwd", "@/" + self.directory()))
+            return Op("-", "adopt", (self.actor, "cwd", "@/" + self.stale()))
         if self.several and self.chance(0.003):
             return Op("-", "append-race", ("@/log", "50"))
         made = getattr(self, "make_" + name, None)
-        return made() if made else self.simple(name)
+        return made() if made else self.op(name, self.slot())
 
     def op(self, name, *words):
         return Op(self.actor, name, tuple(words))
 
-    def simple(self, name):
-        """Operations on a descriptor with a fixed form."""
-        return self.op(name, self.slot(), *(getattr(self, kind)() if kind else "" for kind in SIMPLE.get(name, ())))
 
     def make_open(self):
         roll, slot = self.random.random(), str(self.random.randrange(7))
@@ -203,6 +220,25 @@ class Generator:
             flags += "|" + flag if self.chance(share) else ""
         path = self.fresh() if "CREAT" in flags and self.chance(0.5) else self.any_path()
         return self.op("open", slot, *self.from_directory(path), flags, self.mode())
+
+    def make_reopen(self):
+        return self.op("reopen", str(self.random.randrange(7)), self.slot("DIRECTORY"), self.random.choice(["RDONLY", "RDWR", "WRONLY|APPEND", "RDWR|TRUNC", "PATH"]))
+
+    def make_setfl(self):
+        return self.op("setfl", self.slot("RDONLY", "DIRECTORY"), self.random.choice(["APPEND", "NONE"]))
+
+    def make_umask(self):
+        return self.op("umask", self.random.choice(["022", "077", "002"]))
+
+    def make_sh(self):
+        """A tool's way to work; several namespaces would have to know what it touches."""
+        if self.several:
+            return self.make_rename()
+        one, other, made = (os.path.normpath(path) for path in (self.directory(), self.file(), self.fresh()))
+        script = self.random.choice(SCRIPTS)
+        if self.player.scene.user and "setfacl" in script:
+            script = "ls -A @/{d} | sort"
+        return self.op("sh", script.format(d=one, f=other, n=made))
 
     def make_dup(self):
         return self.op("dup", self.slot(), str(self.random.randrange(7)))
@@ -257,16 +293,18 @@ class Generator:
 
     def make_chmod(self):
         path = self.any_path()
-        return self.op("chmod", *self.from_directory(path), "755" if path in self.directories else self.mode())
+        return self.op("chmod", *self.from_directory(path), self.mode_of_directory() if path in self.directories else self.mode())
 
     def make_fchmod(self):
         slot = self.slot()
-        return self.op("fchmod", slot, "755" if "DIRECTORY" in self.slots[self.actor].get(slot, "") else self.mode())
+        return self.op("fchmod", slot, self.mode_of_directory() if "DIRECTORY" in self.slots[self.actor].get(slot, "") else self.mode())
 
     def owner(self):
         return self.random.choice(["0", "1000", "1001", "-1"])
 
     def make_chown(self):
+        if self.slots[self.actor] and self.chance(0.2):
+            return self.op("chown", self.slot(), "", self.owner(), self.owner(), "EMPTY_PATH")
         return self.op("chown", *self.from_directory(self.any_path()), self.owner(), self.owner(), self.random.choice(["NONE", "SYMLINK_NOFOLLOW"]))
 
     def make_fchown(self):
@@ -305,6 +343,8 @@ class Generator:
         return self.op("rename", *self.from_directory(source), *self.from_directory(target), how)
 
     def make_link(self):
+        if self.slots[self.actor] and self.chance(0.1):
+            return self.op("link", self.slot("DIRECTORY"), "", *self.from_directory(self.fresh()), "EMPTY_PATH")
         how = self.random.choice(["NONE", "NONE", "SYMLINK_FOLLOW"])
         return self.op("link", *self.from_directory(self.file()), *self.from_directory(self.fresh()), how)
 
@@ -357,11 +397,26 @@ class Generator:
 WEIGHTS = [
     ("open", 26), ("rename", 13), ("link", 6), ("symlink", 2), ("unlink", 7), ("rmdir", 3), ("mkdir", 4), ("mkfifo", 1),
     ("chdir", 3), ("stat", 7), ("access", 2), ("readlink", 2), ("chmod", 3), ("chown", 2), ("utimens", 2), ("truncate", 2),
-    ("setxattr", 2), ("xattr", 2),
-    ("close", 6), ("dup", 2), ("read", 5), ("pread", 5), ("write", 8), ("pwrite", 5), ("lseek", 2), ("ftruncate", 3),
+    ("setxattr", 2), ("xattr", 2), ("umask", 1), ("sh", 2),
+    ("close", 6), ("dup", 2), ("reopen", 3), ("setfl", 1), ("read", 5), ("pread", 5), ("write", 8), ("pwrite", 5), ("lseek", 2), ("ftruncate", 3),
     ("fallocate", 1), ("sendfile", 1), ("copyrange", 1), ("map", 3), ("mread", 3), ("mwrite", 3), ("msync", 2), ("fchmod", 2),
     ("fchown", 1), ("futimens", 2), ("fchdir", 1), ("getdents", 3), ("flock", 2), ("lock", 3), ("fstat", 5), ("fsync", 1),
     ("fdatasync", 1),
 ]  # fmt: skip
 OPENLESS = [name for name, _ in WEIGHTS].index("close")
-SIMPLE = {}
+
+# A directory, a file and a name that there may be.
+SCRIPTS = [
+    "rm -rf @/{d}/d1 @/{n}",
+    "cp -a @/{d} @/n 2>&1 | wc -l",
+    "cp @/{f} @/{n} 2>/dev/null; cat @/{n} | cksum",
+    "mv @/{f} @/{n} 2>/dev/null; mv @/{n} @/{f}; cat @/{f} | cksum",
+    "find @/{d} -type f -name 'a*' -delete; ls -A @/{d} | sort",
+    "tar -cf - -C @/{d} --sort=name --mtime=@0 . 2>/dev/null | cksum",
+    "sed -i s/a/A/ @/{f}; cat @/{f} | cksum",
+    "echo more >>@/{f}; tail -c 20 @/{f}",
+    "ln -f @/{f} @/{n}; stat -c %h @/{n}",
+    "exec 5<>@/{f}; rm -f @/{f}; echo new >@/{f}; echo old >&5; cat @/{f}; cat /proc/self/fd/5 | cksum",
+    "for i in 1 2 3 4 5 6 7 8 9; do mkdir -p @/{d}/x$i; mv @/{d}/x$i @/{d}/y; rmdir @/{d}/y; done; ls -A @/{d} | sort",
+    "setfacl -m u:1001:rw @/{f}; getfacl -cn @/{f}; stat -c %a @/{f}",
+]

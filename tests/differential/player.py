@@ -5,15 +5,17 @@ Instructions to the driver, whose actor is `-`:
     check outside         both trees as a plain process sees them, now
     check inside N        both trees as actor N sees them, within `BOUND`
     check closed          when no actor has a file open, no server has an original open for writing, within `BOUND`
-    adopt N AT PATH       actor N makes a directory live, by a name that it makes and removes
+    adopt N AT PATH       actor N makes a directory or a file live: by a name that comes and goes, by opening it for writing
     kill NAME JOB         kills `quell-server` or `quell-holder` of namespace 1 or 2
     kill-during NAME JOB MICROSECONDS   the same, while the next operation is on its way
     append-race PATH N    all four actors append N lines to one file at once; none may be lost
 """
 
+import collections
 import dataclasses
 import os
 import re
+import stat
 import threading
 import time
 
@@ -54,7 +56,7 @@ class Player:
         self.scene, self.judge = scene, Judge(scene)
         self.several = several
         self.views = Views(scene)
-        self.played, self.left_out, self.waits = [], 0, []
+        self.played, self.left_out, self.waits = [], collections.Counter(), []
         # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
         self.unwritten = {}
         self.killer = None
@@ -83,15 +85,16 @@ class Player:
     # Operations of actors.
 
     def operate(self, op):
-        if any(row[1](self, op) for row in known.LEFT_OUT):
-            self.left_out += 1
-            return None
+        for quoted, leaves_out in known.LEFT_OUT:
+            if leaves_out(self, op):
+                self.left_out[quoted[:30]] += 1
+                return None
         here = ACTORS[op.actor]
         before = None
         if self.several and op.name in NAMES:
             touched = self.views.touched(op)
             if here in NAMESPACES and touched & self.views.stale[here]:
-                self.left_out += 1
+                self.left_out["stale"] += 1
                 return None
             text = self.write_mapped(here)
             if not text and here in NAMESPACES and touched & self.views.unseen[here]:
@@ -132,7 +135,7 @@ class Player:
         actor = self.scene.plain.actors[op.actor]
         number = re.search(r" fd=(\d+)", plain)
         if number:
-            actor.descriptors[op.words[0 if op.name == "open" else 1]] = int(number.group(1))
+            actor.descriptors[op.words[1 if op.name == "dup" else 0]] = int(number.group(1))
         elif op.name == "close" and plain == "0":
             actor.descriptors.pop(op.words[0], None)
         elif op.name == "map" and plain == "0":
@@ -156,11 +159,8 @@ class Player:
 
     # What the table of exceptions asks.
 
-    def facts_mount(self, inode):
-        """Planted directories that stay the original are mounts of their own."""
-        return inode if inode in self.boundaries() else None
-
     def boundaries(self):
+        """Planted directories that stay the original, which are mounts of their own."""
         if not hasattr(self, "_boundaries"):
             self._boundaries = set()
             if self.scene.options.get("fifo") == "1":
@@ -181,21 +181,19 @@ class Player:
         """A FIFO's content is of one namespace."""
         if not self.several or op.name not in ("read", "readv", "write", "pread", "pwrite", "sendfile", "copyrange", "open"):
             return False
-        import stat
-
         for position in NAMES[op.name].slots:
             try:
                 if stat.S_ISFIFO(os.stat(self.views.base(op.actor, op.words[position])).st_mode):
                     return True
             except OSError:
                 pass
-        for found in self.views.walks(op):
-            try:
-                if found.place and stat.S_ISFIFO(os.stat(found.place).st_mode):
-                    return True
-            except OSError:
-                pass
-        return False
+        return any(self.is_pipe(found) for found in self.views.walks(op))
+
+    def is_pipe(self, found):
+        try:
+            return bool(found.place) and stat.S_ISFIFO(os.stat(found.place).st_mode)
+        except OSError:
+            return False
 
     # Looking at whole trees.
 
@@ -260,22 +258,29 @@ class Player:
         return None
 
     def do_adopt(self, actor, at, path):
-        """What is stale there must be seen from now on."""
-        here, op = ACTORS[actor], Op(actor, "mkdir", (at, path + "/.adopted", "755"))
-        found = self.views.walks(op)[0]
-        if here not in NAMESPACES or set(found.way[:-1]) & self.views.stale[here] or not found.way:
-            self.left_out += 1
+        """What is stale there must be seen from now on: a directory in which a name was made, a file that was opened for writing."""
+        here, look = ACTORS[actor], Op(actor, "stat", (at, path, "NONE"))
+        found = self.views.walks(look)[0]
+        stale = self.views.stale[here] if here in NAMESPACES else set()
+        if here not in NAMESPACES or found.last is None or set(found.way[:-1]) & stale:
             return None
-        for one in (op, Op(actor, "rmdir", op.words[:2])):
-            before = self.views.subjects(one)
-            plain, packed = self.both(one)
-            different = self.judge.differs(one, plain, packed)
+        if found.last in self.views.directories:
+            steps = [Op(actor, "mkdir", (at, path + "/.adopted", "755")), Op(actor, "rmdir", (at, path + "/.adopted"))]
+        elif found.last in self.views.planted and not self.is_pipe(found):
+            steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
+        else:
+            return None
+        for step in steps:
+            before = self.views.subjects(step)
+            plain, packed = self.both(step)
+            self.note(step, plain)
+            different = self.judge.differs(step, plain, packed)
             if different:
-                return f"  {one}\n  plain: {different[0]}\n  quell: {different[1]}"
-            if not plain.startswith("-"):
-                self.views.changed(one, before)
-        if found.parent in self.views.live[here]:
-            self.views.stale[here].discard(found.parent)
+                return f"  {step}\n" + self.text(step, different)
+            if plain.startswith("-"):
+                return None
+            self.views.changed(step, before)
+        stale.discard(found.last)
         return self.catch_up(actor)
 
     # Servers that die.

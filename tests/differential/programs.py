@@ -50,7 +50,8 @@ def held(*slots, does="look"):
 
 NAMES = {
     "open": one(1, 2, "open", True),
-    **{name: held(0) for name in "close dup read pread readv lseek fsync fdatasync fstat getdents fchdir fgetxattr flistxattr".split()},
+    "reopen": held(1, does="open"),
+    **{name: held(0) for name in "close dup setfl read pread readv lseek fsync fdatasync fstat getdents fchdir fgetxattr flistxattr".split()},
     **{name: held(0) for name in "lock getlk olock ogetlk flock".split()},
     **{name: held(0, does="data") for name in "write pwrite lines ftruncate fallocate fchmod fchown futimens fsetxattr fremovexattr".split()},
     "sendfile": held(0, 1, does="data"),

@@ -270,6 +270,10 @@ def plant(root, options, user):
         (root / "d4").mkdir()
         (root / "d4/a").write_text("beside a pipe\n")
         os.mkfifo(root / "d4/p")
+    if options.get("many") == "1":
+        # More names than one answer to getdents(2) holds.
+        for number in range(400):
+            (root / "d3" / f"name-{number:03}-of-a-directory-with-many-names").touch()
     number = 1_000_000_000
     for path, directories, files in os.walk(root, topdown=False):
         for name in sorted([*files, *directories]):

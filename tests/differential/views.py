@@ -111,7 +111,7 @@ class Views:
         lasts = ({found.last for found in walks} | set(slots)) - {None}
         does = NAMES[op.name].does
         if does == "open":
-            flags = set(op.words[3].split("|"))
+            flags = set(op.words[2 if op.name == "reopen" else 3].split("|"))
             creates = flags & {"CREAT", "TMPFILE"} and not lasts
             return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
         if does == "name":
@@ -129,8 +129,8 @@ class Views:
             # A directory becomes live when its names change, not when its attributes do.
             files = set() if NAMES[op.name].does == "name" else inodes - self.directories
             self.live[here] |= directories | files
-            if op.name == "open" and set(op.words[3].split("|")) & {"WRONLY", "RDWR"}:
-                self.live[here] |= {found.last for found in self.walks(op)} - {None}
+            if op.name in ("open", "reopen") and {"WRONLY", "RDWR"} & {flag for word in op.words for flag in word.split("|")}:
+                self.live[here] |= ({found.last for found in self.walks(op)} | set(self.slots(op))) - {None}
         for other in NAMESPACES:
             if other != here:
                 changed = directories | inodes
