@@ -24,6 +24,7 @@ pub(crate) enum Asked {
     Read,
     Write,
     Other,
+    Open,
 }
 
 /// A kind of operation on the original, for counting.
@@ -146,7 +147,7 @@ impl Counters {
 
     /// How many requests were asked so far: a server that changes this lives.
     pub(crate) fn progress(&self) -> u64 {
-        (0..6).map(|kind| self.load(REQUESTS + kind)).sum()
+        (0..ORIGINAL - REQUESTS).map(|kind| self.load(REQUESTS + kind)).sum()
     }
 
     /// Everything counted so far, for one rank's file.
@@ -156,10 +157,9 @@ impl Counters {
         namespace: Membership,
         seconds_to_exec: f64,
     ) -> RunStats {
-        let of = |first: usize| std::array::from_fn(|kind| self.load(first + kind));
-        let [lookup, getattr, readdir, read, write, other] = of(REQUESTS);
-        let requests = RequestStats { lookup, getattr, readdir, read, write, other };
-        let [lookup, stat, open, readdir, read, write] = of(ORIGINAL);
+        let [lookup, getattr, readdir, read, write, other, open] = std::array::from_fn(|kind| self.load(REQUESTS + kind));
+        let requests = RequestStats { lookup, getattr, readdir, open, read, write, other };
+        let [lookup, stat, open, readdir, read, write] = std::array::from_fn(|kind| self.load(ORIGINAL + kind));
         RunStats {
             mode: RunMode::Mount,
             namespace: Some(namespace),
@@ -219,11 +219,11 @@ impl Counters {
 
 /// Where each count is.
 const REQUESTS: usize = 0;
-const ORIGINAL: usize = 6;
-const IMAGE_BYTES: usize = 12;
-const LOSSES: usize = 13;
-const PUSHED_BYTES: usize = 16;
-const NUMBERS: usize = 17;
+const ORIGINAL: usize = 7;
+const IMAGE_BYTES: usize = 13;
+const LOSSES: usize = 14;
+const PUSHED_BYTES: usize = 17;
+const NUMBERS: usize = 18;
 
 /// The lists of paths.
 const ORIGINAL_PATHS: usize = 0;

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Step, Unavailable};
-use crate::server::nodes::Access;
+use crate::server::Access;
 use crate::stats::Membership;
 
 /// From a rank to the server.

@@ -112,6 +112,8 @@ pub struct RequestStats {
     pub getattr: u64,
     /// READDIR and READDIRPLUS.
     pub readdir: u64,
+    /// OPEN and OPENDIR.
+    pub open: u64,
     /// READ.
     pub read: u64,
     /// WRITE.

@@ -40,7 +40,7 @@ bitflags! {
     pub(crate) struct InitFlags: u32 {
         /// Several READs of one file at a time.
         const ASYNC_READ = 1 << 0;
-        /// fcntl locks are sent to us, so that they can fail loudly.
+        /// fcntl locks are sent to us.
         const POSIX_LOCKS = 1 << 1;
         /// Modes of what is made come without the umask applied, and the umask beside them.
         const DONT_MASK = 1 << 6;
@@ -54,8 +54,6 @@ bitflags! {
         const DO_READDIRPLUS = 1 << 13;
         /// ... and does so only when the program is seen to want them.
         const READDIRPLUS_AUTO = 1 << 14;
-        /// `ENOSYS` to OPEN means that the kernel never asks again.
-        const NO_OPEN_SUPPORT = 1 << 17;
         /// Lookups and listings of one directory at the same time.
         const PARALLEL_DIROPS = 1 << 18;
         /// The kernel asks for access control lists and judges by them.
@@ -64,8 +62,6 @@ bitflags! {
         const MAX_PAGES = 1 << 22;
         /// Targets of symbolic links are cached.
         const CACHE_SYMLINKS = 1 << 23;
-        /// `ENOSYS` to OPENDIR means that the kernel never asks again, and that listings are cached.
-        const NO_OPENDIR_SUPPORT = 1 << 24;
         /// `flags2` follows.
         const INIT_EXT = 1 << 30;
     }
@@ -73,6 +69,9 @@ bitflags! {
 
 /// `FUSE_HAS_EXPIRE_ONLY`, bit 35, as seen in `flags2`: an entry can be made stale without being dropped.
 pub(crate) const INIT2_HAS_EXPIRE_ONLY: u32 = 1 << 3;
+
+/// `FUSE_DIRECT_IO_ALLOW_MMAP`, bit 36, as seen in `flags2`: a file that is open past the kernel's cache may be mapped.
+pub(crate) const INIT2_DIRECT_IO_ALLOW_MMAP: u32 = 1 << 4;
 
 bitflags! {
     /// `valid` of SETATTR: which fields are set.
@@ -85,9 +84,49 @@ bitflags! {
         const ATIME = 1 << 4;
         const MTIME = 1 << 5;
         const ATIME_NOW = 1 << 7;
+        const HANDLE = 1 << 6;
         const MTIME_NOW = 1 << 8;
         const _ = !0;
     }
+}
+
+bitflags! {
+    /// `open_flags` of the answer to OPEN and OPENDIR.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct OpenFlags: u32 {
+        /// Reads and writes go past the kernel's cache.
+        const DIRECT_IO = 1 << 0;
+        /// What is in the kernel's cache stays valid.
+        const KEEP_CACHE = 1 << 1;
+        /// The kernel keeps the listing.
+        const CACHE_DIR = 1 << 3;
+        /// No FLUSH when a descriptor is closed (Linux 5.16 and later).
+        const NO_FLUSH = 1 << 5;
+    }
+}
+
+/// What OPEN answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// The handle that later requests carry; zero if none of them needs one.
+    pub(crate) handle: u64,
+    pub(crate) flags: OpenFlags,
+}
+
+impl Opened {
+    /// The bytes of `struct fuse_open_out`.
+    pub(crate) fn encode(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        Layout(&mut bytes).u64(self.handle).u32(self.flags.bits());
+        bytes
+    }
+}
+
+/// The bytes of `struct fuse_lk_out`: a lock that is in the way, or the one that was asked for with `F_UNLCK`.
+pub(crate) fn encode_lock(start: u64, end: u64, kind: u32, pid: u32) -> [u8; 24] {
+    let mut bytes = [0; 24];
+    Layout(&mut bytes).u64(start).u64(end).u32(kind).u32(pid);
+    bytes
 }
 
 /// `FUSE_WRITE_CACHE`: the WRITE comes from dirty pages of a shared map, not from a write call.
@@ -119,16 +158,22 @@ pub(crate) mod opcode {
     pub(crate) const RMDIR: u32 = 11;
     pub(crate) const RENAME: u32 = 12;
     pub(crate) const LINK: u32 = 13;
+    pub(crate) const OPEN: u32 = 14;
     pub(crate) const READ: u32 = 15;
     pub(crate) const WRITE: u32 = 16;
     pub(crate) const STATFS: u32 = 17;
+    pub(crate) const RELEASE: u32 = 18;
     pub(crate) const FSYNC: u32 = 20;
     pub(crate) const SETXATTR: u32 = 21;
     pub(crate) const GETXATTR: u32 = 22;
     pub(crate) const LISTXATTR: u32 = 23;
     pub(crate) const REMOVEXATTR: u32 = 24;
+    pub(crate) const FLUSH: u32 = 25;
     pub(crate) const INIT: u32 = 26;
+    pub(crate) const OPENDIR: u32 = 27;
     pub(crate) const READDIR: u32 = 28;
+    pub(crate) const RELEASEDIR: u32 = 29;
+    pub(crate) const FSYNCDIR: u32 = 30;
     pub(crate) const GETLK: u32 = 31;
     pub(crate) const SETLK: u32 = 32;
     pub(crate) const SETLKW: u32 = 33;
@@ -140,6 +185,7 @@ pub(crate) mod opcode {
     pub(crate) const FALLOCATE: u32 = 43;
     pub(crate) const READDIRPLUS: u32 = 44;
     pub(crate) const RENAME2: u32 = 45;
+    pub(crate) const TMPFILE: u32 = 51;
 }
 
 /// How long the kernel may keep an answer without asking again.
@@ -264,7 +310,7 @@ pub(crate) fn encode_attr(attr: &Attr, valid: Validity) -> [u8; ATTR_OUT] {
 pub(crate) const INIT_OUT: usize = 64;
 
 /// The bytes of `struct fuse_init_out`.
-pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags) -> [u8; INIT_OUT] {
+pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32) -> [u8; INIT_OUT] {
     /// Requests in flight of readahead and the like; the default of 12 slows down parallel first reads.
     const MAX_BACKGROUND: u16 = 64;
     /// Where the kernel begins to call the mount congested: three quarters, as its own default.
@@ -273,7 +319,7 @@ pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags) -> [
     let mut out = Layout(&mut bytes);
     out.u32(MAJOR).u32(minor).u32(max_readahead).u32(flags.bits());
     out.u16(MAX_BACKGROUND).u16(CONGESTION);
-    out.u32(MAX_WRITE).u32(1).u16(MAX_PAGES);
+    out.u32(MAX_WRITE).u32(1).u16(MAX_PAGES).u16(0).u32(flags2);
     bytes
 }
 

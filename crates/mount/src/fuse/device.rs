@@ -61,6 +61,17 @@ impl Device {
         self.notify(abi::NOTIFY_INVAL_INODE, &body, &[])
     }
 
+    /// Makes the kernel ask again for `node`'s attributes. Takes no lock that a program may hold.
+    ///
+    /// **Errors** `ENOENT` when the kernel does not know the inode, which is as good.
+    pub(crate) fn expire_attributes(&self, node: NodeId) -> Result<(), Errno> {
+        let mut body = [0; 24];
+        body[..8].copy_from_slice(&node.0.to_ne_bytes());
+        // A negative offset leaves cached pages alone.
+        body[8..16].copy_from_slice(&(-1_i64).to_ne_bytes());
+        self.notify(abi::NOTIFY_INVAL_INODE, &body, &[])
+    }
+
     /// Makes the kernel ask again for `name` in `parent`.
     ///
     /// Blocks while the kernel holds the directory's lock: never from a thread that answers requests.

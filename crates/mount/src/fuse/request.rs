@@ -14,7 +14,17 @@ pub(crate) struct Unique(pub(crate) u64);
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    /// Zero where the process cannot be seen from the process namespace of the mount.
+    pub(crate) pid: u32,
 }
+
+/// Number of an open file or directory, as the answer to OPEN gave it. Zero: none was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FileHandle(pub(crate) u64);
+
+/// The owner of POSIX locks: the kernel's number for a process, or for an open file with locks of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LockOwner(pub(crate) u64);
 
 /// One request.
 #[derive(Debug)]
@@ -45,14 +55,36 @@ pub(crate) enum Operation<'a> {
     ForgetOne {
         lookups: u64,
     },
-    GetAttributes,
+    GetAttributes {
+        /// The open file that is asked about, if it is one.
+        handle: Option<FileHandle>,
+    },
     SetAttributes(SetAttr),
+    /// OPEN and OPENDIR.
+    Open {
+        /// The flags of the open call, without those that make a file.
+        flags: u32,
+        directory: bool,
+    },
+    /// RELEASE and RELEASEDIR: the last descriptor of an open file is gone.
+    Release {
+        handle: FileHandle,
+        /// The owner of locks of flock(2) that end with it, if there may be any.
+        owner: Option<LockOwner>,
+    },
+    /// A descriptor of an open file was closed.
+    Flush {
+        handle: FileHandle,
+        owner: LockOwner,
+    },
     ReadLink,
     Symlink {
         name: &'a [u8],
         target: &'a [u8],
     },
     Create(Create<'a>),
+    /// TMPFILE.
+    MakeUnnamed(Create<'a>),
     MakeNode {
         name: &'a [u8],
         mode: u32,
@@ -82,15 +114,19 @@ pub(crate) enum Operation<'a> {
     },
     Read(Read),
     Write(Write<'a>),
+    /// FSYNC and FSYNCDIR.
     Synchronise {
+        handle: FileHandle,
         data_only: bool,
     },
     Allocate {
+        handle: FileHandle,
         offset: u64,
         length: u64,
         mode: u32,
     },
     ListDirectory {
+        handle: FileHandle,
         offset: u64,
         size: u32,
         plus: bool,
@@ -107,29 +143,53 @@ pub(crate) enum Operation<'a> {
     RemoveXattr {
         name: &'a [u8],
     },
+    /// SETLK and SETLKW.
     Lock {
-        kind: LockKind,
+        lock: Lock,
+        /// The program waits until the lock is free.
+        waits: bool,
     },
-    GetLock,
+    GetLock {
+        lock: Lock,
+    },
     Ioctl,
-    Interrupt,
+    /// A signal reached the program that waits for request `unique`.
+    Interrupt {
+        unique: Unique,
+    },
     Destroy,
     /// Anything that is answered with `ENOSYS`: the kernel then does without, for the life of the mount.
     Other,
 }
 
-/// What a lock request wants.
+/// Body of SETLK, SETLKW and GETLK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LockKind {
-    Shared,
-    Exclusive,
-    Unlock,
+pub(crate) struct Lock {
+    pub(crate) handle: FileHandle,
+    pub(crate) owner: LockOwner,
+    /// First byte.
+    pub(crate) start: u64,
+    /// Last byte; [`Lock::TO_THE_END`] for all that follow.
+    pub(crate) end: u64,
+    /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
+    pub(crate) kind: u32,
+    /// The process that asks, or that holds what is in the way.
+    pub(crate) pid: u32,
+    /// From flock(2): it belongs to the open file.
+    pub(crate) whole_file: bool,
+}
+
+impl Lock {
+    /// The largest `end`. Source: `OFFSET_MAX` of the kernel.
+    pub(crate) const TO_THE_END: u64 = i64::MAX as u64;
 }
 
 /// Body of SETATTR.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SetAttr {
     pub(crate) valid: SetAttributes,
+    /// The open file by which it was asked for; counts with [`SetAttributes::HANDLE`].
+    pub(crate) handle: FileHandle,
     pub(crate) size: u64,
     pub(crate) atime: Time,
     pub(crate) mtime: Time,
@@ -141,6 +201,7 @@ pub(crate) struct SetAttr {
 /// Body of CREATE.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Create<'a> {
+    /// Of TMPFILE, which makes a file without a name, this means nothing.
     pub(crate) name: &'a [u8],
     /// The flags of the open call.
     pub(crate) flags: u32,
@@ -161,6 +222,7 @@ pub(crate) struct SetXattr<'a> {
 /// Body of READ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Read {
+    pub(crate) handle: FileHandle,
     pub(crate) offset: u64,
     pub(crate) size: u32,
     /// The file is open with `O_DIRECT`: the kernel's cache is not involved.
@@ -177,6 +239,7 @@ impl Read {
 /// Body of WRITE.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write<'a> {
+    pub(crate) handle: FileHandle,
     pub(crate) offset: u64,
     /// `FUSE_WRITE_*`.
     pub(crate) write_flags: u32,
@@ -217,7 +280,7 @@ impl<'a> Request<'a> {
         let malformed = Malformed { unique: Some(unique) };
         let parse = || -> Result<Self, Short> {
             let node = NodeId(header.u64()?);
-            let caller = Caller { uid: header.u32()?, gid: header.u32()? };
+            let caller = Caller { uid: header.u32()?, gid: header.u32()?, pid: header.u32()? };
             let body = bytes.get(IN_HEADER..length as usize).ok_or(Short)?;
             Ok(Self { unique, node, caller, operation: Operation::parse(code, Fields(body))? })
         };
@@ -230,7 +293,11 @@ impl<'a> Operation<'a> {
     fn parse(code: u32, mut body: Fields<'a>) -> Result<Self, Short> {
         Ok(match code {
             opcode::LOOKUP => Self::Lookup { name: body.name()? },
-            opcode::GETATTR => Self::GetAttributes,
+            opcode::GETATTR => get_attributes(body)?,
+            opcode::OPEN => Self::Open { flags: body.u32()?, directory: false },
+            opcode::OPENDIR => Self::Open { flags: body.u32()?, directory: true },
+            opcode::RELEASE | opcode::RELEASEDIR => release(body)?,
+            opcode::FLUSH => flush(body)?,
             opcode::READ => read(body)?,
             opcode::READDIR => list(body, false)?,
             opcode::READDIRPLUS => list(body, true)?,
@@ -242,9 +309,10 @@ impl<'a> Operation<'a> {
             opcode::STATFS => Self::FileSystem,
             opcode::GETXATTR => get_xattr(body)?,
             opcode::LISTXATTR => Self::ListXattr { size: body.u32()? },
-            opcode::GETLK => Self::GetLock,
-            opcode::SETLK | opcode::SETLKW => lock(body)?,
-            opcode::INTERRUPT => Self::Interrupt,
+            opcode::GETLK => Self::GetLock { lock: lock(body)? },
+            opcode::SETLK => Self::Lock { lock: lock(body)?, waits: false },
+            opcode::SETLKW => Self::Lock { lock: lock(body)?, waits: true },
+            opcode::INTERRUPT => Self::Interrupt { unique: Unique(body.u64()?) },
             opcode::DESTROY => Self::Destroy,
             _ => return Self::parse_change(code, body),
         })
@@ -255,7 +323,8 @@ impl<'a> Operation<'a> {
         Ok(match code {
             opcode::WRITE => write(body)?,
             opcode::SETATTR => set_attributes(body)?,
-            opcode::CREATE => create(body)?,
+            opcode::CREATE => Self::Create(create(body)?),
+            opcode::TMPFILE => Self::MakeUnnamed(create(body)?),
             opcode::MKNOD => make_node(body)?,
             opcode::MKDIR => make_directory(body)?,
             opcode::SYMLINK => Self::Symlink { name: body.name()?, target: body.name()? },
@@ -264,7 +333,7 @@ impl<'a> Operation<'a> {
             opcode::RENAME => rename(body, false)?,
             opcode::RENAME2 => rename(body, true)?,
             opcode::LINK => Self::Link { old: NodeId(body.u64()?), name: body.name()? },
-            opcode::FSYNC => synchronise(body)?,
+            opcode::FSYNC | opcode::FSYNCDIR => synchronise(body)?,
             opcode::FALLOCATE => allocate(body)?,
             opcode::SETXATTR => set_xattr(body)?,
             opcode::REMOVEXATTR => Self::RemoveXattr { name: body.name()? },
@@ -287,18 +356,45 @@ fn batch_forget<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     Ok(Operation::BatchForget { nodes: ForgetList(body.take(bytes)?) })
 }
 
-fn read<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+/// `FUSE_GETATTR_FH`.
+const GETATTR_HANDLE: u32 = 1 << 0;
+
+fn get_attributes<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+    let flags = body.u32()?;
+    body.u32()?;
+    let handle = body.handle()?;
+    Ok(Operation::GetAttributes { handle: (flags & GETATTR_HANDLE != 0).then_some(handle) })
+}
+
+/// `FUSE_RELEASE_FLOCK_UNLOCK`.
+const RELEASE_LOCKS: u32 = 1 << 1;
+
+fn release<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+    let handle = body.handle()?;
+    body.u32()?;
+    let locks = body.u32()? & RELEASE_LOCKS != 0;
+    let owner = LockOwner(body.u64()?);
+    Ok(Operation::Release { handle, owner: locks.then_some(owner) })
+}
+
+fn flush<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+    let handle = body.handle()?;
     body.u64()?;
+    Ok(Operation::Flush { handle, owner: LockOwner(body.u64()?) })
+}
+
+fn read<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+    let handle = body.handle()?;
     let (offset, size) = (body.u64()?, body.u32()?);
     // struct fuse_read_in: then flags of the request, owner of a lock, flags of the open call.
     body.take(12)?;
     let direct = body.u32()? & libc::O_DIRECT.cast_unsigned() != 0;
-    Ok(Operation::Read(Read { offset, size, direct }))
+    Ok(Operation::Read(Read { handle, offset, size, direct }))
 }
 
 fn list<'a>(mut body: Fields<'a>, plus: bool) -> Result<Operation<'a>, Short> {
-    body.u64()?;
-    Ok(Operation::ListDirectory { offset: body.u64()?, size: body.u32()?, plus })
+    let handle = body.handle()?;
+    Ok(Operation::ListDirectory { handle, offset: body.u64()?, size: body.u32()?, plus })
 }
 
 fn get_xattr<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
@@ -307,30 +403,30 @@ fn get_xattr<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     Ok(Operation::GetXattr { size, name: body.name()? })
 }
 
-fn lock<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    // struct fuse_lk_in: fh, owner, then start, end, type, pid.
-    body.take(32)?;
-    let kind = match i32::try_from(body.u32()?) {
-        Ok(kind) if kind == i32::from(libc::F_RDLCK as i16) => LockKind::Shared,
-        Ok(kind) if kind == i32::from(libc::F_UNLCK as i16) => LockKind::Unlock,
-        _ => LockKind::Exclusive,
-    };
-    Ok(Operation::Lock { kind })
+/// `FUSE_LK_FLOCK`.
+const LOCK_OF_WHOLE_FILE: u32 = 1 << 0;
+
+fn lock(mut body: Fields<'_>) -> Result<Lock, Short> {
+    let (handle, owner) = (body.handle()?, LockOwner(body.u64()?));
+    let (start, end, kind, pid) = (body.u64()?, body.u64()?, body.u32()?, body.u32()?);
+    let whole_file = body.u32()? & LOCK_OF_WHOLE_FILE != 0;
+    Ok(Lock { handle, owner, start, end, kind, pid, whole_file })
 }
 
 fn write<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    body.u64()?;
+    let handle = body.handle()?;
     let (offset, size, write_flags) = (body.u64()?, body.u32()?, body.u32()?);
     body.u64()?;
     let open_flags = body.u32()?;
     body.u32()?;
     let data = body.take(size as usize)?;
-    Ok(Operation::Write(Write { offset, write_flags, open_flags, data }))
+    Ok(Operation::Write(Write { handle, offset, write_flags, open_flags, data }))
 }
 
 fn set_attributes<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     let valid = SetAttributes::from_bits_retain(body.u32()?);
-    body.take(12)?;
+    body.u32()?;
+    let handle = body.handle()?;
     let size = body.u64()?;
     body.u64()?;
     let (atime, mtime, _ctime) = (body.u64()?, body.u64()?, body.u64()?);
@@ -340,6 +436,7 @@ fn set_attributes<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     let (uid, gid) = (body.u32()?, body.u32()?);
     Ok(Operation::SetAttributes(SetAttr {
         valid,
+        handle,
         size,
         atime: Time { seconds: atime.cast_signed(), nanoseconds: atime_nanos },
         mtime: Time { seconds: mtime.cast_signed(), nanoseconds: mtime_nanos },
@@ -349,10 +446,10 @@ fn set_attributes<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
     }))
 }
 
-fn create<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
+fn create<'a>(mut body: Fields<'a>) -> Result<Create<'a>, Short> {
     let (flags, mode, umask) = (body.u32()?, body.u32()?, body.u32()?);
     body.u32()?;
-    Ok(Operation::Create(Create { flags, mode, umask, name: body.name()? }))
+    Ok(Create { flags, mode, umask, name: body.name()? })
 }
 
 fn make_node<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
@@ -381,13 +478,13 @@ fn rename<'a>(mut body: Fields<'a>, flagged: bool) -> Result<Operation<'a>, Shor
 }
 
 fn synchronise<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    body.u64()?;
-    Ok(Operation::Synchronise { data_only: body.u32()? & 1 != 0 })
+    let handle = body.handle()?;
+    Ok(Operation::Synchronise { handle, data_only: body.u32()? & 1 != 0 })
 }
 
 fn allocate<'a>(mut body: Fields<'a>) -> Result<Operation<'a>, Short> {
-    body.u64()?;
-    Ok(Operation::Allocate { offset: body.u64()?, length: body.u64()?, mode: body.u32()? })
+    let handle = body.handle()?;
+    Ok(Operation::Allocate { handle, offset: body.u64()?, length: body.u64()?, mode: body.u32()? })
 }
 
 /// The rest of a request that has not been parsed yet.
@@ -415,6 +512,10 @@ impl<'a> Fields<'a> {
         let (field, rest) = self.0.split_first_chunk().ok_or(Short)?;
         self.0 = rest;
         Ok(u64::from_ne_bytes(*field))
+    }
+
+    fn handle(&mut self) -> Result<FileHandle, Short> {
+        Ok(FileHandle(self.u64()?))
     }
 
     /// The bytes up to the next zero byte, which is left behind too.

@@ -13,9 +13,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, WaitOptions};
 
 use super::Server;
-use super::custody::Custody;
 use super::estate::Fact;
 use super::holder::{Door, Holding, Kept, ServerProcess, hold};
+use super::locks::grant_locks;
 use super::notifier::{Forget, Notifier, notify};
 use super::pusher::push_queued;
 use super::ranks::Rank;
@@ -47,8 +47,8 @@ pub(crate) fn answer(heir: Heir, alone: &SingleThreaded) {
     holding.estate.forsake(alone);
     holding.memory.take_over();
     let (notifier, jobs) = Notifier::new();
-    let custody = Custody::new(Arc::clone(&connection), holding.image.root());
-    let server = Arc::new(Server::new(&holding, kept, custody, notifier, death));
+    drop(kept);
+    let server = Arc::new(Server::new(&holding, notifier, death));
     if start_threads(&server, &holding, jobs).is_none() {
         exit_now(NO_THREADS);
     }
@@ -87,6 +87,8 @@ fn start_threads(
         let _dies_with_the_others = keep_for_this_thread(&descriptors);
         push_queued(&pushing);
     })?;
+    let granting = Arc::clone(server);
+    spawn(move || grant_locks(&granting))?;
     for _ in 0..server.memory.fetchers() {
         let memory = Arc::clone(&server.memory);
         spawn(move || memory.fetch_all())?;
@@ -195,12 +197,10 @@ impl Main {
     ) -> Result<(Forked, (Arc<OwnedFd>, OwnedFd), Vec<Kept>), Errno> {
         let near = Arc::new(near);
         // Whoever wants to tell the holder something waits until there is one.
-        let mut line = self.server.pause_custody();
-        let kept = self.server.all_held();
+        let kept = Vec::new();
         let quiet = self.holding.memory.pause();
         let forked = fork_among_threads()?;
         drop(quiet);
-        *line = Arc::clone(&near);
         Ok((forked, (near, far), kept))
     }
 

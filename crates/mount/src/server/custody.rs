@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use quell_image::Nid;
 
-use super::nodes::{Held, Node};
+use super::nodes::Node;
 use crate::lock;
 use crate::message::{FromAnswering, send};
 
@@ -41,4 +41,18 @@ impl Custody {
     pub(crate) fn pause(&self) -> MutexGuard<'_, Arc<OwnedFd>> {
         lock(&self.holder)
     }
+}
+
+/// An open original that belongs to a node.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) descriptor: OwnedFd,
+    pub(crate) access: Access,
+}
+
+/// What a descriptor allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Access {
+    /// Only what `O_PATH` allows: to ask for attributes.
+    Neither,
 }

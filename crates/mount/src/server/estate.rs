@@ -5,11 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use quell_image::Nid;
 use rustix::io::Errno;
 
 use super::THREADS;
+use super::handles::HandleRecords;
 use super::lessons::Lessons;
-use super::log::Log;
+use super::locks::LockRecords;
+use super::nodes::NodeRecords;
+use super::references::References;
 use super::slots::slot_memory;
 use crate::counters::CountersMemory;
 use crate::sys::process::SingleThreaded;
@@ -19,8 +23,11 @@ use crate::sys::shared::SharedMemory;
 #[derive(Debug, Clone)]
 pub(crate) struct Estate {
     pub(crate) counters: CountersMemory,
-    pub(crate) found: Arc<SharedMemory>,
-    pub(crate) alterations: Arc<SharedMemory>,
+    pub(crate) nodes: Arc<SharedMemory>,
+    pub(crate) references: Arc<SharedMemory>,
+    pub(crate) handles: Arc<SharedMemory>,
+    pub(crate) owners: Arc<SharedMemory>,
+    pub(crate) waiting: Arc<SharedMemory>,
     pub(crate) absences: Arc<SharedMemory>,
     /// One for each thread that answers.
     pub(crate) slots: Vec<Arc<SharedMemory>>,
@@ -41,15 +48,18 @@ pub(crate) enum Fact {
 }
 
 impl Estate {
-    /// With nothing in it.
+    /// With nothing in it, for an image whose last node is `last`.
     ///
     /// **Errors** as [`SharedMemory::new`].
-    pub(crate) fn new() -> Result<Self, Errno> {
+    pub(crate) fn new(last: Nid) -> Result<Self, Errno> {
         let new = |bytes| SharedMemory::new(bytes).map(Arc::new);
         Ok(Self {
             counters: CountersMemory::new()?,
-            found: new(FOUND_BYTES)?,
-            alterations: new(ALTERATIONS_BYTES)?,
+            nodes: NodeRecords::memory(NODES)?,
+            references: References::memory(last.value())?,
+            handles: HandleRecords::memory(HANDLES)?,
+            owners: LockRecords::memory(LOCKS)?,
+            waiting: LockRecords::memory(LOCKS)?,
             absences: new(ABSENCES_BYTES)?,
             slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
             lessons: new(LESSONS_BYTES)?,
@@ -75,11 +85,6 @@ impl Estate {
         }
     }
 
-    /// Whether another server would know enough never to answer what is not true any more.
-    pub(crate) fn is_whole(&self) -> bool {
-        Log::attach(Arc::clone(&self.alterations)).is_whole()
-    }
-
     /// In a process that was forked by one of several threads: the slots are nobody's.
     pub(crate) fn forsake(&self, alone: &SingleThreaded) {
         self.slots.iter().for_each(|slot| slot.forsake(alone));
@@ -90,11 +95,14 @@ impl Estate {
     }
 }
 
-/// About 200 000 nodes that are not in the image, in each half.
-const FOUND_BYTES: usize = 64 << 20;
+/// Nodes that are not as the image has them. Each takes a descriptor, of which the system allows fewer.
+const NODES: u32 = 2 << 20;
 
-/// About 80 000 changes of frozen nodes. When it is full, no server can take over any more.
-const ALTERATIONS_BYTES: usize = 16 << 20;
+/// Files and directories that are open at a time.
+const HANDLES: u32 = 1 << 20;
+
+/// Owners of locks, and locks that wait.
+const LOCKS: u32 = 1 << 16;
 
 /// About 100 000 paths, which is what a file of them may hold; one half of a log is not used.
 const LESSONS_BYTES: usize = 32 << 20;

@@ -42,8 +42,13 @@ impl Server {
     ) -> Result<Answer<Entry>, Errno> {
         Ok(match self.image.lookup(directory, name).map_err(damaged)? {
             Lookup::Found(nid) if self.is_uncovered(nid)? => Answer::AskOriginal,
+            Lookup::Found(nid) if self.is_from_original(nid) => Answer::AskOriginal,
             Lookup::Found(nid) if patience == Patience::None && self.awaits_list(nid) => Answer::AskOriginal,
-            Lookup::Found(nid) => Answer::Known(self.frozen_entry(nid)?),
+            Lookup::Found(nid) => {
+                let entry = self.frozen_entry(nid)?;
+                self.nodes.references().look_up(nid);
+                Answer::Known(entry)
+            }
             Lookup::Unknown if self.beyond == Beyond::Originals => Answer::AskOriginal,
             Lookup::Absent | Lookup::Unknown if self.told_absences.remember(directory, name) => {
                 Answer::Known(Entry::absent(Validity::Forever))
@@ -52,13 +57,12 @@ impl Server {
         })
     }
 
-    /// The entry of a frozen node.
+    /// The entry of a frozen node; the lookup is not counted yet.
     pub(crate) fn frozen_entry(&self, nid: Nid) -> Result<Entry, Errno> {
         Ok(Entry {
             node: Some(Node::Frozen(nid).encode(self.root)),
             name_valid: Validity::Forever,
-            // Asked for when the file is opened, which is the moment to push what is held of it.
-            attr_valid: if self.is_due(nid) { Validity::Never } else { Validity::Forever },
+            attr_valid: Validity::Forever,
             attr: self.frozen_attr(nid)?,
         })
     }
@@ -139,6 +143,9 @@ impl Server {
             if pushed == Pushed::Full {
                 break;
             }
+            if plus && details.node.is_some() {
+                self.nodes.references().look_up(entry.nid);
+            }
         }
         Ok(listing)
     }
@@ -146,7 +153,7 @@ impl Server {
     /// What a listing says of a node: everything, or only its inode number.
     fn listed_entry(&self, nid: Nid, everything: bool) -> Result<Entry, Errno> {
         // Where the original must be asked, let the kernel look the name up if it wants to know.
-        if everything && !self.is_uncovered(nid)? && !self.awaits_list(nid) {
+        if everything && !self.is_uncovered(nid)? && !self.is_from_original(nid) && !self.awaits_list(nid) {
             return self.frozen_entry(nid);
         }
         let attributes = self.image.attributes(nid).map_err(damaged)?;

@@ -22,7 +22,7 @@ use rustix::process::{Pid, Uid, WaitOptions};
 use super::answering::{Heir, NO_THREADS, answer};
 use super::builder::Builder;
 use super::estate::{Estate, Fact};
-use super::nodes::Held;
+use super::custody::Held;
 use super::patience::Patience;
 use super::ranks::{Heard, Rank, Watch};
 use super::slots::Death;
@@ -321,9 +321,6 @@ impl Holder {
 
     /// Whether, and when, another server is to be forked after one died.
     fn prepare_next(&mut self) -> Result<(), Errno> {
-        if !self.holding.estate.is_whole() {
-            return Err(Errno::NOSPC);
-        }
         // Earlier ones that could not be buried when they died.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         let counters = Counters::attach(&self.holding.estate.counters);

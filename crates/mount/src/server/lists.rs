@@ -65,12 +65,8 @@ impl Server {
         if let Some(known) = self.lists.of(nid, attributes.device) {
             return known;
         }
-        // Without a name it is not found; another file may have the name.
-        if self.alterations.of(nid).is_some_and(|altered| altered.nameless) {
-            return None;
-        }
-        let path = self.path(Node::Frozen(nid)).ok()?;
-        let outcome = self.originals.xattr(&path, None, OsStr::from_bytes(acl::ACCESS));
+        let original = self.original(Node::Frozen(nid)).ok()?;
+        let outcome = self.originals.xattr(&original, OsStr::from_bytes(acl::ACCESS));
         self.lists.remember(nid, attributes.device, outcome)
     }
 

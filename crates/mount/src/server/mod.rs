@@ -1,34 +1,34 @@
 //! The server: answers the kernel's requests, from the image where it can, from the original where it must.
 //!
 //! ```text
-//! request --> frozen tier (image, for ever) --> original (counted, for a second)
-//!         \-> unforeseen write: original, its directory is live from then on, the kernel is told to forget
+//! request --> frozen tier (image, for ever) --> original (by descriptor, counted, for a second)
+//!         \-> change: the original, which from then on answers for the directory and the file
 //! ```
 //!
-//! One [`Server`] is shared by a few threads that all read the same device. What each request means is decided in
-//! [`Server::answer`]; the tiers are in [`frozen`], [`fallthrough`] and [`writes`]; [`parts`] has what is particular to files that the image holds
-//! in part.
-//!
-//! What no-open cannot do, and what happens instead: OPEN is answered with ENOSYS once, so nothing is sent when a
-//! file is closed. Exclusive locks could never be released: `ENOLCK`. An append is sent with the offset that the
-//! kernel believes to be the end: if the original's end is elsewhere, `EIO`. A file that is removed while it is open:
-//! its original is held open until the kernel forgets the inode.
+//! One [`Server`] is shared by a few threads that all read the same device. [`Server::answer`] decides what each request
+//! means; the frozen tier is in [`frozen`] and [`parts`]. Everything else is passed through to the original as it is:
+//! [`binding`] finds it, [`nodes`] and [`handles`] keep its descriptors, [`lookup`], [`files`], [`locks`], [`attributes`] and
+//! [`changes`] carry out what is asked of it.
 
 mod absences;
 pub(crate) mod acl;
-mod alterations;
 mod answering;
+mod attributes;
+mod binding;
 mod builder;
+mod changes;
 mod custody;
 mod estate;
-mod fallthrough;
-mod found;
+mod files;
 mod frozen;
+mod handles;
 mod holder;
 mod inodes;
 mod lessons;
 mod lists;
+mod locks;
 pub(crate) mod log;
+mod lookup;
 pub(crate) mod nodes;
 mod notifier;
 mod originals;
@@ -37,43 +37,45 @@ mod patience;
 pub(crate) mod permissions;
 mod pusher;
 pub(crate) mod ranks;
+mod readers;
+mod references;
 mod slots;
 pub(crate) mod start;
 mod umasks;
-mod writes;
 mod xattrs;
 
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use quell_image::{Beyond, Image, Nid};
 use rustix::io::Errno;
 
-use crate::counters::{Asked, Counters, Loss, Refusal};
+use crate::counters::{Asked, Counters, Loss};
 use crate::fuse::abi::{self, InitFlags, Validity};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
-use crate::fuse::request::{LockKind, Operation, Request};
+use crate::fuse::request::{FileHandle, Operation, Request};
 use crate::lock;
 use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
 use absences::ToldAbsences;
-use alterations::Alterations;
-use custody::Custody;
+pub(crate) use custody::Access;
+use binding::{Devices, Identities};
+use changes::reply_with;
 use estate::{Estate, Fact};
-use found::FoundNodes;
 use frozen::{Answer, Patience};
-use holder::{Holding, Kept};
+use handles::Handles;
+use holder::Holding;
 use inodes::InodeNumbers;
-use lessons::Event;
 use lists::Lists;
-use nodes::{Holders, Node};
+use locks::Locks;
+use nodes::{Node, NodeMarks, Nodes};
 use notifier::{Forget, Notifier};
 use originals::Originals;
 use parts::Parts;
 use permissions::Viewer;
+use readers::Readers;
+use references::References;
 use slots::{Attempt, Death, Marks, Slot};
 use umasks::Umasks;
 
@@ -95,6 +97,8 @@ pub(crate) struct Server {
     /// Directories on the way to the roots, and live ones: they are only walked through while the mount is built, and
     /// covered by other mounts then.
     passed_through: HashSet<Nid>,
+    /// The covered directories, none below another.
+    roots: HashSet<Nid>,
     inode_numbers: InodeNumbers,
     viewer: Viewer,
     /// Who packed the image could read what it holds, and is the user.
@@ -103,13 +107,15 @@ pub(crate) struct Server {
     umasks: Umasks,
     originals: Originals,
     counters: Arc<Counters>,
-    found: FoundNodes,
-    alterations: Alterations,
-    holders: Holders,
+    nodes: Nodes,
+    handles: Handles,
+    locks: Locks,
+    readers: Readers,
+    devices: Devices,
+    identities: Identities,
     told_absences: ToldAbsences,
     parts: Parts,
     notifier: Notifier,
-    custody: Custody,
     estate: Estate,
 }
 
@@ -121,58 +127,62 @@ const THREADS: usize = 8;
 type Turn<'t> = MutexGuard<'t, ()>;
 
 impl Server {
-    /// A server for what is held, which goes on where an earlier one stopped. `kept` are descriptors that belong to
-    /// nodes.
-    fn new(
-        holding: &Holding,
-        kept: Vec<Kept>,
-        custody: Custody,
-        notifier: Notifier,
-        death: Option<Death>,
-    ) -> Self {
+    /// A server for what is held, which goes on where an earlier one stopped.
+    fn new(holding: &Holding, notifier: Notifier, death: Option<Death>) -> Self {
         let (image, estate) = (Arc::clone(&holding.image), holding.estate.clone());
         let beyond = image.index().beyond();
         let device_of = |nid| image.attributes(nid).map_or(0, |attributes| attributes.device);
-        let roots = image.index().roots();
-        let inode_numbers =
-            InodeNumbers::new(roots.map(|root| {
-                (Path::new(std::ffi::OsStr::from_bytes(root.path)).to_owned(), device_of(root.nid))
-            }));
+        let first = image.index().roots().next().map_or(0, |root| device_of(root.nid));
         let counters = Arc::new(Counters::attach(&estate.counters));
-        let alterations = Alterations::attach(Arc::clone(&estate.alterations));
-        let is_told = |nid| alterations.of(nid).is_some_and(|altered| altered.told);
+        let references = References::attach(Arc::clone(&estate.references));
+        let nodes = Nodes::attach(Arc::clone(&estate.nodes), references);
+        let is_told = |nid| nodes.is_marked(nid, NodeMarks::TOLD);
         let told_absences = ToldAbsences::attach(Arc::clone(&estate.absences), is_told);
-        for directory in alterations.untold() {
+        for directory in nodes.untold() {
             notifier.forget(Forget::Directory(directory));
         }
+        let root = image.root();
         let server = Self {
             device: Arc::clone(&holding.device),
             turn: Mutex::new(()),
             suspicion: Mutex::new(()),
             death,
-            root: image.root(),
+            root,
             beyond,
             passed_through: passed_through(&image),
-            inode_numbers,
+            roots: image.index().roots().map(|root| root.nid).collect(),
+            inode_numbers: InodeNumbers::new(first),
             viewer: Viewer::of_this_process(Privilege::of_this_process()),
             packed_by_viewer: holding.owner == rustix::process::geteuid(),
             lists: Lists::default(),
             umasks: Umasks::default(),
             originals: Originals::new(beyond, Arc::clone(&counters), estate.lessons()),
             counters,
-            found: FoundNodes::attach(Arc::clone(&estate.found)),
-            alterations,
-            holders: Holders::default(),
+            nodes,
+            handles: Handles::attach(Arc::clone(&estate.handles), root),
+            locks: Locks::attach(Arc::clone(&estate.owners), Arc::clone(&estate.waiting), root),
+            readers: Readers::default(),
+            devices: Devices::default(),
+            identities: Identities::default(),
             told_absences,
             parts: Parts::new(death),
             notifier,
-            custody,
             estate,
             image,
             memory: Arc::clone(&holding.memory),
         };
-        server.take_back(kept);
+        server.tie_roots();
         server
+    }
+
+    /// Ties the roots to what is at their paths now, so that nothing that is put there later is taken for them.
+    fn tie_roots(&self) {
+        if self.beyond == Beyond::Originals {
+            for root in &self.roots {
+                // A root that cannot be opened now is asked for again when it is needed, and says why then.
+                let _asked_again = self.original(Node::Frozen(*root));
+            }
+        }
     }
 
     /// Answers requests until the mount is gone. Several threads do so at once, each with a slot of its own, in which
@@ -216,6 +226,7 @@ impl Server {
         match Request::parse(bytes) {
             Ok(request) => {
                 self.count(&request.operation);
+                self.expect(&request);
                 let reply = Reply::new(&self.device, request.unique);
                 if !self.is_sound() {
                     refuse(&request, reply);
@@ -240,6 +251,7 @@ impl Server {
         let Ok(request) = Request::parse(bytes) else {
             return;
         };
+        self.expect(&request);
         let reply = Reply::new(&self.device, request.unique);
         let attempt = marks.of(request.unique);
         let death = self.death.unwrap_or(Death::Killed);
@@ -252,6 +264,13 @@ impl Server {
             refuse(&request, reply);
         } else if let Some(reply) = self.answer_at_once(&request, reply) {
             self.answer(&request, reply, attempt, scratch);
+        }
+    }
+
+    /// Notes a request that may come to wait.
+    fn expect(&self, request: &Request<'_>) {
+        if let Operation::Lock { waits: true, .. } = request.operation {
+            self.locks.expect(request.unique);
         }
     }
 
@@ -276,8 +295,8 @@ impl Server {
                     Err(errno) => reply.error(errno),
                 }
             }
-            (Operation::GetAttributes, Node::Frozen(nid))
-                if self.is_frozen(nid) && !self.is_due(nid) && !self.awaits_list(nid) =>
+            (Operation::GetAttributes { .. }, Node::Frozen(nid))
+                if self.is_frozen(nid) && !self.awaits_list(nid) =>
             {
                 match self.frozen_attr(nid) {
                     Ok(attr) => reply.attr(&attr, Validity::Forever),
@@ -288,7 +307,19 @@ impl Server {
                 let value = self.frozen_xattr(nid, name).and_then(|value| value.ok_or(Errno::NODATA));
                 xattrs::reply_xattr(value, *size, reply);
             }
-            (Operation::Read(read), Node::Frozen(nid)) if !self.is_rewritten(nid) => {
+            (Operation::Open { flags, directory: false }, Node::Frozen(nid)) if !self.is_due(nid) => {
+                match self.open_frozen(nid, *flags) {
+                    Some(opened) => reply.bytes(&opened.encode()),
+                    None => return Some(reply),
+                }
+            }
+            (Operation::Release { handle: FileHandle(0), owner: None }, Node::Frozen(nid)) => {
+                reply.done();
+                if self.nodes.references().close(nid) {
+                    self.locks.drop_handle(Node::Frozen(nid), FileHandle(0));
+                }
+            }
+            (Operation::Read(read), Node::Frozen(nid)) if !self.is_altered(nid) => {
                 match self.present_content(nid, read) {
                     Some(held) => {
                         self.counters.answered(held.len() as u64);
@@ -306,20 +337,34 @@ impl Server {
     /// Decides what a request means, and answers it. `scratch` is memory that a thread reuses.
     fn answer(&self, request: &Request<'_>, reply: Reply<'_>, attempt: Attempt<'_>, scratch: &mut Vec<u8>) {
         let node = Node::decode(request.node, self.root);
+        let (caller, unique) = (request.caller, request.unique);
         match request.operation {
-            Operation::Lookup { name } => match self.lookup(node, name) {
-                Ok(entry) => reply.entry(&entry),
-                Err(errno) => reply.error(errno),
-            },
-            Operation::GetAttributes => match self.attributes(node) {
-                Ok((attr, valid)) => reply.attr(&attr, valid),
-                Err(errno) => reply.error(errno),
-            },
+            Operation::Lookup { name } => {
+                reply_with(self.lookup(node, name), reply, |entry, reply| reply.entry(&entry));
+            }
+            Operation::GetAttributes { handle } => {
+                let attributes = self.attributes(node, handle);
+                reply_with(attributes, reply, |(attr, valid), reply| reply.attr(&attr, valid));
+            }
+            Operation::Open { flags, directory } => {
+                let opened = match directory {
+                    true => self.open_directory_handle(node, caller, unique),
+                    false => self.open(node, flags, caller, unique),
+                };
+                reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
+            }
+            Operation::Release { handle, owner } => {
+                self.release(node, handle, owner);
+                reply.done();
+            }
+            Operation::Flush { handle, owner } => {
+                reply_with(self.flush(node, handle, owner), reply, |(), reply| reply.done());
+            }
             Operation::Read(read) => self.read(node, &read, reply, scratch),
-            Operation::ListDirectory { offset, size, plus } => match self.list(node, offset, size, plus) {
-                Ok(listing) => reply.bytes(listing.bytes()),
-                Err(errno) => reply.error(errno),
-            },
+            Operation::ListDirectory { handle, offset, size, plus } => {
+                let listing = self.list(node, handle, offset, size, plus);
+                reply_with(listing, reply, |listing, reply| reply.bytes(listing.bytes()));
+            }
             Operation::ReadLink => self.read_link(node, reply),
             Operation::Ioctl => reply.error(Errno::NOTTY),
             Operation::ForgetOne { lookups } => {
@@ -333,12 +378,15 @@ impl Server {
             Operation::FileSystem => self.file_system(node, reply),
             Operation::GetXattr { name, size } => self.get_xattr(node, name, size, reply),
             Operation::ListXattr { size } => self.list_xattr(node, size, reply),
-            Operation::Lock { kind } => self.lock(node, kind, reply),
-            Operation::GetLock => self.refuse_lock(node, reply),
+            Operation::Lock { lock, waits } => self.lock(node, lock, unique, caller, waits, reply),
+            Operation::GetLock { lock } => self.conflicting_lock(node, lock, caller, reply),
             Operation::Init { major, minor, max_readahead, flags, flags2 } => {
                 self.init(&Offer { major, minor, max_readahead, flags, flags2 }, reply);
             }
-            Operation::Interrupt => reply.none(),
+            Operation::Interrupt { unique } => {
+                reply.none();
+                self.interrupt(unique);
+            }
             Operation::Destroy => reply.done(),
             Operation::Other => reply.error(Errno::NOSYS),
             _ => self.change(request, node, attempt, reply),
@@ -348,11 +396,15 @@ impl Server {
     fn count(&self, operation: &Operation<'_>) {
         self.counters.asked(match operation {
             Operation::Lookup { .. } => Asked::Lookup,
-            Operation::GetAttributes => Asked::GetAttributes,
+            Operation::GetAttributes { .. } => Asked::GetAttributes,
+            Operation::Open { .. } => Asked::Open,
             Operation::ListDirectory { .. } => Asked::ListDirectory,
             Operation::Read(_) => Asked::Read,
             Operation::Write(_) => Asked::Write,
-            Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt => return,
+            Operation::ForgetOne { .. }
+            | Operation::BatchForget { .. }
+            | Operation::Interrupt { .. }
+            | Operation::Release { .. } => return,
             _ => Asked::Other,
         });
     }
@@ -362,10 +414,9 @@ impl Server {
         if offer.major != abi::MAJOR || offer.minor < abi::OLDEST_MINOR {
             return reply.error(Errno::PROTO);
         }
-        // Who is not the namespace's only user must be judged by lists too; for that user we judge.
+        // The kernel judges by access control lists where ranks may run as other users; for a single user we judge.
         let acl = if self.viewer.acts_for_others() { InitFlags::POSIX_ACL } else { InitFlags::empty() };
-        // Never ATOMIC_O_TRUNC (an open for writing would keep the old length) nor WRITEBACK_CACHE (what others
-        // write would be overwritten).
+        // Never WRITEBACK_CACHE: what others write would be overwritten.
         let wanted = InitFlags::ASYNC_READ
             | InitFlags::POSIX_LOCKS
             | InitFlags::DONT_MASK
@@ -374,47 +425,31 @@ impl Server {
             | InitFlags::AUTO_INVAL_DATA
             | InitFlags::DO_READDIRPLUS
             | InitFlags::READDIRPLUS_AUTO
-            | InitFlags::NO_OPEN_SUPPORT
             | InitFlags::PARALLEL_DIROPS
             | InitFlags::MAX_PAGES
             | InitFlags::CACHE_SYMLINKS
-            | InitFlags::NO_OPENDIR_SUPPORT
+            | InitFlags::INIT_EXT
             | acl;
         let flags = InitFlags::from_bits_truncate(offer.flags) & wanted;
         if offer.flags2 & abi::INIT2_HAS_EXPIRE_ONLY != 0 {
             self.estate.settle(Fact::CanExpire);
         }
-        reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags));
+        let flags2 = offer.flags2 & abi::INIT2_DIRECT_IO_ALLOW_MMAP;
+        reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags, flags2));
     }
 
     /// Whether a name can be made stale without being dropped.
     fn can_expire(&self) -> bool {
         self.estate.is_settled(Fact::CanExpire)
     }
-
-    /// A shared lock on a file that nobody writes to conflicts with nothing, since exclusive ones are never given:
-    /// it is granted by doing nothing. Anything else could never be released.
-    fn lock(&self, node: Node, kind: LockKind, reply: Reply<'_>) {
-        match (kind, node) {
-            (LockKind::Unlock, _) => reply.done(),
-            (LockKind::Shared, Node::Frozen(nid)) if !self.is_from_original(nid) => reply.done(),
-            _ => self.refuse_lock(node, reply),
-        }
-    }
-
-    fn refuse_lock(&self, node: Node, reply: Reply<'_>) {
-        if let Ok(path) = self.path(node) {
-            self.counters.refused(Refusal::Lock, &path);
-            self.originals.note(&path, &Event::Changed);
-        }
-        reply.error(Errno::NOLCK);
-    }
 }
 
 /// The image is not what it was: nothing can be said that would be sure to be right, not even which original is meant.
 fn refuse(request: &Request<'_>, reply: Reply<'_>) {
     match request.operation {
-        Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt => reply.none(),
+        Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt { .. } => {
+            reply.none();
+        }
         _ => reply.error(Errno::IO),
     }
 }

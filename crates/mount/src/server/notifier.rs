@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use quell_image::{Kind, Nid};
 
 use super::Server;
-use super::nodes::Node;
+use super::nodes::{NodeMarks, Node};
 use crate::fuse::device::Forgetting;
 
 /// Something that the kernel must forget.
@@ -51,9 +51,9 @@ pub(crate) fn notify(server: &Arc<Server>, jobs: &Receiver<Forget>) {
             Forget::Directory(directory) => {
                 forget_directory(server, directory);
                 // Until then another server would do it again.
-                server.alterations.note(directory, |altered| altered.told = true);
+                server.nodes.mark(Node::Frozen(directory), NodeMarks::TOLD);
             }
-            Forget::Name { parent, name } => forget_name(server, parent, &name, Forgetting::Drop),
+            Forget::Name { parent, name } => forget_name(server, parent, &name, server.forgetting()),
         }
     }
 }
@@ -62,19 +62,26 @@ fn forget_directory(server: &Server, directory: Nid) {
     let node = Node::Frozen(directory);
     // ENOENT: the kernel has nothing to forget.
     let _unknown = server.device.forget_inode(node.encode(server.root));
+    let how = server.forgetting();
     for name in server.told_absences.take(directory) {
-        forget_name(server, node, &name, Forgetting::Drop);
+        forget_name(server, node, &name, how);
     }
     let Ok(entries) = server.image.entries(directory) else {
         return;
     };
     for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
-        match entry.kind {
-            // Dropping a directory's name would unmount what is bound below it.
-            Kind::Directory if !server.can_expire() => {}
-            Kind::Directory => forget_name(server, node, entry.name, Forgetting::Expire),
-            _ => forget_name(server, node, entry.name, Forgetting::Drop),
+        // Dropping a directory's name would unmount what is bound below it.
+        if entry.kind != Kind::Directory || how == Forgetting::Expire {
+            forget_name(server, node, entry.name, how);
         }
+    }
+}
+
+impl Server {
+    /// How names are given up: what is open under a dropped one looks as if it were removed, so it is only made stale where
+    /// the kernel can do that.
+    fn forgetting(&self) -> Forgetting {
+        if self.can_expire() { Forgetting::Expire } else { Forgetting::Drop }
     }
 }
 

@@ -1,25 +1,24 @@
 //! Operations on the original file system: each is counted, with its path, before it is sent on.
 //!
-//! The server lives outside the namespace, so an original is reached by its ordinary path. Nothing here follows a
-//! symbolic link in the last component, and nothing blocks on a pipe. Of a complete image no operation is sent on:
-//! this file is where that is kept.
+//! The server lives outside the namespace. An original is reached by a descriptor of its own, opened with `O_PATH`, or by
+//! its name in the descriptor of its directory; no symbolic link is followed, and nothing blocks on a pipe. Of a complete
+//! image no operation is sent on: this file is where that is kept.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quell_image::Beyond;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::acl;
 use super::lessons::{Event, Lessons};
-use super::nodes::{Access, Held, Node};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
 use crate::fuse::abi::{Attr, ListedName, Pushed, Time, Totals, encode_statfs};
@@ -30,38 +29,21 @@ use crate::lock;
 pub(crate) struct Originals {
     beyond: Beyond,
     counters: Arc<Counters>,
-    reading: Mutex<Descriptors>,
-    listing: Mutex<HashMap<Node, OpenListing>>,
-    totals: Mutex<HashMap<PathBuf, (Instant, Totals)>>,
+    totals: Mutex<HashMap<u64, (Instant, Totals)>>,
     lessons: Lessons,
     /// Devices whose file systems know no POSIX access control lists.
     without_acl: Mutex<HashSet<u64>>,
 }
 
-/// A directory that is being listed: where the next request probably goes on.
-#[derive(Debug)]
-struct OpenListing {
-    directory: OwnedFd,
-    next: u64,
-}
-
 impl Originals {
     pub(crate) fn new(beyond: Beyond, counters: Arc<Counters>, lessons: Lessons) -> Self {
-        Self {
-            beyond,
-            counters,
-            lessons,
-            reading: Mutex::default(),
-            listing: Mutex::default(),
-            totals: Mutex::default(),
-            without_acl: Mutex::default(),
-        }
+        Self { beyond, counters, lessons, totals: Mutex::default(), without_acl: Mutex::default() }
     }
 
     /// Counts an operation that is about to be sent on; refuses it where there are no originals.
     ///
     /// **Errors** `ENOENT` for a name, `EROFS` for a change, `EIO` for content, which is noted.
-    fn send_on(&self, what: SentOn, path: &Path) -> Result<(), Errno> {
+    pub(crate) fn send_on(&self, what: SentOn, path: &Path) -> Result<(), Errno> {
         if self.beyond == Beyond::Originals {
             self.counters.sent_on(what, path);
             return Ok(());
@@ -81,35 +63,34 @@ impl Originals {
         self.lessons.note(path, event);
     }
 
-    /// Looks a name up: lstat(2) of its path.
-    pub(crate) fn lookup(&self, path: &Path) -> Result<Stat, Errno> {
-        self.send_on(SentOn::Lookup, path)?;
-        let outcome = rustix::fs::lstat(path);
+    /// Looks `name` up in `directory`; returns what it leads to, opened with `O_PATH`.
+    pub(crate) fn find(&self, directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+        let path = path_of(directory).join(OsStr::from_bytes(name));
+        self.send_on(SentOn::Lookup, &path)?;
+        let outcome = reach(directory, name);
         match outcome {
-            Ok(_) => self.note(path, &Event::Found),
-            Err(Errno::NOENT) => self.note(path, &Event::Absent),
+            Ok(_) => self.note(&path, &Event::Found),
+            Err(Errno::NOENT) => self.note(&path, &Event::Absent),
             Err(_) => {}
         }
         outcome
     }
 
-    /// Attributes, by the held descriptor if there is one.
-    pub(crate) fn stat(&self, path: &Path, held: Option<&Held>) -> Result<Stat, Errno> {
-        self.send_on(SentOn::Stat, path)?;
-        match held {
-            Some(held) => rustix::fs::fstat(&held.descriptor),
-            None => rustix::fs::lstat(path).inspect(|_| self.note(path, &Event::Found)),
-        }
+    /// Attributes.
+    pub(crate) fn stat(&self, original: &OwnedFd) -> Result<Stat, Errno> {
+        let path = path_of(original);
+        self.send_on(SentOn::Stat, &path)?;
+        rustix::fs::fstat(original).inspect(|_| self.note(&path, &Event::Found))
     }
 
     /// The access control list of the original that `stat` is of, if its file system has such lists.
-    pub(crate) fn acl(&self, path: &Path, stat: &Stat) -> Option<Vec<u8>> {
+    pub(crate) fn acl(&self, original: &OwnedFd, stat: &Stat) -> Option<Vec<u8>> {
         if FileType::from_raw_mode(stat.st_mode).is_symlink()
             || lock(&self.without_acl).contains(&stat.st_dev)
         {
             return None;
         }
-        let outcome = self.xattr(path, None, OsStr::from_bytes(acl::ACCESS));
+        let outcome = self.xattr(original, OsStr::from_bytes(acl::ACCESS));
         if outcome == Err(Errno::OPNOTSUPP) {
             lock(&self.without_acl).insert(stat.st_dev);
         }
@@ -117,125 +98,100 @@ impl Originals {
     }
 
     /// The value of an extended attribute.
-    pub(crate) fn xattr(&self, path: &Path, held: Option<&Held>, name: &OsStr) -> Result<Vec<u8>, Errno> {
-        self.send_on(SentOn::Stat, path)?;
-        let outcome = whole(|buffer| match held {
-            Some(held) => rustix::fs::fgetxattr(&held.descriptor, name, buffer),
-            None => rustix::fs::lgetxattr(path, name, buffer),
-        });
+    pub(crate) fn xattr(&self, original: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
+        let path = path_of(original);
+        self.send_on(SentOn::Stat, &path)?;
+        let outcome = whole(|buffer| rustix::fs::getxattr(place_of(original), name, buffer));
         // Attributes are packed of what was looked at.
-        if held.is_none() && matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
-            self.note(path, &Event::Found);
+        if matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
+            self.note(&path, &Event::Found);
         }
         outcome
     }
 
     /// The names of all extended attributes, each with a zero byte behind it.
-    pub(crate) fn xattr_names(&self, path: &Path, held: Option<&Held>) -> Result<Vec<u8>, Errno> {
-        self.send_on(SentOn::Stat, path)?;
-        whole(|buffer| match held {
-            Some(held) => rustix::fs::flistxattr(&held.descriptor, buffer),
-            None => rustix::fs::llistxattr(path, buffer).inspect(|_| self.note(path, &Event::Found)),
-        })
+    pub(crate) fn xattr_names(&self, original: &OwnedFd) -> Result<Vec<u8>, Errno> {
+        let path = path_of(original);
+        self.send_on(SentOn::Stat, &path)?;
+        self.note(&path, &Event::Found);
+        whole(|buffer| rustix::fs::listxattr(place_of(original), buffer))
     }
 
-    /// Where a symbolic link points.
-    pub(crate) fn read_link(&self, path: &Path) -> Result<Vec<u8>, Errno> {
-        self.send_on(SentOn::Stat, path)?;
-        self.note(path, &Event::Found);
-        rustix::fs::readlink(path, Vec::new()).map(std::ffi::CString::into_bytes)
+    /// The target of a symbolic link.
+    pub(crate) fn read_link(&self, original: &OwnedFd) -> Result<Vec<u8>, Errno> {
+        let path = path_of(original);
+        self.send_on(SentOn::Stat, &path)?;
+        self.note(&path, &Event::Found);
+        rustix::fs::readlinkat(original, "", Vec::new()).map(CString::into_bytes)
     }
 
-    /// Totals of the file system of a root, not older than a second, as the answer to STATFS.
-    pub(crate) fn file_system(&self, root: &Path) -> Result<Totals, Errno> {
+    /// Totals of the original's file system `device`, not older than a second, as the answer to STATFS.
+    pub(crate) fn file_system(&self, original: &OwnedFd, device: u64) -> Result<Totals, Errno> {
         let mut totals = lock(&self.totals);
-        if let Some((asked, stat)) = totals.get(root)
+        if let Some((asked, stat)) = totals.get(&device)
             && asked.elapsed() < TOTALS_VALID
         {
             return Ok(*stat);
         }
-        self.send_on(SentOn::Stat, root)?;
-        let stat = encode_statfs(&rustix::fs::statvfs(root)?);
-        totals.insert(root.to_owned(), (Instant::now(), stat));
+        self.send_on(SentOn::Stat, &path_of(original))?;
+        let stat = encode_statfs(&rustix::fs::fstatvfs(original)?);
+        totals.insert(device, (Instant::now(), stat));
         Ok(stat)
     }
 
-    /// Opens a regular file, or anything with [`Access::Neither`].
-    pub(crate) fn open(&self, path: &Path, access: Access) -> Result<Held, Errno> {
-        let flags = match access {
-            Access::Read => OFlags::RDONLY,
-            Access::Write => OFlags::WRONLY,
-            Access::Both => OFlags::RDWR,
-            Access::Neither => OFlags::PATH,
-        };
-        self.send_on(SentOn::Open, path)?;
-        let descriptor = rustix::fs::openat(CWD, path, flags | SAFELY, Mode::empty())?;
-        Ok(Held { descriptor, access })
-    }
-
-    /// Opens a regular file with everything that the user may do, at least `needed`.
-    pub(crate) fn open_widely(&self, path: &Path, needed: Access) -> Result<Held, Errno> {
-        match self.open(path, Access::Both) {
-            Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => self.open(path, needed),
-            outcome => outcome,
-        }
-    }
-
-    /// A descriptor for reading `node`, opened once and kept for a while.
-    pub(crate) fn reading(&self, node: Node, path: &Path) -> Result<Arc<Held>, Errno> {
-        if let Some(held) = lock(&self.reading).get(node) {
-            return Ok(held);
-        }
-        let held = Arc::new(self.open(path, Access::Read)?);
-        lock(&self.reading).put(node, Arc::clone(&held));
-        Ok(held)
-    }
-
-    /// The kept descriptor of `node` is of no use any more.
-    pub(crate) fn close(&self, node: Node) {
-        lock(&self.reading).remove(node);
+    /// Opens what an `O_PATH` descriptor leads to, for ourselves.
+    pub(crate) fn open(&self, original: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.send_on(SentOn::Open, &path_of(original))?;
+        rustix::fs::openat(CWD, place_of(original), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
     }
 
     /// Reads up to `buffer.len()` bytes; fewer only at the end of the file.
-    pub(crate) fn read(
-        &self,
-        held: &Held,
-        path: &Path,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> Result<usize, Errno> {
-        self.send_on(SentOn::Read, path)?;
+    pub(crate) fn read(&self, file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let path = path_of(file);
+        self.send_on(SentOn::Read, &path)?;
         let mut filled = 0;
         while filled < buffer.len() {
-            match rustix::io::pread(&held.descriptor, &mut buffer[filled..], offset + filled as u64) {
+            match rustix::io::pread(file, &mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
+                // The program gets what there is, as from the file itself; the next read says what is wrong.
+                Err(_) if filled > 0 => break,
                 Err(errno) => return Err(errno),
             }
         }
-        self.note(path, &Event::Read(offset..offset + filled as u64));
+        self.note(&path, &Event::Read(offset..offset + filled as u64));
         Ok(filled)
     }
 
-    /// Writes all of `data`.
-    pub(crate) fn write(&self, held: &Held, path: &Path, data: &[u8], offset: u64) -> Result<(), Errno> {
-        self.send_on(SentOn::Write, path)?;
-        self.note(path, &Event::Changed);
-        let mut written = 0;
-        while written < data.len() {
-            match rustix::io::pwrite(&held.descriptor, &data[written..], offset + written as u64) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(bytes) => written += bytes,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
+    /// Writes `data`; returns how much of it was written, which is less than all only where the original wrote less.
+    pub(crate) fn write(&self, file: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, Errno> {
+        self.change(file, || {
+            let mut written = 0;
+            while written < data.len() {
+                match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
+                    Ok(0) => break,
+                    Ok(bytes) => written += bytes,
+                    Err(Errno::INTR) => {}
+                    Err(_) if written > 0 => break,
+                    Err(errno) => return Err(errno),
+                }
             }
-        }
-        Ok(())
+            Ok(written)
+        })
     }
 
-    /// Carries out something that changes `path`.
+    /// Carries out something that changes what `original` leads to.
     pub(crate) fn change<T>(
+        &self,
+        original: &OwnedFd,
+        action: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        self.change_at(&path_of(original), action)
+    }
+
+    /// Carries out something that changes the name `path`.
+    pub(crate) fn change_at<T>(
         &self,
         path: &Path,
         action: impl FnOnce() -> Result<T, Errno>,
@@ -245,7 +201,7 @@ impl Originals {
         action()
     }
 
-    /// Carries out something that changes `path` and must not be done twice.
+    /// Carries out something that changes the name `path` and must not be done twice.
     ///
     /// Where an earlier server began with it, `already` judges what that one did: by the error that the second try
     /// gave, or with `None` when it is known that the first one succeeded.
@@ -263,7 +219,7 @@ impl Originals {
             Before::Begun => {}
             Before::Nothing => attempt.begin(),
         }
-        let outcome = match self.change(path, action) {
+        let outcome = match self.change_at(path, action) {
             Err(errno) if before == Before::Begun => already(Some(errno)),
             outcome => outcome,
         };
@@ -271,44 +227,40 @@ impl Originals {
         outcome
     }
 
-    /// Hands the names of a directory from `offset` on to `push`, until it has no room.
+    /// Hands the names of an open directory from `offset` on to `push`, until it has no room.
     pub(crate) fn list(
         &self,
-        node: Node,
-        path: &Path,
+        directory: &OwnedFd,
         offset: u64,
         push: &mut dyn FnMut(&ListedName<'_>) -> Pushed,
     ) -> Result<(), Errno> {
-        let directory = self.open_listing(node, path, offset)?;
-        self.send_on(SentOn::List, path)?;
-        self.note(path, &Event::Listed);
-        let next = hand_on(&directory, offset, push)?;
-        self.keep_listing(node, OpenListing { directory, next });
-        Ok(())
-    }
-
-    /// The directory, ready to read from `offset`: the kept one if it stopped there, else opened.
-    fn open_listing(&self, node: Node, path: &Path, offset: u64) -> Result<OwnedFd, Errno> {
-        let kept = lock(&self.listing).remove(&node).filter(|kept| offset != 0 && kept.next == offset);
-        let directory = match kept {
-            Some(kept) => kept.directory,
-            None => {
-                self.send_on(SentOn::Open, path)?;
-                rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | SAFELY, Mode::empty())?
-            }
-        };
+        let path = path_of(directory);
+        self.send_on(SentOn::List, &path)?;
+        self.note(&path, &Event::Listed);
         // What did not fit into the last answer was read ahead all the same.
-        rustix::fs::seek(&directory, SeekFrom::Start(offset))?;
-        Ok(directory)
+        rustix::fs::seek(directory, SeekFrom::Start(offset))?;
+        hand_on(directory, push)
     }
+}
 
-    fn keep_listing(&self, node: Node, listing: OpenListing) {
-        let mut kept = lock(&self.listing);
-        if kept.len() >= MAX_LISTINGS {
-            kept.clear();
-        }
-        kept.insert(node, listing);
-    }
+/// What `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.
+pub(crate) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat(directory, OsStr::from_bytes(name), flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&found)?;
+    Ok((found, stat))
+}
+
+/// The same as an `O_PATH` descriptor leads to, for calls that need a path. It leads to that inode and nowhere else,
+/// also where it is a symbolic link. Source: proc_pid_fd(5).
+pub(crate) fn place_of(original: impl AsFd) -> String {
+    format!("/proc/thread-self/fd/{}", original.as_fd().as_raw_fd())
+}
+
+/// The path of an original, for statistics and lessons alone: nothing is ever reached by it.
+pub(crate) fn path_of(original: impl AsFd) -> PathBuf {
+    let path = rustix::fs::readlink(place_of(original), Vec::new()).unwrap_or_default();
+    PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes()))
 }
 
 /// Asks for something of unknown length with the room that the kernel allows it at most.
@@ -322,15 +274,13 @@ fn whole(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Err
 /// Longest value, and longest list of names, of extended attributes. Source: xattr(7).
 const XATTR_MAX: usize = 64 << 10;
 
-/// Hands names on from where `directory` stands, at `offset`; returns where the next request goes on.
+/// Hands names on from where `directory` stands.
 fn hand_on(
     directory: &OwnedFd,
-    offset: u64,
     push: &mut dyn FnMut(&ListedName<'_>) -> Pushed,
-) -> Result<u64, Errno> {
+) -> Result<(), Errno> {
     let mut space = vec![MaybeUninit::uninit(); LISTING_BUFFER];
     let mut names = RawDir::new(directory, &mut space);
-    let mut next = offset;
     while let Some(name) = names.next() {
         let name = name?;
         let listed = ListedName {
@@ -342,13 +292,9 @@ fn hand_on(
         if push(&listed) == Pushed::Full {
             break;
         }
-        next = listed.next;
     }
-    Ok(next)
+    Ok(())
 }
-
-/// How originals are opened: for ourselves only, without following a link, waiting for a pipe, or taking a terminal.
-const SAFELY: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// How long a file system's totals are kept: tools that walk trees ask for them in every directory, and on a parallel
 /// file system each answer takes all its servers.
@@ -356,45 +302,6 @@ const TOTALS_VALID: Duration = Duration::from_secs(1);
 
 /// Bytes of names asked for at once. Network file systems answer in units of a few tens of KiB.
 const LISTING_BUFFER: usize = 32 << 10;
-
-/// Listings that may be in progress without being opened again.
-const MAX_LISTINGS: usize = 16;
-
-/// Follows no link in the last component.
-pub(crate) const NO_FOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
-
-/// Descriptors that are kept open for reading, the least recently used one given up first.
-#[derive(Debug, Default)]
-struct Descriptors {
-    open: HashMap<Node, (Arc<Held>, u64)>,
-    clock: u64,
-}
-
-/// Most descriptors kept; well below the usual limit of 1024 for a process.
-const MAX_DESCRIPTORS: usize = 256;
-
-impl Descriptors {
-    fn get(&mut self, node: Node) -> Option<Arc<Held>> {
-        self.clock += 1;
-        let (held, used) = self.open.get_mut(&node)?;
-        *used = self.clock;
-        Some(Arc::clone(held))
-    }
-
-    fn put(&mut self, node: Node, held: Arc<Held>) {
-        if self.open.len() >= MAX_DESCRIPTORS
-            && let Some(oldest) = self.open.iter().min_by_key(|(_, (_, used))| *used).map(|(node, _)| *node)
-        {
-            self.open.remove(&oldest);
-        }
-        self.clock += 1;
-        self.open.insert(node, (held, self.clock));
-    }
-
-    fn remove(&mut self, node: Node) {
-        self.open.remove(&node);
-    }
-}
 
 /// `d_type` of a listed name. Source: readdir(3).
 fn directory_type(kind: rustix::fs::FileType) -> u32 {

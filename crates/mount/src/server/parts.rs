@@ -25,7 +25,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::damaged;
-use super::nodes::{Held, Node};
+use super::nodes::Node;
 use super::pusher::Pushes;
 use super::slots::Death;
 use crate::fuse::request::Read;
@@ -273,11 +273,11 @@ impl Server {
 
     /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
     /// or its inode are others, what is held is compared with it, once a version.
-    pub(crate) fn verify_part(&self, node: Node, original: &Held, path: &Path) -> Result<(), Errno> {
+    pub(crate) fn verify_part(&self, node: Node, original: &OwnedFd) -> Result<(), Errno> {
         let Node::Frozen(nid) = node else { return Ok(()) };
-        let Some(part) = self.part(nid).filter(|_| !self.is_rewritten(nid)) else { return Ok(()) };
+        let Some(part) = self.part(nid).filter(|_| !self.is_altered(nid)) else { return Ok(()) };
         let packed = self.image.attributes(nid).map_err(damaged)?;
-        let now = self.originals.stat(path, Some(original))?;
+        let now = self.originals.stat(original)?;
         let time = |time: Timestamp| (time.seconds, u64::from(time.nanoseconds));
         let version = (now.st_ino, (now.st_ctime, now.st_ctime_nsec), (now.st_mtime, now.st_mtime_nsec));
         if now.st_size.cast_unsigned() != packed.size {
@@ -289,21 +289,20 @@ impl Server {
         let known = lock(&self.parts.table).files.get(&nid).and_then(|file| file.compared);
         let same = match known.filter(|(compared, _)| *compared == version) {
             Some((_, same)) => same,
-            None => self.is_same_there(&part, original, path)?,
+            None => self.is_same_there(&part, original)?,
         };
         lock(&self.parts.table).files.entry(nid).or_default().compared = Some((version, same));
         if same { Ok(()) } else { Err(Errno::IO) }
     }
 
     /// Whether the original has what the image holds of it.
-    fn is_same_there(&self, part: &Part<'_>, original: &Held, path: &Path) -> Result<bool, Errno> {
+    fn is_same_there(&self, part: &Part<'_>, original: &OwnedFd) -> Result<bool, Errno> {
         let mut buffer = vec![0; COMPARED];
         for run in part.runs() {
             for (number, held) in run.bytes.chunks(COMPARED).enumerate() {
                 self.memory.ensure(held)?;
                 let there = &mut buffer[..held.len()];
-                let read =
-                    self.originals.read(original, path, there, run.offset + (number * COMPARED) as u64)?;
+                let read = self.originals.read(original, there, run.offset + (number * COMPARED) as u64)?;
                 if there[..read] != *held {
                     return Ok(false);
                 }

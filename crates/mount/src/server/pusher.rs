@@ -4,8 +4,8 @@
 //! kernel's way to get it, meets what is not held (see `parts`). A store takes a fraction of a READ, and what is in the
 //! kernel's cache is neither asked for nor read ahead.
 //!
-//! The moment is the GETATTR that an open sends because the LOOKUP gave attributes that are not valid: the kernel knows
-//! the inode, has no page of it, and the program waits. So when it reads, everything is there.
+//! The moment is the first OPEN: the kernel knows the inode, has no page of it, and the program waits. So when it reads,
+//! everything is there.
 //!
 //! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the threads
 //! that answer may store, before a file can have been read; all else is a thread's own.
@@ -88,7 +88,7 @@ impl Queue {
 /// Bytes of a file that are pushed before it is the next one's turn: a few milliseconds' work.
 const TURN: u64 = 4 << 20;
 
-/// Bytes that are pushed before a file's first GETATTR is answered. Most libraries are pushed whole; a program does
+/// Bytes that are pushed before a file's first OPEN is answered. Most libraries are pushed whole; a program does
 /// not wait for gigabytes of which it may want the last. The rest follows.
 const FIRST: usize = 16 << 20;
 
@@ -140,12 +140,12 @@ impl Server {
     fn store(&self, nid: Nid, mut offset: u64, bytes: &[u8]) -> Result<(), Errno> {
         let node = Node::Frozen(nid).encode(self.root);
         for piece in bytes.chunks(STORE) {
-            if self.is_rewritten(nid) {
+            if self.is_altered(nid) {
                 return Err(Errno::CANCELED);
             }
             self.memory.ensure(piece)?;
             self.device.store(node, offset, piece)?;
-            if self.is_rewritten(nid) {
+            if self.is_altered(nid) {
                 // Somebody wrote to the file meanwhile: what was stored may lie over it.
                 self.device.forget_inode(node)?;
                 return Err(Errno::CANCELED);

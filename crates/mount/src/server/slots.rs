@@ -6,8 +6,8 @@
 //! slot's [`Attempt`].
 //!
 //! ```text
-//! word 0       1       2       3        4, 5   |  byte 4096 ...
-//! | deaths    | stage | errno | second | nodes |  the request, as the kernel wrote it
+//! word 0       1       2       3        4, 5    6            |  byte 4096 ...
+//! | deaths    | stage | errno | second | nodes | remembered |  the request, as the kernel wrote it
 //! ```
 //!
 //! All pages are touched before the first request is read: the kernel would answer a request with `EIO` itself if we
@@ -131,6 +131,16 @@ impl Attempt<'_> {
         self.note(STAGE, STAGE_BITS, stage);
     }
 
+    /// Remembers a number before the change is begun.
+    pub(crate) fn remember(&self, number: u64) {
+        self.words.at(REMEMBERED).store(number, Ordering::Relaxed);
+    }
+
+    /// What was remembered before the change was begun.
+    pub(crate) fn remembered(&self) -> u64 {
+        self.words.at(REMEMBERED).load(Ordering::Relaxed)
+    }
+
     /// When the original was asked first, in seconds since the epoch.
     pub(crate) fn begun_at(&self) -> i64 {
         self.words.at(SECOND).load(Ordering::Relaxed).cast_signed()
@@ -189,6 +199,7 @@ const STAGE: usize = 1;
 const ERRNO: usize = 2;
 const SECOND: usize = 3;
 const NODES: usize = 4;
+const REMEMBERED: usize = 6;
 
 /// Bits below the request's number. Numbers of requests are counted from zero and do not reach the upper bits.
 const DEATHS_BITS: u32 = 8;

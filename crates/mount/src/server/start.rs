@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quell_image::Image;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
@@ -34,6 +35,7 @@ use crate::error::{Step, Unavailable};
 use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
+use crate::memory::Shared;
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::mode::Mode;
 use crate::namespace::Layout;
@@ -96,7 +98,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     let own_root = layout.own_root.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
     let ready = FromServer::Ready { own_root };
     let prepared = match mode {
-        Mode::Auto | Mode::Mount => prepare(&layout, alone),
+        Mode::Auto | Mode::Mount => prepare(&image.image, &layout, alone),
         Mode::Extract => Err(None),
     };
     match prepared {
@@ -146,11 +148,13 @@ fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
 
 /// Everything that a holder needs: memory for what is left from server to server, and a mounted connection.
 fn prepare(
+    image: &Image<Shared>,
     layout: &Layout,
     alone: &SingleThreaded,
 ) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
     let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
-    let estate = Estate::new().map_err(failed)?;
+    let last = image.nodes().last().unwrap_or(image.root());
+    let estate = Estate::new(last).map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     let (device, builder) = build(layout, alone)?;
     Ok((estate, ended, device, builder))

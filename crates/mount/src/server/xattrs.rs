@@ -1,22 +1,18 @@
 //! Extended attributes: from the image as long as the file is as it was packed and the image has them, else the
-//! original's; set on the original.
+//! original's. [`super::attributes`] sets them.
 //!
 //! What is asked most, and by the kernel itself before each write, is `security.capability`; almost nothing has one.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use quell_image::{Beyond, Nid, Use};
-use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::damaged;
-use super::nodes::{Held, Node};
-use super::slots::Attempt;
+use super::nodes::Node;
 use crate::fuse::reply::Reply;
-use crate::fuse::request::SetXattr;
 
 impl Server {
     /// GETXATTR of a node that is as the image says.
@@ -42,17 +38,15 @@ impl Server {
     }
 
     fn original_xattr(&self, node: Node, name: &[u8]) -> Result<Vec<u8>, Errno> {
-        let path = self.path(node)?;
-        self.originals.xattr(&path, self.opened(node).as_deref(), OsStr::from_bytes(name))
+        let original = self.original(node)?;
+        self.originals.xattr(&original, OsStr::from_bytes(name))
     }
 
     /// LISTXATTR.
     pub(crate) fn list_xattr(&self, node: Node, size: u32, reply: Reply<'_>) {
         let names = match node {
             Node::Frozen(nid) if self.has_frozen_xattrs(nid) => self.frozen_xattr_names(nid),
-            _ => self
-                .path(node)
-                .and_then(|path| self.originals.xattr_names(&path, self.opened(node).as_deref())),
+            _ => self.original(node).and_then(|original| self.originals.xattr_names(&original)),
         };
         reply_xattr(names, size, reply);
     }
@@ -64,58 +58,6 @@ impl Server {
             names.push(0);
         }
         Ok(names)
-    }
-
-    /// SETXATTR.
-    pub(crate) fn set_xattr(
-        &self,
-        node: Node,
-        change: &SetXattr<'_>,
-        attempt: Attempt<'_>,
-    ) -> Result<(), Errno> {
-        let name = CString::new(change.name).map_err(|_| Errno::INVAL)?;
-        let flags = XattrFlags::from_bits_retain(change.flags);
-        let repeated = flags.contains(XattrFlags::CREATE).then_some(Errno::EXIST);
-        self.change_xattr(
-            (node, attempt),
-            repeated,
-            |path| rustix::fs::lsetxattr(path, &name, change.value, flags),
-            |held| rustix::fs::fsetxattr(&held.descriptor, &name, change.value, flags),
-        )
-    }
-
-    /// REMOVEXATTR.
-    pub(crate) fn remove_xattr(&self, node: Node, name: &[u8], attempt: Attempt<'_>) -> Result<(), Errno> {
-        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
-        self.change_xattr(
-            (node, attempt),
-            Some(Errno::NODATA),
-            |path| rustix::fs::lremovexattr(path, &name),
-            |held| rustix::fs::fremovexattr(&held.descriptor, &name),
-        )
-    }
-
-    /// Changes the original, by its descriptor if one is held. An access control list changes the mode too, so all
-    /// attributes are the original's from then on. `repeated` is the error of a change that was made before.
-    fn change_xattr(
-        &self,
-        (node, attempt): (Node, Attempt<'_>),
-        repeated: Option<Errno>,
-        by_path: impl FnOnce(&Path) -> Result<(), Errno>,
-        by_descriptor: impl FnOnce(&Held) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
-        let path = self.path(node)?;
-        let held = self.opened(node);
-        self.originals.change_once(
-            &path,
-            attempt,
-            || match held.as_deref() {
-                Some(held) => by_descriptor(held),
-                None => by_path(&path),
-            },
-            |failed| failed.filter(|errno| Some(*errno) != repeated).map_or(Ok(()), Err),
-        )?;
-        self.note_changed(node)
     }
 }
 

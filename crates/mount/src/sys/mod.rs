@@ -3,6 +3,11 @@
 //! What `rustix` wraps safely is called from where it is needed; only what it cannot wrap is here. No function
 //! here decides anything.
 
+pub(crate) mod credentials;
+pub(crate) mod descriptors;
+pub(crate) mod locks;
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing keeps its records in a table yet"))]
+pub(crate) mod table;

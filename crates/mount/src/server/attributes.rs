@@ -1,0 +1,146 @@
+//! Attributes and extended attributes that a program sets: on the original, by its descriptor.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use quell_image::Kind;
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::Server;
+use super::frozen::damaged;
+use super::nodes::Node;
+use super::originals::place_of;
+use super::slots::Attempt;
+use crate::fuse::abi::{self, Attr, SetAttributes};
+use crate::fuse::request::{Caller, SetAttr, SetXattr};
+
+impl Server {
+    /// SETATTR.
+    pub(crate) fn set_attributes(&self, node: Node, change: &SetAttr, caller: Caller) -> Result<Attr, Errno> {
+        let original = self.pin(node)?;
+        self.note_changed(node)?;
+        if change.valid.contains(SetAttributes::SIZE) {
+            self.set_size(&original, change, caller)?;
+        }
+        self.as_caller(caller, || {
+            self.set_owner(&original, change)?;
+            if change.valid.contains(SetAttributes::MODE) {
+                let mode = Mode::from_raw_mode(change.mode & 0o7777);
+                self.originals.change(&original, || rustix::fs::chmod(place_of(&*original), mode))?;
+            }
+            self.set_times(&original, change)
+        })??;
+        let stat = self.originals.stat(&original)?;
+        Ok(self.original_attr(&original, &stat, self.may_write_beside(node)))
+    }
+
+    /// Cuts or extends a file: by the program's open file if it has one, which may be allowed more than its mode says now.
+    fn set_size(&self, original: &OwnedFd, change: &SetAttr, caller: Caller) -> Result<(), Errno> {
+        let open = change.valid.contains(SetAttributes::HANDLE).then(|| self.handles.get(change.handle).ok());
+        if let Some(file) = open.flatten().filter(|handle| handle.writes()).and_then(|handle| handle.file()) {
+            return self.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size));
+        }
+        let file = self.as_caller(caller, || self.originals.open(original, OFlags::WRONLY))??;
+        self.originals.change(original, || rustix::fs::ftruncate(&file, change.size))
+    }
+
+    /// Changes owner and group. A change of neither is one, too: it takes set-user-id away and sets the time of change.
+    fn set_owner(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
+        let uid = change.valid.contains(SetAttributes::UID).then(|| Uid::from_raw(change.uid));
+        let gid = change.valid.contains(SetAttributes::GID).then(|| Gid::from_raw(change.gid));
+        if uid.is_none() && gid.is_none() && change.valid.intersects(ANYTHING_ELSE) {
+            return Ok(());
+        }
+        self.originals.change(original, || rustix::fs::chownat(original, "", uid, gid, AtFlags::EMPTY_PATH))
+    }
+
+    fn set_times(&self, original: &OwnedFd, change: &SetAttr) -> Result<(), Errno> {
+        let time = |set, now, time: abi::Time| match change.valid {
+            valid if valid.contains(now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+            valid if valid.contains(set) => {
+                Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() }
+            }
+            _ => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        };
+        let times = Timestamps {
+            last_access: time(SetAttributes::ATIME, SetAttributes::ATIME_NOW, change.atime),
+            last_modification: time(SetAttributes::MTIME, SetAttributes::MTIME_NOW, change.mtime),
+        };
+        if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
+            return Ok(());
+        }
+        self.originals.change(original, || {
+            rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty())
+        })
+    }
+
+    /// From now on attributes are the original's, and the names of a directory too.
+    fn note_changed(&self, node: Node) -> Result<(), Errno> {
+        let Node::Frozen(nid) = node else { return Ok(()) };
+        if self.image.attributes(nid).map_err(damaged)?.kind == Kind::Directory {
+            self.go_live(node)?;
+        } else {
+            self.note_written(node);
+        }
+        Ok(())
+    }
+
+    /// SETXATTR.
+    pub(crate) fn set_xattr(
+        &self,
+        node: Node,
+        change: &SetXattr<'_>,
+        caller: Caller,
+        attempt: Attempt<'_>,
+    ) -> Result<(), Errno> {
+        let name = CString::new(change.name).map_err(|_| Errno::INVAL)?;
+        let flags = XattrFlags::from_bits_retain(change.flags);
+        let repeated = flags.contains(XattrFlags::CREATE).then_some(Errno::EXIST);
+        self.change_xattr(node, caller, attempt, repeated, |place| {
+            rustix::fs::setxattr(place, &name, change.value, flags)
+        })
+    }
+
+    /// REMOVEXATTR.
+    pub(crate) fn remove_xattr(
+        &self,
+        node: Node,
+        name: &[u8],
+        caller: Caller,
+        attempt: Attempt<'_>,
+    ) -> Result<(), Errno> {
+        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+        self.change_xattr(node, caller, attempt, Some(Errno::NODATA), |place| {
+            rustix::fs::removexattr(place, &name)
+        })
+    }
+
+    /// Changes an extended attribute. An access control list changes the mode too, so all attributes are the original's
+    /// from then on. `repeated` is the error of a change that was made before.
+    fn change_xattr(
+        &self,
+        node: Node,
+        caller: Caller,
+        attempt: Attempt<'_>,
+        repeated: Option<Errno>,
+        change: impl FnOnce(&str) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let original = self.pin(node)?;
+        self.note_changed(node)?;
+        self.originals.change_once(
+            &super::originals::path_of(&*original),
+            attempt,
+            || self.as_caller(caller, || change(&place_of(&*original)))?,
+            |failed| failed.filter(|errno| Some(*errno) != repeated).map_or(Ok(()), Err),
+        )
+    }
+}
+
+/// Everything that SETATTR can set beside owner and group.
+const ANYTHING_ELSE: SetAttributes = SetAttributes::MODE
+    .union(SetAttributes::SIZE)
+    .union(SetAttributes::ATIME)
+    .union(SetAttributes::MTIME);

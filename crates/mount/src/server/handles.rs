@@ -1,0 +1,227 @@
+//! Open files and directories: each has its own descriptor of the original, as the program has of the mount.
+//!
+//! Files that the image answers for need none and have no handle; see [`super::references`]. Records lie in memory that
+//! outlives the server.
+//!
+//! ```text
+//! record: | node | descriptor + 1 | flags of the open call | request that opened it | unused ... |
+//! ```
+
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use quell_image::Nid;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::nodes::Node;
+use crate::fuse::abi::NodeId;
+use crate::fuse::request::{FileHandle, Unique};
+use crate::lock;
+use crate::sys::descriptors::adopt;
+use crate::sys::shared::SharedMemory;
+use crate::sys::table::{Index, SharedTable};
+
+/// Records in shared memory.
+pub(crate) type HandleRecords = SharedTable<7>;
+
+/// An open file or directory.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) node: Node,
+    index: Index,
+    /// `None` for a directory that the image lists.
+    file: Mutex<Option<Arc<OwnedFd>>>,
+    pub(crate) flags: OFlags,
+    unique: u64,
+    /// Whether the descriptor appends now; locked while something is written by it.
+    pub(crate) appends: Mutex<bool>,
+}
+
+/// All that is open.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    records: HandleRecords,
+    root: Nid,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    handles: HashMap<FileHandle, Arc<Handle>>,
+    /// How many handles a node has.
+    of_nodes: HashMap<Node, u32>,
+}
+
+const NODE: usize = 0;
+const DESCRIPTOR: usize = 1;
+const FLAGS: usize = 2;
+const UNIQUE: usize = 3;
+
+impl Handles {
+    /// What an earlier server left open in `memory`.
+    pub(crate) fn attach(memory: Arc<SharedMemory>, root: Nid) -> Self {
+        let records = HandleRecords::attach(memory);
+        let handles = Self { root, open: Mutex::default(), records };
+        let indexes: Vec<Index> = handles.records.used().collect();
+        for index in indexes {
+            handles.restore(index);
+        }
+        handles
+    }
+
+    /// Opens a handle. `file` is `None` for a directory that the image lists.
+    ///
+    /// **Errors** `ENFILE` where there is no room for another one.
+    pub(crate) fn open(
+        &self,
+        node: Node,
+        file: Option<OwnedFd>,
+        flags: OFlags,
+        unique: Unique,
+    ) -> Result<FileHandle, Errno> {
+        let number = file.as_ref().map_or(0, |file| u64::from(file.as_raw_fd().unsigned_abs()) + 1);
+        let words = [node.encode(self.root).0, number, flags.bits().into(), unique.0, 0, 0, 0];
+        let index = self.records.insert(words).ok_or(Errno::NFILE)?;
+        let handle = self.number(index).ok_or(Errno::NFILE)?;
+        self.add(handle, Handle {
+            node,
+            index,
+            file: Mutex::new(file.map(Arc::new)),
+            flags,
+            unique: unique.0,
+            appends: Mutex::new(flags.contains(OFlags::APPEND)),
+        });
+        Ok(handle)
+    }
+
+    /// The open file of a number.
+    ///
+    /// **Errors** `EBADF` for a number that none has.
+    pub(crate) fn get(&self, handle: FileHandle) -> Result<Arc<Handle>, Errno> {
+        lock(&self.open).handles.get(&handle).cloned().ok_or(Errno::BADF)
+    }
+
+    /// What an earlier server opened for a request that it may not have answered.
+    pub(crate) fn opened_by(&self, unique: Unique) -> Option<(FileHandle, Arc<Handle>)> {
+        let open = lock(&self.open);
+        let mut handles = open.handles.iter();
+        handles.find(|(_, handle)| handle.unique == unique.0).map(|(number, handle)| (*number, Arc::clone(handle)))
+    }
+
+    /// Closes a handle. The descriptor is closed when the last thread that uses it is done.
+    pub(crate) fn release(&self, handle: FileHandle) -> Option<Arc<Handle>> {
+        let mut open = lock(&self.open);
+        let released = open.handles.remove(&handle)?;
+        if let Some(count) = open.of_nodes.get_mut(&released.node) {
+            *count -= 1;
+            if *count == 0 {
+                open.of_nodes.remove(&released.node);
+            }
+        }
+        self.records.free(released.index);
+        Some(released)
+    }
+
+    /// Whether a node is open by a handle.
+    pub(crate) fn is_open(&self, node: Node) -> bool {
+        lock(&self.open).of_nodes.contains_key(&node)
+    }
+
+    /// The handles of a node.
+    pub(crate) fn of_node(&self, node: Node) -> Vec<Arc<Handle>> {
+        let open = lock(&self.open);
+        open.handles.values().filter(|handle| handle.node == node).cloned().collect()
+    }
+
+    /// Gives a directory's handle a descriptor of its own: the image does not list it any more.
+    pub(crate) fn give_file(&self, handle: &Handle, file: OwnedFd) -> Arc<OwnedFd> {
+        let number = u64::from(file.as_raw_fd().unsigned_abs()) + 1;
+        let file = Arc::new(file);
+        let mut kept = lock(&handle.file);
+        self.records.set(handle.index, DESCRIPTOR, number);
+        *kept = Some(Arc::clone(&file));
+        file
+    }
+
+    /// The numbers of all descriptors that belong to handles.
+    pub(crate) fn descriptors(&self) -> Vec<i32> {
+        let open = lock(&self.open);
+        open.handles.values().filter_map(|handle| Some(handle.file()?.as_raw_fd())).collect()
+    }
+
+    /// The number for the kernel, which is never zero.
+    fn number(&self, index: Index) -> Option<FileHandle> {
+        let generation = self.records.generation(index)?;
+        Some(FileHandle((generation << 32 | u64::from(index.0)) + 1))
+    }
+
+    fn add(&self, number: FileHandle, handle: Handle) {
+        let mut open = lock(&self.open);
+        *open.of_nodes.entry(handle.node).or_default() += 1;
+        open.handles.insert(number, Arc::new(handle));
+    }
+
+    fn restore(&self, index: Index) {
+        let word = |number| self.records.get(index, number);
+        let Some(number) = self.number(index) else { return };
+        let descriptor = word(DESCRIPTOR).checked_sub(1).and_then(|number| i32::try_from(number).ok());
+        let file = descriptor.map(adopt);
+        let flags = OFlags::from_bits_retain(u32::try_from(word(FLAGS)).unwrap_or(0));
+        let now = file.as_ref().and_then(|file| rustix::fs::fcntl_getfl(file).ok());
+        self.add(number, Handle {
+            node: Node::decode(NodeId(word(NODE)), self.root),
+            index,
+            file: Mutex::new(file.map(Arc::new)),
+            flags,
+            unique: word(UNIQUE),
+            appends: Mutex::new(now.unwrap_or(flags).contains(OFlags::APPEND)),
+        });
+    }
+}
+
+impl Handle {
+    /// The descriptor of the original.
+    pub(crate) fn file(&self) -> Option<Arc<OwnedFd>> {
+        lock(&self.file).clone()
+    }
+
+    /// Whether the program may read by it.
+    pub(crate) fn reads(&self) -> bool {
+        self.flags & OFlags::ACCMODE != OFlags::WRONLY
+    }
+
+    /// Whether the program may write by it.
+    pub(crate) fn writes(&self) -> bool {
+        self.flags & OFlags::ACCMODE != OFlags::RDONLY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_server_has_the_same_files_open() {
+        let memory = HandleRecords::memory(10).unwrap();
+        let root = Nid::new(1);
+        let handles = Handles::attach(Arc::clone(&memory), root);
+        let file = tempfile::tempfile().unwrap().into();
+        let node = Node::Found(3);
+        let number = handles.open(node, Some(file), OFlags::RDWR, Unique(6)).unwrap();
+        let other = handles.open(node, None, OFlags::RDONLY, Unique(8)).unwrap();
+        assert!(handles.release(other).is_some() && handles.release(other).is_none());
+        // A server that is killed closes nothing.
+        std::mem::forget(handles);
+        let next = Handles::attach(memory, root);
+        assert!(next.get(other).is_err());
+        let handle = next.get(number).unwrap();
+        assert!(handle.reads() && handle.writes() && handle.node == node && next.is_open(node));
+        assert_eq!(next.opened_by(Unique(6)).map(|(number, _)| number), Some(number));
+        rustix::io::pwrite(handle.file().unwrap(), b"x", 0).unwrap();
+        next.release(number);
+        assert!(!next.is_open(node));
+        assert_ne!(next.open(node, None, OFlags::RDONLY, Unique(9)), Ok(number));
+    }
+}
