@@ -453,7 +453,8 @@ static void do_sh(void)
 		dup2(output, 2);
 		close(0);
 		open("/dev/null", O_RDONLY);
-		execl("/bin/bash", "bash", "-c", text(1), (char *)NULL);
+		/* What waits for a FIFO's other end waits on both sides. */
+		execlp("timeout", "timeout", "10", "bash", "-c", text(1), (char *)NULL);
 		_exit(127);
 	}
 	waitpid(child, &status, 0);

@@ -176,7 +176,8 @@ class Generator:
         wanted = [s for s in mine if not any(flag in self.slots[self.actor][s] for flag in but)]
         if wanted and self.chance(0.97):
             return self.random.choice(wanted)
-        return str(self.random.randrange(6))
+        # What a directory's position means is the file system's own affair.
+        return str(self.random.randrange(6)) if "DIRECTORY" not in but else "9"
 
     def data(self):
         return self.random.choice(TAGS), str(self.random.choice(LENGTHS))
@@ -236,9 +237,16 @@ class Generator:
             return self.make_rename()
         one, other, made = (os.path.normpath(path) for path in (self.directory(), self.file(), self.fresh()))
         script = self.random.choice(SCRIPTS)
-        if self.player.scene.user and "setfacl" in script:
+        if self.is_pipe(other) or self.is_pipe(made):
+            script = "ls -A @/{d} | sort"
+        # Lists, owners and modes of others' files are not told to users.
+        if self.player.scene.user and script.startswith(("setfacl", "cp -a", "tar")):
             script = "ls -A @/{d} | sort"
         return self.op("sh", script.format(d=one, f=other, n=made))
+
+    def is_pipe(self, path):
+        path = self.player.scene.plain.root / path
+        return path.is_fifo() or path.is_symlink()
 
     def make_dup(self):
         return self.op("dup", self.slot(), str(self.random.randrange(7)))
@@ -413,7 +421,7 @@ SCRIPTS = [
     "mv @/{f} @/{n} 2>/dev/null; mv @/{n} @/{f}; cat @/{f} | cksum",
     "find @/{d} -type f -name 'a*' -delete; ls -A @/{d} | sort",
     "tar -cf - -C @/{d} --sort=name --mtime=@0 . 2>/dev/null | cksum",
-    "sed -i s/a/A/ @/{f}; cat @/{f} | cksum",
+    "sed -i s/a/A/ @/{f} 2>/dev/null; cat @/{f} | cksum",
     "echo more >>@/{f}; tail -c 20 @/{f}",
     "ln -f @/{f} @/{n}; stat -c %h @/{n}",
     "exec 5<>@/{f}; rm -f @/{f}; echo new >@/{f}; echo old >&5; cat @/{f}; cat /proc/self/fd/5 | cksum",

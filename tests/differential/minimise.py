@@ -2,8 +2,6 @@
 
 import time
 
-from programs import Op
-
 
 def minimise(ops, differs, kind, seconds):
     """A part of `ops` that differs, of which no operation can be dropped, or what is left after `seconds`.
@@ -11,6 +9,7 @@ def minimise(ops, differs, kind, seconds):
     `differs` plays a program and gives its difference or `None`.
     """
     until = time.monotonic() + seconds
+    ops = shortened(ops, differs, kind)
     best, size = list(ops), max(1, len(ops) // 2)
 
     def still(candidate):
@@ -35,6 +34,12 @@ def minimise(ops, differs, kind, seconds):
     return best
 
 
-def with_checks(ops):
-    """The program with a look at the whole tree at its end."""
-    return [*ops, Op("-", "check", ("outside",)), Op("-", "check", ("inside", "1"))]
+def shortened(ops, differs, kind):
+    """The program up to the first operation after which trees differ, where a check at its end told that they do."""
+    if kind[0] != "check":
+        return ops
+    check = ops[-1]
+    difference = differs([op for one in ops[:-1] for op in (one, check)])
+    if difference is None or difference.kind() != kind:
+        return ops
+    return [*ops[: (difference.number + 1) // 2], check]

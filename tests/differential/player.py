@@ -52,8 +52,8 @@ class Difference:
 class Player:
     """A program's run in a scene."""
 
-    def __init__(self, scene, several):
-        self.scene, self.judge = scene, Judge(scene)
+    def __init__(self, scene, several, bound=BOUND):
+        self.scene, self.judge, self.bound = scene, Judge(scene), bound
         self.several = several
         self.views = Views(scene)
         self.played, self.left_out, self.waits = [], collections.Counter(), []
@@ -168,9 +168,13 @@ class Player:
         return self._boundaries
 
     def crosses(self, op):
+        walks = self.views.walks(op)
+        root = str(self.scene.plain.root)
+        within = [(os.path.realpath(os.path.dirname(found.place)) + "/").startswith(root + "/") for found in walks if found.place]
+        if not all(within):
+            return any(within)
         if not self.boundaries():
             return False
-        walks = self.views.walks(op)
         inside = [bool(self.boundaries() & set(found.way[:-1] if found.last in self.boundaries() else found.way)) for found in walks]
         return inside[0] != inside[1]
 
@@ -222,8 +226,8 @@ class Player:
                 self.waits.append(waited)
                 self.views.unseen[ACTORS[actor]].clear()
                 return None
-            if waited > BOUND:
-                return f"  not seen by {actor} after {BOUND} s:\n" + indented(differences)
+            if waited > self.bound:
+                return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
             time.sleep(min(0.1, 0.01 + waited / 4))
 
     def do_start(self):
@@ -270,6 +274,10 @@ class Player:
             steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
         else:
             return None
+        if self.views.touched(look) & self.views.unseen[here]:
+            text = self.catch_up(actor)
+            if text:
+                return text
         for step in steps:
             before = self.views.subjects(step)
             plain, packed = self.both(step)

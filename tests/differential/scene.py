@@ -68,7 +68,8 @@ class Actor:
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            # A script that it started, too.
+            os.killpg(self.pid, signal.SIGKILL)
             self.process.wait()
 
 

@@ -115,7 +115,8 @@ class Views:
             creates = flags & {"CREAT", "TMPFILE"} and not lasts
             return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
         if does == "name":
-            return parents, lasts
+            # Where a link is made from stays as it is.
+            return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
         return set(), lasts if does == "data" else set()
 
     def changed(self, op, before):
