@@ -178,9 +178,9 @@ impl Server {
     /// Ties the roots to what is at their paths now, so that nothing that is put there later is taken for them.
     fn tie_roots(&self) {
         if self.beyond == Beyond::Originals {
-            for root in &self.roots {
+            for root in self.roots.iter().filter(|root| self.nodes.original(Node::Frozen(**root)).is_none()) {
                 // A root that cannot be opened now is asked for again when it is needed, and says why then.
-                let _asked_again = self.original(Node::Frozen(*root));
+                let _asked_again = self.open_root(*root);
             }
         }
     }

@@ -9,5 +9,4 @@ pub(crate) mod locks;
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing keeps its records in a table yet"))]
 pub(crate) mod table;
