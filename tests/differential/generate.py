@@ -186,7 +186,9 @@ class Generator:
         return str(self.random.choice(OFFSETS))
 
     def mode(self):
-        return self.random.choice(["644", "600", "666", "755", "444", "640", "400", "777", "000", "4755", "2755", "6777"])
+        # A user's bits of other rights go when a mapping's pages are written.
+        rights = ["4755", "2755", "6777"] if not self.player.scene.user else []
+        return self.random.choice(["644", "600", "666", "755", "444", "640", "400", "777", "000", *rights])
 
     def mode_of_directory(self):
         return self.random.choice(["755", "755", "755", "777", "700", "1777", "2775", "555", "311"])
@@ -237,7 +239,7 @@ class Generator:
             return self.make_rename()
         one, other, made = (os.path.normpath(path) for path in (self.directory(), self.file(), self.fresh()))
         script = self.random.choice(SCRIPTS)
-        if self.is_pipe(other) or self.is_pipe(made):
+        if self.is_pipe(other) or self.is_pipe(made) or self.is_foreign(other):
             script = "ls -A @/{d} | sort"
         # Lists, owners and modes of others' files are not told to users.
         if self.player.scene.user and script.startswith(("setfacl", "cp -a", "tar")):
@@ -247,6 +249,11 @@ class Generator:
     def is_pipe(self, path):
         path = self.player.scene.plain.root / path
         return path.is_fifo() or path.is_symlink()
+
+    def is_foreign(self, path):
+        """Files of others show other modes to a user, which tools copy."""
+        user = self.player.scene.user
+        return user and os.lstat(self.player.scene.plain.root / path).st_uid != user
 
     def make_dup(self):
         return self.op("dup", self.slot(), str(self.random.randrange(7)))

@@ -34,9 +34,14 @@ def flags(op):
 LEFT_OUT = [
     ("`O_TMPFILE` is `EOPNOTSUPP`", lambda facts, op: op.name == "open" and "TMPFILE" in flags(op)),
     ("`renameat2` with flags other than `RENAME_NOREPLACE` is `EINVAL`", lambda facts, op: op.name == "rename" and "EXCHANGE" in flags(op)),
-    ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link") and facts.crosses(op)),
+    ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
+]
+
+# What is not determined without quell either.
+UNDETERMINED = [
+    ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
 ]
 
 

@@ -2,6 +2,8 @@
 
 import time
 
+from programs import Op
+
 
 def minimise(ops, differs, kind, seconds):
     """A part of `ops` that differs, of which no operation can be dropped, or what is left after `seconds`.
@@ -35,10 +37,10 @@ def minimise(ops, differs, kind, seconds):
 
 
 def shortened(ops, differs, kind):
-    """The program up to the first operation after which trees differ, where a check at its end told that they do."""
-    if kind[0] != "check":
+    """The program up to the first operation after which trees differ, where a look at them told that they do."""
+    if kind[0] not in ("check", "not seen"):
         return ops
-    check = ops[-1]
+    check = ops[-1] if kind[0] == "check" else Op("-", "check", ("inside", kind[1]))
     difference = differs([op for one in ops[:-1] for op in (one, check)])
     if difference is None or difference.kind() != kind:
         return ops

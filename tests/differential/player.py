@@ -43,6 +43,9 @@ class Difference:
 
     def kind(self):
         """What stays the same while a program is made smaller."""
+        unseen = re.match(r"  not seen by (\d)", self.text)
+        if unseen:
+            return "not seen", unseen.group(1)
         return self.op.name, self.op.words[0] if self.op.actor == "-" else ""
 
     def __str__(self):
@@ -59,8 +62,9 @@ class Player:
         self.played, self.left_out, self.waits = [], collections.Counter(), []
         # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
         self.unwritten = {}
+        # Mapped files of the plain side, with the offsets of their mappings.
+        self.mapped_files = {}
         self.killer = None
-        self.seen_kill = set()
 
     def play(self, source):
         """Plays operations until a difference; `source` may look at the plain side before it gives the next one."""
@@ -72,6 +76,9 @@ class Player:
                     return difference
         except Broken as broken:
             return Difference(len(self.played), op, f"  {broken}")
+        finally:
+            for file, _ in self.mapped_files.values():
+                os.close(file)
         return None
 
     def step(self, op):
@@ -85,7 +92,7 @@ class Player:
     # Operations of actors.
 
     def operate(self, op):
-        for quoted, leaves_out in known.LEFT_OUT:
+        for quoted, leaves_out in known.LEFT_OUT + known.UNDETERMINED:
             if leaves_out(self, op):
                 self.left_out[quoted[:30]] += 1
                 return None
@@ -102,6 +109,11 @@ class Player:
             if text:
                 return text
             before = self.views.subjects(op)
+        if op.name in ("utimens", "futimens") and op.actor in "123":
+            # Pages of a mapping are written later, and would set the time again.
+            text = self.write_mapped()
+            if text:
+                return text
         plain, packed = self.both(op)
         if self.several and not plain.startswith("-") and before is not None:
             self.views.changed(op, before)
@@ -126,6 +138,10 @@ class Player:
             return str(side.root) + word[1:]
         return word.replace(" @/", f" {side.root}/") if " " in word else word
 
+    def unmap(self, op):
+        if (op.actor, op.words[0]) in self.mapped_files:
+            os.close(self.mapped_files.pop((op.actor, op.words[0]))[0])
+
     def text(self, op, different):
         one, other = (unquote(part) if op.name == "sh" else part for part in different)
         return f"  plain: {one}\n  quell: {other}"
@@ -140,7 +156,9 @@ class Player:
             actor.descriptors.pop(op.words[0], None)
         elif op.name == "map" and plain == "0":
             inodes = self.views.slots(op)
+            self.unmap(op)
             self.views.mapped[op.actor, op.words[0]] = inodes[0] if inodes else None
+            self.mapped_files[op.actor, op.words[0]] = os.open(self.views.base(op.actor, op.words[1]), os.O_PATH), int(op.words[5])
             self.unwritten.pop((op.actor, op.words[0]), None)
         elif op.name == "mwrite" and not plain.startswith("-"):
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
@@ -159,27 +177,34 @@ class Player:
 
     # What the table of exceptions asks.
 
-    def boundaries(self):
-        """Planted directories that stay the original, which are mounts of their own."""
-        if not hasattr(self, "_boundaries"):
-            self._boundaries = set()
-            if self.scene.options.get("fifo") == "1":
-                self._boundaries.add(os.stat(self.scene.plain.root / "d4").st_ino)
-        return self._boundaries
+    def mount(self, path):
+        """The mount that a path of the plain side lies in on the other side, as text."""
+        real, root = os.path.realpath(path) + "/", str(self.scene.plain.root)
+        if self.scene.options.get("fifo") == "1" and real.startswith(f"{root}/d4/"):
+            return "a directory that stays the original"
+        return "root" if real.startswith(root + "/") else "outside"
 
     def crosses(self, op):
-        walks = self.views.walks(op)
-        root = str(self.scene.plain.root)
-        within = [(os.path.realpath(os.path.dirname(found.place)) + "/").startswith(root + "/") for found in walks if found.place]
-        if not all(within):
-            return any(within)
-        if not self.boundaries():
-            return False
-        inside = [bool(self.boundaries() & set(found.way[:-1] if found.last in self.boundaries() else found.way)) for found in walks]
-        return inside[0] != inside[1]
+        """Whether an operation reaches from one mount into another."""
+        if op.name == "copyrange":
+            mounts = {self.mount(self.views.base(op.actor, op.words[position])) for position in NAMES[op.name].slots}
+        else:
+            mounts = {self.mount(os.path.dirname(found.place)) for found in self.views.walks(op) if found.place}
+        return len(mounts) > 1
 
     def is_boundary(self, op):
-        return any(found.last in self.boundaries() for found in self.views.walks(op)) if self.boundaries() else False
+        """Whether an operation is about a directory that is a mount."""
+        if self.scene.options.get("fifo") != "1":
+            return False
+        boundary = f"{self.scene.plain.root}/d4"
+        return any(os.path.realpath(found.place) == boundary for found in self.views.walks(op) if found.place)
+
+    def is_behind_end(self, op):
+        if (op.actor, op.words[0]) not in self.mapped_files:
+            return False
+        file, start = self.mapped_files[op.actor, op.words[0]]
+        size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
+        return first < -(-size // 4096) * 4096 and last > size
 
     def pipe_between_namespaces(self, op):
         """A FIFO's content is of one namespace."""

@@ -117,6 +117,8 @@ class Views:
         if does == "name":
             # Where a link is made from stays as it is.
             return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
+        if op.name in ("utimens", "futimens") and op.words.count("omit") == 2:
+            return set(), set()
         return set(), lasts if does == "data" else set()
 
     def changed(self, op, before):
