@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential fuzz modules rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential fuzz modules suites rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -31,7 +31,7 @@ check-dist: dist ## that source builds without a network
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check web aarch64 privileged differential fuzz modules rig-tests ## everything that must hold; sets itself up
+test: deps check web aarch64 privileged differential fuzz modules suites rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -71,10 +71,14 @@ rig-tests: build ## what a real metadata server counts
 modules: build deps ## the cookbook's recipe with real versions of Environment Modules: what each step saves
 	QUELL=$(QUELL) tests/modules/recipe
 
+suites: build deps ## some tests of other projects, plain and from an extracted image, as an ordinary user
+	QUELL=$(QUELL) tests/suites/run --mode extract --short
+
 soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
+	QUELL=$(QUELL) tests/suites/run --mode extract
 	QUELL=$(QUELL) tests/suites/stacks
 	QUELL=$(QUELL) tests/differential/run --programs 10000
 	QUELL=$(QUELL) tests/differential/run --programs 10000 --kill

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct FileSystem {
     /// Where it is mounted; escaped if not text.
     pub mount_point: String,
-    /// Its type as mountinfo has it.
+    /// Its type as mountinfo has it, or `tmpfs.quell` for an image that was extracted into memory.
     pub kind: String,
 }
 

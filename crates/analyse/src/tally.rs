@@ -73,7 +73,10 @@ impl<'a> Tally<'a> {
     /// A tally of the recording that was opened under `name` and has these paths and this context.
     pub fn new(name: &str, header: &Header, paths: &'a PathTable, context: &'a Context) -> Self {
         let mounts = context.mounts.iter().map(|mount| MountTally {
-            file_system: FileSystem { mount_point: mount.mount_point.clone(), kind: mount.kind.clone() },
+            file_system: FileSystem {
+                mount_point: mount.mount_point.clone(),
+                kind: mount.file_system_type().to_owned(),
+            },
             served_by: mount.served_by(),
             counts: FileSystemCounts::default(),
         });

@@ -38,13 +38,6 @@ pub(crate) enum SentOn {
     Write,
 }
 
-/// Something that no-open cannot do and that was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Lock,
-    Append,
-}
-
 /// Something that a server's death led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
@@ -129,17 +122,6 @@ impl Counters {
         self.count(MISSING, path);
     }
 
-    /// Something was refused on `path`.
-    pub(crate) fn refused(&self, what: Refusal, path: &Path) {
-        self.count(
-            match what {
-                Refusal::Lock => LOCKS,
-                Refusal::Append => APPENDS,
-            },
-            path,
-        );
-    }
-
     /// A server died.
     pub(crate) fn lost(&self, what: Loss) {
         self.number(LOSSES + what as usize).fetch_add(1, Ordering::Relaxed);
@@ -172,9 +154,7 @@ impl Counters {
             original: OriginalStats { lookup, stat, open, readdir, read, write },
             original_paths: self.sorted(ORIGINAL_PATHS),
             unforeseen_writes: self.sorted(WRITES),
-            refused_locks: self.sorted(LOCKS),
             missing_content: self.sorted(MISSING),
-            refused_appends: self.sorted(APPENDS),
             takeovers: self.load(LOSSES + Loss::Takeover as usize),
             abandoned_requests: self.load(LOSSES + Loss::Abandoned as usize),
             image_lost_requests: self.load(LOSSES + Loss::Image as usize),
@@ -228,10 +208,8 @@ const NUMBERS: usize = 18;
 /// The lists of paths.
 const ORIGINAL_PATHS: usize = 0;
 const WRITES: usize = 1;
-const LOCKS: usize = 2;
-const APPENDS: usize = 3;
-const MISSING: usize = 4;
-const LISTS: usize = 5;
+const MISSING: usize = 2;
+const LISTS: usize = 3;
 
 /// Room for the longest paths that there can be, in all lists. Only what is used becomes memory.
 const PATHS_BYTES: usize = 2 * LISTS * MAX_PATHS * 4200;
@@ -246,19 +224,18 @@ mod tests {
         let counters = Counters::attach(&memory);
         counters.asked(Asked::Lookup);
         counters.sent_on(SentOn::Write, Path::new("/env/log"));
-        counters.refused(Refusal::Append, Path::new("/env/log"));
         // The next server counts on.
         let counters = Counters::attach(&memory);
         counters.lost(Loss::Takeover);
-        counters.refused(Refusal::Append, Path::new("/env/log"));
+        counters.sent_on(SentOn::Write, Path::new("/env/log"));
         let stats = counters.snapshot(ImageStats::default(), Membership::Created, 0.5);
         let json = serde_json::to_value(&stats).unwrap();
         assert_eq!(json["mode"], "mount");
         assert_eq!(json["namespace"], "created");
         assert_eq!(json["requests"]["lookup"], 1);
-        assert_eq!(json["original"]["write"], 1);
+        assert_eq!(json["original"]["write"], 2);
         assert_eq!(json["unforeseen_writes"][0]["path"], "/env/log");
-        assert_eq!(json["refused_appends"][0]["operations"], 2);
+        assert_eq!(json["unforeseen_writes"][0]["operations"], 2);
         assert_eq!(json["seconds_to_exec"], 0.5);
         assert_eq!((&json["takeovers"], &json["abandoned_requests"]), (&1.into(), &0.into()));
     }

@@ -56,10 +56,15 @@ pub enum Step {
     Extract,
     /// Finding something in the image to extract.
     ExtractNothing,
-    /// Extracting it within the number of names that may come from the originals.
-    ExtractNames {
+    /// Extracting it with no more files that have changed than may come from the originals.
+    ExtractChanged {
         /// How many would.
-        bound: u64,
+        files: u64,
+    },
+    /// Extracting it so that nothing can be read of the files of which a complete image has no content.
+    ExtractUnread {
+        /// How many there are.
+        files: u64,
     },
     /// Extracting it within the memory that it may take.
     ExtractMemory {
@@ -86,9 +91,11 @@ impl Step {
             Self::OpenRoot => "open a directory that the image covers",
             Self::Mount => "mount the image",
             Self::Bind => "place the image over its directories",
-            Self::Extract | Self::ExtractNothing | Self::ExtractNames { .. } | Self::ExtractMemory { .. } => {
-                "extract the image"
-            }
+            Self::Extract
+            | Self::ExtractNothing
+            | Self::ExtractChanged { .. }
+            | Self::ExtractUnread { .. }
+            | Self::ExtractMemory { .. } => "extract the image",
             Self::Join => "enter the namespace of this node",
         }
     }
@@ -133,8 +140,17 @@ impl fmt::Display for Unavailable {
         write!(formatter, "cannot {}{}: ", self.step.attempt(), About(&self.path))?;
         match self.step {
             Step::ExtractNothing => formatter.write_str("it holds nothing that could be extracted"),
-            Step::ExtractNames { bound } => {
-                write!(formatter, "{bound} names of it come from the originals, at most {BINDS_MAX} may")
+            Step::ExtractChanged { files } => {
+                write!(
+                    formatter,
+                    "{files} files that it holds in part have changed, at most {BINDS_MAX} may have"
+                )
+            }
+            Step::ExtractUnread { files } => {
+                write!(
+                    formatter,
+                    "it has no content of {files} of its files, and permissions would not keep this user from opening them"
+                )
             }
             Step::ExtractMemory { needed, allowed } => {
                 write!(formatter, "it takes {needed} bytes of memory, and may take {allowed}")
@@ -158,9 +174,17 @@ impl Unavailable {
 
     /// What makes an image that does better, for a hint.
     pub fn packing(&self) -> Option<&'static str> {
-        let better = matches!(self.step, Step::ExtractNothing | Step::ExtractNames { .. });
-        let then = || self.then.as_ref().and_then(|then| then.packing());
-        better.then_some("`quell pack --whole-files` makes an image that holds all of a file").or_else(then)
+        let own = match self.step {
+            Step::ExtractNothing => {
+                Some("`quell pack --add DIR` makes an image that holds all that lies below DIR")
+            }
+            Step::ExtractUnread { .. } => {
+                Some("`quell pack --complete --add DIR` makes an image that holds all that lies below DIR")
+            }
+            Step::ExtractChanged { .. } => Some("`quell pack --refresh IMG` makes the image anew"),
+            _ => None,
+        };
+        own.or_else(|| self.then.as_ref().and_then(|then| then.packing()))
     }
 }
 

@@ -16,8 +16,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Step, Unavailable};
-use crate::server::Access;
-use crate::stats::Membership;
 
 /// From a rank to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,46 +62,6 @@ pub(crate) enum FromBuilder {
     },
     /// It did not work.
     Failed(Failure),
-}
-
-/// From the holder to the server: what another holder would have to know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum FromHolder {
-    /// Ranks can come in; with the descriptors of the namespaces.
-    Opened,
-    /// This is what is known of a rank, by its number.
-    Rank(usize, RankRecord),
-    /// Nobody comes in any more.
-    Closed,
-}
-
-/// From the server to the holder: what another server would have to know and cannot find in memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum FromAnswering {
-    /// Keep this descriptor, which belongs to a node.
-    Keep {
-        /// The node, as the kernel knows it.
-        node: u64,
-        /// What the descriptor allows.
-        access: Access,
-    },
-    /// The node's descriptor is of no use any more.
-    GiveUp {
-        /// The node.
-        node: u64,
-    },
-}
-
-/// A rank, as another holder would have to know it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RankRecord {
-    /// Number and start time of its process, while it may live.
-    pub(crate) process: Option<(i32, u64)>,
-    pub(crate) membership: Membership,
-    /// Where its statistics go: bytes of an absolute path.
-    pub(crate) stats: Option<Vec<u8>>,
-    pub(crate) learned: Option<Vec<u8>>,
-    pub(crate) seconds_to_exec: f64,
 }
 
 /// [`Unavailable`], as bytes.

@@ -60,11 +60,11 @@ pub struct RunStats {
     pub original_paths: Vec<PathStats>,
     /// Writes below a frozen root, which the recording did not foresee, by path.
     pub unforeseen_writes: Vec<PathStats>,
-    /// Locks that were refused (`ENOLCK`), by path.
+    /// Always empty: locks are the original's. Kept for readers of earlier files.
     pub refused_locks: Vec<PathStats>,
     /// Files of a complete image whose content was asked for and is not in it (`EIO`), by path.
     pub missing_content: Vec<PathStats>,
-    /// Appends that were refused (`EIO`) because the file had grown elsewhere, by path.
+    /// Always empty: appends are the original's. Kept for readers of earlier files.
     pub refused_appends: Vec<PathStats>,
     /// Servers that died while they were needed, and were replaced.
     pub takeovers: u64,

@@ -14,7 +14,7 @@ pub struct MountId(pub u16);
 pub enum ServedBy {
     /// A server that other nodes share.
     Network,
-    /// An image mounted by quell.
+    /// An image that quell mounted, or extracted into memory.
     Quell,
     /// This node alone.
     Local,
@@ -25,7 +25,7 @@ impl ServedBy {
     /// then never frozen unasked.
     pub fn of_type(kind: &str) -> Self {
         match kind {
-            "fuse.quell" => Self::Quell,
+            "fuse.quell" | EXTRACTION => Self::Quell,
             kind if NETWORK_TYPES.contains(&kind) => Self::Network,
             _ => Self::Local,
         }
@@ -40,6 +40,9 @@ impl ServedBy {
         }
     }
 }
+
+/// What an extracted image is called among types of file systems.
+const EXTRACTION: &str = "tmpfs.quell";
 
 /// File-system types whose metadata another machine serves. Not part of the format: the trace keeps the type.
 const NETWORK_TYPES: &[&str] = &[
@@ -107,7 +110,16 @@ pub struct Mount {
 impl Mount {
     /// Who answers operations on it.
     pub fn served_by(&self) -> ServedBy {
-        ServedBy::of_type(&self.kind)
+        ServedBy::of_type(self.file_system_type())
+    }
+
+    /// The type by which it is judged: that of mountinfo, but for an image that was extracted into memory, whose type is only
+    /// `tmpfs`. Its source tells: `quell-IMAGE-JOB`, both as numbers.
+    pub fn file_system_type(&self) -> &str {
+        let mut parts = self.source.split('-');
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_ours = parts.next() == Some("quell") && parts.clone().count() == 2 && parts.all(is_number);
+        if self.kind == "tmpfs" && is_ours { EXTRACTION } else { &self.kind }
     }
 }
 
@@ -297,6 +309,29 @@ mod tests {
             ("fuse.never-heard-of", ServedBy::Local),
         ] {
             assert_eq!(ServedBy::of_type(kind), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_extracted_image_is_known_by_its_source() {
+        for (kind, source, expected) in [
+            ("tmpfs", "quell-0123456789abcdef-f0", "tmpfs.quell"),
+            ("tmpfs", "quell-root", "tmpfs"),
+            ("tmpfs", "quell-1-", "tmpfs"),
+            ("tmpfs", "quell-1-2-3", "tmpfs"),
+            ("tmpfs", "tmpfs", "tmpfs"),
+            ("ext4", "quell-1-2", "ext4"),
+        ] {
+            let mount = Mount {
+                namespace: 1,
+                mount_point: "/env".into(),
+                root: "/".into(),
+                kind: kind.into(),
+                source: source.into(),
+                device: 1,
+                options: String::new(),
+            };
+            assert_eq!(mount.file_system_type(), expected, "{kind} {source}");
         }
     }
 }

@@ -66,8 +66,9 @@ fn walk(stage: &Stage<'_>, command: &[OsString]) -> Result<(), Failure> {
     let root = busiest_directory(&stage.directory.join("plain.qtrace"))?;
     stage.quell(&["pack", "plain.qtrace", "-o", "app.qimg", "--root", &root], &[], usize::MAX)?;
     stage.say("\n# 4. the same program, from the image; recorded again for the proof\n")?;
+    // A run without the image would prove nothing: it is an error here.
     stage.quell(
-        &["record", "-o", "packed.qtrace", "--", "quell", "run", "app.qimg", "--"],
+        &["record", "-o", "packed.qtrace", "--", "quell", "run", "--require", "app.qimg", "--"],
         command,
         usize::MAX,
     )?;
@@ -94,7 +95,11 @@ impl Stage<'_> {
         // `diff` says with status 1 that something differs.
         match output.status.code() {
             Some(0 | 1) => Ok(()),
-            _ => Err(Failure::message(format!("`quell {}` ended with {}", arguments[0], output.status))),
+            _ => {
+                let failure =
+                    Failure::message(format!("`quell {}` ended with {}", arguments[0], output.status));
+                Err(failure.hint("`quell doctor` says what this node lacks"))
+            }
         }
     }
 

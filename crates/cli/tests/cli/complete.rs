@@ -153,3 +153,52 @@ fn privileged_without_fuse_the_image_is_extracted() {
     let python = format!("{app}/bin/python -B {app}/lib/main.py");
     assert_eq!(run("", "whole.qimg", &python).succeeds(), "from the image\n");
 }
+
+/// What a complete image lists without content can be opened by nobody; whom permissions do not bind gets no extraction of it,
+/// and what the hint says mends that.
+#[test]
+fn privileged_without_fuse_what_was_not_read_is_a_file_that_cannot_be_opened() {
+    let needs = [Need::Root, Need::Fuse, Need::Ptrace, Need::Program("python3")];
+    for identity in ["", "setpriv --reuid 65534 --regid 65534 --clear-groups"] {
+        let test = if identity.is_empty() { Test::privileged(&needs) } else { Test::of_nobody(&needs) };
+        let Some(test) = test else { return };
+        let environment = Environment::new(&test);
+        let app = environment.app().display().to_string();
+        // Beside compiled code its source is looked at and not read.
+        test.script(&format!(
+            "{app}/bin/python -m compileall -q {app}/lib && printf 'x\\n' > {app}/lib/pkg/notes"
+        ))
+        .succeeds();
+        recorded(&test, &environment, "part.qimg", &[]);
+        recorded(&test, &environment, "all.qimg", &["--add", &app]);
+        environment.vanish();
+        let run = |image: &str, command: &str| {
+            let script = format!(
+                "mount --bind /dev/null /dev/fuse; cd {}; exec {identity} {} run --require {image} -- {command}",
+                test.text(""),
+                crate::harness::QUELL
+            );
+            let outcome = Test::new().run(&["unshare", "--mount", "sh", "-c", &script]);
+            test.silence();
+            outcome
+        };
+        let python = format!("{app}/bin/python -B {app}/lib/main.py");
+        let look = format!(
+            "stat -c '%F %s' {app}/lib/pkg/notes; test -f {app}/lib/pkg/inner.py; cat {app}/lib/pkg/notes"
+        );
+        let look = format!("sh -ec \"{look}\"");
+        let part = run("part.qimg", &python);
+        if identity.is_empty() {
+            assert_eq!(part.code(), 125, "{part}");
+            assert!(part.stderr.contains("permissions would not keep this user from opening them"), "{part}");
+            assert!(part.stderr.contains("hint: `quell pack --complete --add DIR`"), "{part}");
+        } else {
+            assert_eq!(part.succeeds(), "from the image\n");
+            let looked = run("part.qimg", &look);
+            assert_eq!((looked.code(), looked.stdout.as_str()), (1, "regular file 2\n"), "{looked}");
+            assert!(looked.stderr.contains("Permission denied"), "{looked}");
+        }
+        assert_eq!(run("all.qimg", &python).succeeds(), "from the image\n");
+        assert_eq!(run("all.qimg", &look).succeeds(), "regular file 2\nx\n");
+    }
+}

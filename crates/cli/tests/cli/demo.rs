@@ -20,6 +20,42 @@ fn privileged_the_demo_shows_the_whole_way() {
     }
 }
 
+/// Where there is no FUSE the image is extracted, and the demo shows what that saves.
+#[test]
+fn privileged_the_demo_shows_the_effect_without_fuse() {
+    let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };
+    for (test, identity) in [(ours, ""), (of_nobody, "setpriv --reuid 65534 --regid 65534 --clear-groups")] {
+        let script = format!(
+            "mount --bind /dev/null /dev/fuse; export TMPDIR={}; exec {identity} {} demo",
+            test.text(""),
+            crate::harness::QUELL
+        );
+        let outcome = Test::new().run(&["unshare", "--mount", "sh", "-c", &script]);
+        test.silence();
+        assert_eq!(test.files(), Vec::<String>::new());
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+        let row = outcome.stdout.lines().find(|line| line.starts_with("quell "));
+        let counts: Vec<&str> = row.unwrap().split_whitespace().collect();
+        assert!(counts[1] == "0" && counts[2] != "0", "{outcome}");
+    }
+}
+
+/// Without namespaces the image is of no use, so there is nothing to show, and the demo does not end as if there were. The
+/// limit is that of a user namespace around.
+#[test]
+fn privileged_the_demo_fails_where_no_image_can_be_used() {
+    let Some(test) = Test::privileged(ALL) else { return };
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_mnt_namespaces && TMPDIR={} exec {} demo",
+        test.text(""),
+        crate::harness::QUELL
+    );
+    let outcome = test.run(&["unshare", "--user", "--map-root-user", "sh", "-c", &script]);
+    assert!(outcome.code() == 2 && outcome.stderr.contains("quell doctor"), "{outcome}");
+    test.silence();
+    assert_eq!(test.files(), Vec::<String>::new());
+}
+
 #[test]
 fn privileged_the_demo_keeps_what_it_made_where_that_is_wanted() {
     let Some(test) = Test::privileged(ALL) else { return };

@@ -156,8 +156,7 @@ fn privileged_no_fuse_device_and_one_that_is_closed() {
     ptrace           ok
     seccomp filter   ok
     tmpfs to extract ok       takes the content's size in memory; writes below the
-                                image fail; at most 1000 names may come from the
-                                originals
+                                image fail
     [KERNEL]
 
     quell run     extracts the image into memory (mode `extract`)
@@ -182,8 +181,7 @@ fn privileged_no_fuse_device_and_one_that_is_closed() {
     ptrace           ok
     seccomp filter   ok
     tmpfs to extract ok       takes the content's size in memory; writes below the
-                                image fail; at most 1000 names may come from the
-                                originals
+                                image fail
     [KERNEL]
 
     quell run     extracts the image into memory (mode `extract`)

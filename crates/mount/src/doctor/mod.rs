@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::error::{ImageError, RunError, Step, Unavailable};
-use crate::extract::BINDS_MAX;
 use crate::extract::place::mount_tmpfs;
 use crate::fuse::device::{Device, Received};
 use crate::fuse::{abi, request};
@@ -220,11 +219,8 @@ impl Judge<'_> {
         match tried {
             Ok(()) if mounts => self.add(Subject::Extraction, Answer::Yes, None),
             Ok(()) => {
-                let limits = format!(
-                    "takes the content's size in memory; writes below the image fail; at most {BINDS_MAX} names \
-                     may come from the originals"
-                );
-                self.add(Subject::Extraction, Answer::Yes, Some(limits));
+                let limits = "takes the content's size in memory; writes below the image fail";
+                self.add(Subject::Extraction, Answer::Yes, Some(limits.to_owned()));
             }
             // The namespace was refused, which is told already.
             Err(refused) if refused.step != Step::Extract => {

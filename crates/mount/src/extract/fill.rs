@@ -2,6 +2,10 @@
 //!
 //! Owners cannot be set without privileges, so the user owns everything and may do with it what the original allows.
 //! Extended attributes are not copied, and times are those of modification.
+//!
+//! A file of a complete image that the image has no content of has its size and times, and the permissions of others; the
+//! user, who owns it, has none. So it cannot be opened: zeros are never an answer. Whom permissions do not bind has no
+//! extraction of such an image ([`can_read_anything`]).
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,7 +21,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::complete::{name_of, write_at};
-use super::plan::PartFile;
+use super::plan::Plan;
 use crate::fuse::abi::Attr;
 use crate::loaded::LoadedImage;
 use crate::memory::{Memory, Shared};
@@ -25,15 +29,37 @@ use crate::namespace::Privilege;
 use crate::server::acl;
 use crate::server::permissions::{Evidence, Viewer};
 
+/// The user who runs.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub(crate) privilege: Privilege,
+    viewer: Viewer,
+}
+
+impl User {
+    /// The user of this process, asked before it makes a user namespace: in that one everybody looks like root, and
+    /// supplementary groups have no number.
+    pub(crate) fn of_this_process() -> Self {
+        let privilege = Privilege::of_this_process();
+        Self { privilege, viewer: Viewer::of_this_process(privilege) }
+    }
+}
+
+/// Whether permissions do not keep the user of this process, or a program that it starts, from reading a file.
+pub(crate) fn can_read_anything(privilege: Privilege) -> bool {
+    privilege == Privilege::Administrator || rustix::process::geteuid().is_root()
+}
+
 /// Fills directories of one tmpfs.
 #[derive(Debug)]
 pub(crate) struct Filler<'i> {
     image: &'i Image<Shared>,
     memory: &'i Memory,
-    viewer: Viewer,
-    privilege: Privilege,
+    user: &'i User,
     /// Who packed the image could read what it holds, and is the user.
     packed_by_viewer: bool,
+    /// Places that something is bound over, so that nothing below them is copied with what lies around them.
+    places: HashSet<&'i Path>,
     /// Where files with several names were made first.
     linked: HashMap<Nid, (PathBuf, OwnedFd)>,
     /// Where the files are that were made whole.
@@ -47,18 +73,17 @@ pub(crate) struct Filler<'i> {
 }
 
 impl<'i> Filler<'i> {
-    /// `parts` were made whole in `store` where they could be.
-    pub(crate) fn new(image: &'i LoadedImage, store: &'i OwnedFd, parts: &[PartFile]) -> Self {
-        let privilege = Privilege::of_this_process();
+    /// The parts of `plan` were made whole in `store` where they could be.
+    pub(crate) fn new(image: &'i LoadedImage, store: &'i OwnedFd, plan: &'i Plan, user: &'i User) -> Self {
         Self {
             image: &image.image,
             memory: &image.memory,
-            viewer: Viewer::of_this_process(privilege),
-            privilege,
+            user,
             packed_by_viewer: image.owner == rustix::process::geteuid(),
+            places: plan.pieces.iter().map(|piece| piece.path.as_path()).collect(),
             linked: HashMap::new(),
             store,
-            parts: parts.iter().map(|part| part.nid).collect(),
+            parts: plan.parts.iter().map(|part| part.nid).collect(),
             missed: HashSet::new(),
             unfilled: Vec::new(),
         }
@@ -85,7 +110,7 @@ impl<'i> Filler<'i> {
         self.dress(&directory, OsStr::new("."), nid)
     }
 
-    /// Everything in a directory. What was there already, as it leads to another piece, stays.
+    /// Everything in a directory, but for what is bound over.
     fn directory(&mut self, directory: &OwnedFd, path: &Path, nid: Nid, depth: usize) -> Result<(), Errno> {
         if depth > DEPTH_MAX {
             return Err(Errno::LOOP);
@@ -102,12 +127,15 @@ impl<'i> Filler<'i> {
     fn entry(&mut self, at: &OwnedFd, path: &Path, nid: Nid, depth: usize) -> Result<(), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let attributes = self.image.attributes(nid).map_err(damaged)?;
+        if self.places.contains(path) {
+            return match attributes.kind {
+                Kind::Directory => mkdirat(at, name, Mode::RWXU),
+                _ => create(at, name).map(drop),
+            };
+        }
         match attributes.kind {
             Kind::Directory => {
-                match mkdirat(at, name, Mode::from_raw_mode(0o700)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(errno),
-                }
+                mkdirat(at, name, Mode::RWXU)?;
                 let inner = openat(at, name, DIRECTORY, Mode::empty())?;
                 self.directory(&inner, path, nid, depth + 1)?;
             }
@@ -121,7 +149,7 @@ impl<'i> Filler<'i> {
                 }
                 self.file(at, path, nid, &attributes)?;
             }
-            // A device comes from the original, by a bind over this.
+            // Only a complete image has one here. It is not opened, as below a mount of ours.
             Kind::CharacterDevice | Kind::BlockDevice => drop(create(at, name)?),
             Kind::Fifo | Kind::Socket => {
                 let kind = if attributes.kind == Kind::Fifo { FileType::Fifo } else { FileType::Socket };
@@ -158,44 +186,26 @@ impl<'i> Filler<'i> {
             self.missed.insert(nid);
             self.unfilled.push(path.to_owned());
         }
-        let Content::Held(content) = self.image.content(nid).map_err(damaged)? else {
-            return self.without_content(at, name, attributes);
-        };
-        self.memory.ensure(content)?;
-        write_at(&create(at, name)?, content, 0)
-    }
-
-    /// What is bound over by the original needs only to be there. Where there is no original nobody may read zeros: the
-    /// file has its size and cannot be opened, and for whom permissions do not count it is a socket, which cannot be
-    /// opened either.
-    fn without_content(&self, at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno> {
-        if self.image.index().beyond() == Beyond::Nothing && self.overrides_permissions() {
-            return mknodat(at, name, FileType::Socket, Mode::empty(), 0);
-        }
         let file = create(at, name)?;
-        if attributes.size > 0 {
-            rustix::fs::ftruncate(&file, attributes.size)?;
+        match self.image.content(nid).map_err(damaged)? {
+            Content::Held(content) => {
+                self.memory.ensure(content)?;
+                write_at(&file, content, 0)
+            }
+            Content::Part(_) | Content::Original => rustix::fs::ftruncate(&file, attributes.size),
         }
-        Ok(())
-    }
-
-    fn overrides_permissions(&self) -> bool {
-        self.privilege == Privilege::Administrator || rustix::process::geteuid().is_root()
     }
 
     /// Gives a node its permissions, owner and time.
     fn dress(&self, at: &OwnedFd, name: &OsStr, nid: Nid) -> Result<(), Errno> {
         let attributes = self.image.attributes(nid).map_err(damaged)?;
         let follow_not = AtFlags::SYMLINK_NOFOLLOW;
-        if self.privilege == Privilege::Administrator {
-            let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
-            chownat(at, name, Some(uid), Some(gid), follow_not)?;
+        if self.user.privilege == Privilege::Administrator {
+            give(at, name, &attributes)?;
         }
         if attributes.kind != Kind::Symlink {
-            let mode = match self.is_readable(nid, &attributes) {
-                true => self.mode(nid, &attributes),
-                false => 0,
-            };
+            let mode = self.mode(nid, &attributes);
+            let mode = if self.is_readable(nid, &attributes) { mode } else { mode & OTHERS };
             chmodat(at, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
         }
         let time =
@@ -205,9 +215,14 @@ impl<'i> Filler<'i> {
 
     /// Whether the content of a file is there, or comes.
     fn is_readable(&self, nid: Nid, attributes: &Attributes) -> bool {
-        attributes.kind != Kind::Regular
-            || self.image.index().beyond() == Beyond::Originals
-            || matches!(self.image.content(nid), Ok(Content::Held(_)))
+        self.image.index().beyond() == Beyond::Originals
+            || match attributes.kind {
+                Kind::Regular => {
+                    attributes.size == 0 || matches!(self.image.content(nid), Ok(Content::Held(_)))
+                }
+                Kind::CharacterDevice | Kind::BlockDevice => false,
+                Kind::Directory | Kind::Symlink | Kind::Fifo | Kind::Socket => true,
+            }
     }
 
     /// Permissions with which the user, as owner, can do what the original allows.
@@ -219,7 +234,7 @@ impl<'i> Filler<'i> {
             gid: attributes.gid,
             ..Attr::default()
         };
-        if self.privilege == Privilege::Administrator {
+        if self.user.privilege == Privilege::Administrator {
             return attr.mode;
         }
         let acl =
@@ -229,14 +244,25 @@ impl<'i> Filler<'i> {
             held: self.packed_by_viewer && attributes.kind == Kind::Regular,
             removable: false,
         };
-        self.viewer.present(&mut attr, &evidence);
+        self.user.viewer.present(&mut attr, &evidence);
         let allowed = match (attr.uid == uid, attr.gid == gid) {
             (true, _) => attr.mode >> 6 & 0o7,
             (false, true) => attr.mode >> 3 & 0o7,
             (false, false) => attr.mode & 0o7,
         };
-        attr.mode & !0o6700 | allowed << 6
+        attr.mode & !0o700 | allowed << 6
     }
+}
+
+/// Gives a node its owner and group, as far as there are such ids: a user namespace around us (a container's) need not map
+/// them, and what would be theirs stays the user's.
+fn give(at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno> {
+    let change = |uid, gid| match chownat(at, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::INVAL) => Ok(()),
+        outcome => outcome,
+    };
+    change(None, Some(Gid::from_raw(attributes.gid)))?;
+    change(Some(Uid::from_raw(attributes.uid)), None)
 }
 
 /// Makes a file that was not there.
@@ -248,6 +274,9 @@ pub(crate) fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 fn damaged(_corrupt: quell_image::Corrupt) -> Errno {
     Errno::IO
 }
+
+/// The permissions of who is not the owner.
+const OTHERS: u32 = 0o077;
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
 use rustix::process::WaitOptions;
 
-use super::BINDS_MAX;
+use super::fill::can_read_anything;
 use super::place::place;
 use super::plan::Plan;
 use crate::budget::Budget;
 use crate::error::{ImageError, Step, Unavailable};
 use crate::loaded::LoadedImage;
 use crate::message::{FromBuilder, FromServer, receive, send};
-use crate::namespace::{Layout, Namespaces};
+use crate::namespace::{Layout, Namespaces, Privilege};
 use crate::rendezvous::is_this_user;
 use crate::server::ranks::{Heard, Rank, Watch};
 use crate::stats::{ExtractStats, ImageStats, RunMode, RunStats};
@@ -32,7 +32,8 @@ pub(crate) struct Extraction {
 
 /// Extracts `image` into a namespace, by a child.
 ///
-/// **Errors** [`Step::ExtractNames`] and [`Step::ExtractMemory`] beyond the limits; else what was refused.
+/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] where
+/// something could be read that is not there; else what was refused.
 pub(crate) fn extract(
     layout: &Layout,
     image: &LoadedImage,
@@ -40,12 +41,11 @@ pub(crate) fn extract(
     alone: &SingleThreaded,
 ) -> Result<Extraction, Unavailable> {
     let plan = Plan::of(&image.image).map_err(|_| Unavailable::new(Step::Extract, Errno::IO))?;
-    let bound = plan.bound();
-    if bound > BINDS_MAX {
-        return Err(Unavailable::new(Step::ExtractNames { bound: bound as u64 }, Errno::TOOBIG));
-    }
     if plan.pieces.is_empty() {
         return Err(Unavailable::new(Step::ExtractNothing, Errno::NODATA));
+    }
+    if plan.unread > 0 && can_read_anything(Privilege::of_this_process()) {
+        return Err(Unavailable::new(plan.unreadable(), Errno::NODATA));
     }
     // What is copied to be read is there twice while it is extracted.
     let needed = plan.bytes + image.memory.bytes_to_copy();
@@ -53,7 +53,7 @@ pub(crate) fn extract(
         return Err(Unavailable::new(Step::ExtractMemory { needed, allowed }, Errno::NOMEM));
     }
     let (namespaces, unfilled) = build(layout, image, &plan, alone)?;
-    let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: bound as u64 + unfilled };
+    let stats = ExtractStats { files: plan.files, bytes: plan.bytes, bound: plan.bound() as u64 + unfilled };
     Ok(Extraction { namespaces, stats })
 }
 

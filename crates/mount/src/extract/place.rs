@@ -1,5 +1,5 @@
-//! Mounting an extraction: the tmpfs at a place that no root lies below, filled there, made read-only, its parts bound over
-//! their directories, and itself taken away again.
+//! Mounting an extraction: the tmpfs at a place that no root lies below, with the originals beside what is filled in, made
+//! read-only, its parts bound over their directories, the originals of names over those, and itself taken away again.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -13,11 +13,11 @@ use rustix::mount::{
 
 use super::BINDS_MAX;
 use super::complete::{Completer, open_below};
-use super::fill::Filler;
+use super::fill::{Filler, User};
 use super::plan::{From, Plan};
 use crate::error::{Step, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::namespace::{Layout, Namespaces, Privilege, at, bind_back, isolate_for, magic, open_originals};
+use crate::namespace::{Layout, Namespaces, at, bind_back, isolate_for, magic, open_originals};
 
 /// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
 /// planned come from the originals.
@@ -26,18 +26,22 @@ pub(crate) fn place(
     image: &LoadedImage,
     plan: &Plan,
 ) -> Result<(Namespaces, usize), Unavailable> {
-    let privilege = Privilege::of_this_process();
-    isolate_for(layout, privilege)?;
+    let user = User::of_this_process();
+    isolate_for(layout, user.privilege)?;
+    if plan.unread > 0 {
+        forbid_user_namespaces().map_err(|errno| Unavailable::new(plan.unreadable(), errno))?;
+    }
     let roots = open_originals(&layout.roots)?;
     let live = open_originals(&layout.live)?;
     let staging = staging(&layout.roots).ok_or(Unavailable::new(Step::Extract, Errno::NOENT))?;
     let failed = |errno| at(Step::Extract, errno, &staging);
     mount_tmpfs(&layout.source, &staging, plan.bytes).map_err(failed)?;
     let top = openat(CWD, &staging, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let unfilled = fill(&top, &roots, image, plan)?;
-    if plan.bound() + unfilled.len() > BINDS_MAX {
-        let bound = (plan.bound() + unfilled.len()) as u64;
-        return Err(Unavailable::new(Step::ExtractNames { bound }, Errno::TOOBIG));
+    let roots = apart(&roots, &top)?;
+    let unfilled = fill(&top, &roots, image, plan, &user)?;
+    if unfilled.len() > BINDS_MAX {
+        let files = unfilled.len() as u64;
+        return Err(Unavailable::new(Step::ExtractChanged { files }, Errno::TOOBIG));
     }
     let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
     mount_remount(&staging, read_only, c"").map_err(failed)?;
@@ -56,9 +60,34 @@ pub(crate) fn place(
     }
     drop(top);
     unmount(&staging, UnmountFlags::DETACH).map_err(failed)?;
-    let namespaces = Namespaces::of_this_process(privilege);
+    let namespaces = Namespaces::of_this_process(user.privilege);
     let namespaces = namespaces.map_err(|errno| Unavailable::new(Step::MakeNamespace, errno))?;
     Ok((namespaces, unfilled.len()))
+}
+
+/// Forbids user namespaces within that of this process: who makes one has all rights to the user's files there, and would
+/// read zeros where the image has no content.
+fn forbid_user_namespaces() -> Result<(), Errno> {
+    let setting =
+        openat(CWD, "/proc/sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&setting, b"0").map(drop)
+}
+
+/// Mounts the originals of `roots` once more below `top`, for as long as that is mounted: there nothing of the image is placed
+/// over them, so a path from there leads to the original whatever was placed before.
+fn apart(roots: &[(OwnedFd, PathBuf)], top: &OwnedFd) -> Result<Vec<(OwnedFd, PathBuf)>, Unavailable> {
+    let mount_apart = |number: usize, original: &OwnedFd| {
+        let name = format!(".quell-original-{number}");
+        mkdirat(top, &name, Mode::RWXU)?;
+        let place = openat(top, &name, PLACE, Mode::empty())?;
+        mount_bind_recursive(magic(original), magic(&place))?;
+        openat(top, &name, PLACE, Mode::empty())
+    };
+    let mounted = roots.iter().enumerate().map(|(number, (original, path))| {
+        let root = mount_apart(number, original).map_err(|errno| at(Step::Bind, errno, path))?;
+        Ok((root, path.clone()))
+    });
+    mounted.collect()
 }
 
 /// Puts what `plan` copies below `top`. Returns the names for which the original is needed after all.
@@ -67,6 +96,7 @@ fn fill(
     roots: &[(OwnedFd, PathBuf)],
     image: &LoadedImage,
     plan: &Plan,
+    user: &User,
 ) -> Result<Vec<PathBuf>, Unavailable> {
     let failed = |errno| Unavailable::new(Step::Extract, errno);
     // What cannot be had now is asked for again, and named, where it is needed.
@@ -74,7 +104,7 @@ fn fill(
     mkdirat(top, STORE, Mode::RWXU).map_err(failed)?;
     let store = openat(top, STORE, DIRECTORY, Mode::empty()).map_err(failed)?;
     Completer { image: &image.image, memory: &image.memory, roots, store: &store }.complete(&plan.parts);
-    let mut filler = Filler::new(image, &store, &plan.parts);
+    let mut filler = Filler::new(image, &store, plan, user);
     for piece in &plan.pieces {
         if let From::Image(nid) = piece.from {
             filler.fill(top, &piece.path, nid).map_err(|errno| at(Step::Extract, errno, &piece.path))?;
@@ -95,8 +125,8 @@ pub(crate) fn mount_tmpfs(source: &str, staging: &Path, bytes: u64) -> Result<()
 
 fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
     let part = staging.join(path.strip_prefix("/").unwrap_or(path));
-    let part = openat(CWD, part, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let target = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let part = openat(CWD, part, PLACE, Mode::empty())?;
+    let target = openat(CWD, path, PLACE, Mode::empty())?;
     mount_bind(magic(&part), magic(&target))
 }
 
@@ -118,6 +148,9 @@ fn staging(roots: &[PathBuf]) -> Option<PathBuf> {
 
 /// Directories of which every node has one. /proc is needed meanwhile.
 const PLACES: [&str; 6] = ["/sys", "/mnt", "/opt", "/media", "/srv", "/run"];
+
+/// A directory, to be bound or looked into.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 

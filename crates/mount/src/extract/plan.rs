@@ -1,11 +1,18 @@
 //! What an extraction shows where: which directories come from the image, and which names within them from the originals.
 //! Looks at the image's names only; no file system is asked anything.
+//!
+//! Each name that is bound from the original costs a lookup on the shared file system when the namespace is made, so there
+//! is a bound on them. Where an image would exceed it, directories with many such names for each file that they hold stay
+//! the original, the worst first; what is known completely within them is shown from the image all the same.
 
 use quell_image::{Beyond, Content, Corrupt, Coverage, Image, Kind, Nid, Part};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use super::BINDS_MAX;
+use crate::error::Step;
 
 /// What is put in place, and how much it takes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -18,6 +25,8 @@ pub(crate) struct Plan {
     pub(crate) files: u64,
     /// Bytes of memory that they take.
     pub(crate) bytes: u64,
+    /// Files of a complete image of which it has no content.
+    pub(crate) unread: u64,
 }
 
 /// A file that is held in part.
@@ -45,14 +54,33 @@ pub(crate) enum From {
 }
 
 impl Plan {
-    /// The plan for `image`.
+    /// The plan for `image` that takes at most [`BINDS_MAX`] names from the originals.
     ///
     /// **Errors** An image that contradicts itself.
     pub(crate) fn of<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Self, Corrupt> {
+        let mut plan = Self::within(image, None)?;
+        let mut bounds = QUARTERS_BOUND.into_iter();
+        while plan.bound() > BINDS_MAX
+            && let Some(quarters) = bounds.next()
+        {
+            plan = Self::within(image, Some(quarters))?;
+        }
+        Ok(plan)
+    }
+
+    /// The plan that shows no directory from the image with more than so many quarters of a bound name for each file held.
+    fn within<B: AsRef<[u8]>>(image: &Image<B>, quarters: Option<u64>) -> Result<Self, Corrupt> {
         let index = image.index();
         let live = index.live_directories().map(|live| live.nid).collect();
-        let mut planner =
-            Planner { image, live, met: HashSet::new(), beyond: index.beyond(), plan: Self::default() };
+        let mut planner = Planner {
+            image,
+            live,
+            met: HashSet::new(),
+            beyond: index.beyond(),
+            shown: HashMap::new(),
+            quarters,
+            plan: Self::default(),
+        };
         for root in index.roots() {
             planner.original(root.nid, Path::new(OsStr::from_bytes(root.path)), 0)?;
         }
@@ -64,7 +92,14 @@ impl Plan {
         self.pieces.iter().filter(|piece| piece.from == From::Original).count()
     }
 
+    /// What fails where files of which the image has no content could be read all the same.
+    pub(crate) fn unreadable(&self) -> Step {
+        Step::ExtractUnread { files: self.unread }
+    }
+
     /// How far it has come.
+    ///
+    /// Files without content are not part of it: a complete image has no originals, so nothing of its plan is forgotten.
     fn mark(&self) -> (usize, usize, u64, u64) {
         (self.pieces.len(), self.parts.len(), self.files, self.bytes)
     }
@@ -83,6 +118,10 @@ struct Planner<'i, B> {
     /// Directories that were met: a forged image may have one within itself.
     met: HashSet<Nid>,
     beyond: Beyond,
+    /// Whether directories are shown from the image, of those that were asked about.
+    shown: HashMap<Nid, bool>,
+    /// Most quarters of a bound name for each file held, in a directory that is shown from the image, if there is a bound.
+    quarters: Option<u64>,
     plan: Plan,
 }
 
@@ -93,7 +132,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         if self.live.contains(&directory) || depth > DEPTH_MAX {
             return Ok(());
         }
-        if self.beyond == Beyond::Nothing || self.image.coverage(directory)? == Coverage::Complete {
+        if self.is_shown(directory, depth)? {
             let before = self.plan.mark();
             self.plan.pieces.push(Piece { path: path.to_owned(), from: From::Image(directory) });
             // Nothing is held, so there is nothing to gain: the original as it is.
@@ -128,20 +167,22 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
                     Holds::OriginalsOnly => bound += 1,
                     Holds::Names => {}
                 },
-                Kind::Regular => match self.image.content(nid)? {
-                    Content::Held(content) => {
-                        held |= !content.is_empty();
-                        self.copied(content.len() as u64);
+                Kind::Regular => match self.source(nid)? {
+                    Source::Copied(bytes) => {
+                        held |= bytes > 0;
+                        self.copied(bytes);
                     }
-                    Content::Part(part) if self.is_made_whole(&part) => {
+                    Source::MadeWhole(bytes) => {
                         held = true;
-                        self.copied(part.size());
+                        self.copied(bytes);
                         self.plan.parts.push(PartFile { path, nid });
                     }
-                    Content::Part(_) | Content::Original => bound += usize::from(self.bind(path)),
+                    Source::Original => bound += usize::from(self.bind(path)),
+                    Source::Nothing => self.plan.unread += 1,
                 },
                 Kind::CharacterDevice | Kind::BlockDevice => bound += usize::from(self.bind(path)),
-                Kind::Symlink | Kind::Fifo | Kind::Socket => {}
+                Kind::Symlink => self.plan.bytes += PAGE,
+                Kind::Fifo | Kind::Socket => {}
             }
         }
         Ok(match (held, bound) {
@@ -152,7 +193,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     }
 
     fn inner_directory(&mut self, directory: Nid, path: &Path, depth: usize) -> Result<Holds, Corrupt> {
-        if self.beyond == Beyond::Nothing || self.image.coverage(directory)? == Coverage::Complete {
+        if self.is_shown(directory, depth)? {
             let before = self.plan.mark();
             let holds = self.image_directory(directory, path, depth)?;
             if holds == Holds::OriginalsOnly && self.plan.pieces.len() > before.0 + 1 {
@@ -165,6 +206,52 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
         let pieces = self.plan.pieces.len();
         self.original(directory, path, depth)?;
         Ok(if self.plan.pieces.len() > pieces { Holds::Something } else { Holds::OriginalsOnly })
+    }
+
+    /// Whether a directory is shown from the image, rather than as its original.
+    fn is_shown(&mut self, directory: Nid, depth: usize) -> Result<bool, Corrupt> {
+        if self.beyond == Beyond::Nothing {
+            return Ok(true);
+        }
+        if let Some(known) = self.shown.get(&directory) {
+            return Ok(*known);
+        }
+        // Until it is known, so that a directory within itself comes to an end.
+        self.shown.insert(directory, false);
+        let is_complete = self.image.coverage(directory)? == Coverage::Complete;
+        let shown = is_complete && depth <= DEPTH_MAX && self.is_worth_it(directory, depth)?;
+        self.shown.insert(directory, shown);
+        Ok(shown)
+    }
+
+    /// Whether the names of a directory that would be bound are not too many for the files that it holds.
+    fn is_worth_it(&mut self, directory: Nid, depth: usize) -> Result<bool, Corrupt> {
+        let Some(quarters) = self.quarters else { return Ok(true) };
+        let (mut held, mut bound) = (0_u64, 0_u64);
+        for (_, nid, kind) in self.names(directory)? {
+            match kind {
+                Kind::Directory if self.live.contains(&nid) => {}
+                Kind::Directory => bound += u64::from(!self.is_shown(nid, depth + 1)?),
+                Kind::Regular if self.source(nid)? == Source::Original => bound += 1,
+                Kind::Regular => held += 1,
+                Kind::CharacterDevice | Kind::BlockDevice => bound += 1,
+                Kind::Symlink | Kind::Fifo | Kind::Socket => {}
+            }
+        }
+        Ok(bound.saturating_mul(4) <= held.saturating_mul(quarters))
+    }
+
+    /// Where a file's content comes from.
+    fn source(&self, file: Nid) -> Result<Source, Corrupt> {
+        let content = self.image.content(file)?;
+        Ok(match content {
+            Content::Held(content) => Source::Copied(content.len() as u64),
+            Content::Part(part) if self.is_made_whole(&part) => Source::MadeWhole(part.size()),
+            // Nothing of it has to come from anywhere.
+            _ if self.image.attributes(file)?.size == 0 => Source::Copied(0),
+            _ if self.beyond == Beyond::Nothing => Source::Nothing,
+            Content::Part(_) | Content::Original => Source::Original,
+        })
     }
 
     /// A file of `bytes` bytes that is copied.
@@ -198,6 +285,19 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
     }
 }
 
+/// Where the content of a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The image. Unit: bytes.
+    Copied(u64),
+    /// The image and the original. Unit: bytes.
+    MadeWhole(u64),
+    /// The original.
+    Original,
+    /// Nowhere: the image is complete and has none.
+    Nothing,
+}
+
 /// What a directory of the image has to offer, with all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
@@ -208,6 +308,10 @@ enum Holds {
     /// Nothing but what would have to come from the originals.
     OriginalsOnly,
 }
+
+/// How many quarters of a bound name a directory may have for each file that it holds, tried in this order where any number is
+/// too many. With the last one no name is bound: a directory is shown from the image with all below it, or not at all.
+const QUARTERS_BOUND: [u64; 8] = [256, 64, 16, 8, 4, 2, 1, 0];
 
 /// Deeper directories have no path that could be opened; a forged image cannot make this recurse further.
 const DEPTH_MAX: usize = 2048;

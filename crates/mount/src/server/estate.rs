@@ -2,6 +2,8 @@
 //!
 //! Nothing is written here while the image has the answer, but for a name that is told to be absent and the counts.
 
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,15 +11,17 @@ use quell_image::Nid;
 use rustix::io::Errno;
 
 use super::THREADS;
-use super::handles::HandleRecords;
+use super::handles::{self, HandleRecords};
 use super::lessons::Lessons;
-use super::locks::LockRecords;
-use super::nodes::NodeRecords;
+use super::locks::{self, LockRecords};
+use super::nodes::{self, NodeRecords};
 use super::references::References;
 use super::slots::slot_memory;
 use crate::counters::CountersMemory;
-use crate::sys::process::SingleThreaded;
+use crate::namespace::Namespaces;
+use crate::sys::process::{SingleThreaded, adopt};
 use crate::sys::shared::SharedMemory;
+use crate::sys::tenure::Tenure;
 
 /// The memory. Its pages come into being as they are used.
 #[derive(Debug, Clone)]
@@ -31,8 +35,12 @@ pub(crate) struct Estate {
     pub(crate) absences: Arc<SharedMemory>,
     /// One for each thread that answers.
     pub(crate) slots: Vec<Arc<SharedMemory>>,
+    /// Who has them, and last the place of the thread that starts those.
+    pub(crate) tenures: Vec<Tenure>,
     /// What is learned, if anybody wants to.
     lessons: Arc<SharedMemory>,
+    /// The ranks that came.
+    pub(crate) ranks: Arc<SharedMemory>,
     facts: Arc<SharedMemory>,
 }
 
@@ -45,6 +53,17 @@ pub(crate) enum Fact {
     Finished = 1,
     /// What the originals are asked is written down.
     Learning = 2,
+    /// Ranks can come in.
+    Opened = 3,
+    /// No rank comes in any more.
+    Closed = 4,
+}
+
+/// A number that is written down for whoever takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    MountNamespace = 5,
+    UserNamespace = 6,
 }
 
 impl Estate {
@@ -61,10 +80,18 @@ impl Estate {
             owners: LockRecords::memory(LOCKS)?,
             waiting: LockRecords::memory(LOCKS)?,
             absences: new(ABSENCES_BYTES)?,
+            tenures: (0..=THREADS).map(|_| Tenure::new()).collect::<Result<_, _>>()?,
             slots: (0..THREADS).map(|_| slot_memory()).collect::<Result<_, _>>()?,
             lessons: new(LESSONS_BYTES)?,
-            facts: new(24)?,
+            ranks: new(RANKS_BYTES)?,
+            facts: new(64)?,
         })
+    }
+
+    /// The numbers of all descriptors that records name: those of nodes, of open files, and of owners of locks.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let numbers = nodes::descriptors(&self.nodes).into_iter();
+        numbers.chain(handles::descriptors(&self.handles)).chain(locks::descriptors(&self.owners)).collect()
     }
 
     /// Settles a fact.
@@ -90,6 +117,38 @@ impl Estate {
         self.slots.iter().for_each(|slot| slot.forsake(alone));
     }
 
+    /// Ranks can come in, to these.
+    pub(crate) fn note_opened(&self, namespaces: &Namespaces) {
+        let note = |number, descriptor: Option<&OwnedFd>| {
+            // No namespace has number 0, which is a standard stream.
+            let value = descriptor.map_or(0, |descriptor| u64::from(descriptor.as_raw_fd().unsigned_abs()));
+            self.number(number).store(value, Ordering::Release);
+        };
+        note(Number::MountNamespace, Some(&namespaces.mount));
+        note(Number::UserNamespace, namespaces.user.as_ref());
+        self.settle(Fact::Opened);
+    }
+
+    /// The namespaces that ranks came into, for the process that they passed to with all descriptors.
+    pub(crate) fn namespaces(&self) -> Option<Namespaces> {
+        let adopted = |number| match self.number(number).load(Ordering::Acquire) {
+            0 => None,
+            number => adopt(i32::try_from(number).ok()?),
+        };
+        Some(Namespaces { mount: adopted(Number::MountNamespace)?, user: adopted(Number::UserNamespace) })
+    }
+
+    /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
+    /// thread is the one that starts the threads of this server.
+    pub(crate) fn succeed(&self) {
+        self.tenures.iter().for_each(Tenure::wait);
+        self.tenures.last().into_iter().for_each(Tenure::take);
+    }
+
+    fn number(&self, number: Number) -> &AtomicU64 {
+        self.facts.word(8 * number as usize)
+    }
+
     fn fact(&self, fact: Fact) -> &AtomicU64 {
         self.facts.word(8 * fact as usize)
     }
@@ -106,6 +165,9 @@ const LOCKS: u32 = 1 << 16;
 
 /// About 100 000 paths, which is what a file of them may hold; one half of a log is not used.
 const LESSONS_BYTES: usize = 32 << 20;
+
+/// About 2000 ranks that have a file for their statistics; when it is full, what is older about the same ranks goes.
+const RANKS_BYTES: usize = 4 << 20;
 
 /// About 500 000 absent names; beyond them the kernel is told for a second only. A start of Python tells about a
 /// thousand; the bound keeps a program that probes random names from filling the memory.

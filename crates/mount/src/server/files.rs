@@ -7,13 +7,13 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use quell_image::{Content, Nid};
+use quell_image::Nid;
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::Server;
 use super::handles::Handle;
-use super::nodes::{NodeMarks, Node};
+use super::nodes::Node;
 use super::slots::{Attempt, Before};
 use crate::fuse::abi::{self, OpenFlags, Opened};
 use crate::fuse::reply::Reply;
@@ -281,11 +281,6 @@ impl Server {
         })?
     }
 
-    /// Whether the image holds nothing of a file's content.
-    pub(crate) fn is_unheld(&self, nid: Nid) -> bool {
-        matches!(self.image.content(nid), Ok(Content::Original))
-    }
-
     /// Whether a node is open in this namespace.
     pub(crate) fn is_open(&self, node: Node) -> bool {
         let frozen = match node {
@@ -293,11 +288,6 @@ impl Server {
             Node::Found(_) => false,
         };
         frozen || self.handles.is_open(node)
-    }
-
-    /// Whether the original of a node lost its last name.
-    pub(crate) fn is_gone(&self, node: Node) -> bool {
-        self.nodes.marks(node).contains(NodeMarks::GONE)
     }
 }
 

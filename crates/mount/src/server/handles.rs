@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
 use quell_image::Nid;
@@ -19,7 +19,7 @@ use super::nodes::Node;
 use crate::fuse::abi::NodeId;
 use crate::fuse::request::{FileHandle, Unique};
 use crate::lock;
-use crate::sys::descriptors::adopt;
+use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
 use crate::sys::table::{Index, SharedTable};
 
@@ -83,9 +83,10 @@ impl Handles {
     ) -> Result<FileHandle, Errno> {
         let number = file.as_ref().map_or(0, |file| u64::from(file.as_raw_fd().unsigned_abs()) + 1);
         let words = [node.encode(self.root).0, number, flags.bits().into(), unique.0, 0, 0, 0];
+        let mut open = lock(&self.open);
         let index = self.records.insert(words).ok_or(Errno::NFILE)?;
         let handle = self.number(index).ok_or(Errno::NFILE)?;
-        self.add(handle, Handle {
+        open.add(handle, Handle {
             node,
             index,
             file: Mutex::new(file.map(Arc::new)),
@@ -129,26 +130,20 @@ impl Handles {
         lock(&self.open).of_nodes.contains_key(&node)
     }
 
-    /// The handles of a node.
-    pub(crate) fn of_node(&self, node: Node) -> Vec<Arc<Handle>> {
-        let open = lock(&self.open);
-        open.handles.values().filter(|handle| handle.node == node).cloned().collect()
-    }
-
     /// Gives a directory's handle a descriptor of its own: the image does not list it any more.
     pub(crate) fn give_file(&self, handle: &Handle, file: OwnedFd) -> Arc<OwnedFd> {
         let number = u64::from(file.as_raw_fd().unsigned_abs()) + 1;
         let file = Arc::new(file);
+        let _not_paused = lock(&self.open);
         let mut kept = lock(&handle.file);
         self.records.set(handle.index, DESCRIPTOR, number);
         *kept = Some(Arc::clone(&file));
         file
     }
 
-    /// The numbers of all descriptors that belong to handles.
-    pub(crate) fn descriptors(&self) -> Vec<i32> {
-        let open = lock(&self.open);
-        open.handles.values().filter_map(|handle| Some(handle.file()?.as_raw_fd())).collect()
+    /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
+    pub(crate) fn pause(&self) -> impl Sized + '_ {
+        lock(&self.open)
     }
 
     /// The number for the kernel, which is never zero.
@@ -157,20 +152,13 @@ impl Handles {
         Some(FileHandle((generation << 32 | u64::from(index.0)) + 1))
     }
 
-    fn add(&self, number: FileHandle, handle: Handle) {
-        let mut open = lock(&self.open);
-        *open.of_nodes.entry(handle.node).or_default() += 1;
-        open.handles.insert(number, Arc::new(handle));
-    }
-
     fn restore(&self, index: Index) {
         let word = |number| self.records.get(index, number);
         let Some(number) = self.number(index) else { return };
-        let descriptor = word(DESCRIPTOR).checked_sub(1).and_then(|number| i32::try_from(number).ok());
-        let file = descriptor.map(adopt);
+        let file = number_of(word(DESCRIPTOR)).and_then(adopt);
         let flags = OFlags::from_bits_retain(u32::try_from(word(FLAGS)).unwrap_or(0));
         let now = file.as_ref().and_then(|file| rustix::fs::fcntl_getfl(file).ok());
-        self.add(number, Handle {
+        lock(&self.open).add(number, Handle {
             node: Node::decode(NodeId(word(NODE)), self.root),
             index,
             file: Mutex::new(file.map(Arc::new)),
@@ -178,6 +166,13 @@ impl Handles {
             unique: word(UNIQUE),
             appends: Mutex::new(now.unwrap_or(flags).contains(OFlags::APPEND)),
         });
+    }
+}
+
+impl Open {
+    fn add(&mut self, number: FileHandle, handle: Handle) {
+        *self.of_nodes.entry(handle.node).or_default() += 1;
+        self.handles.insert(number, Arc::new(handle));
     }
 }
 
@@ -196,6 +191,16 @@ impl Handle {
     pub(crate) fn writes(&self) -> bool {
         self.flags & OFlags::ACCMODE != OFlags::RDONLY
     }
+}
+
+/// The numbers of all descriptors that the records in `memory` name.
+pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
+    let records = HandleRecords::attach(Arc::clone(memory));
+    records.used().filter_map(|index| number_of(records.get(index, DESCRIPTOR))).collect()
+}
+
+fn number_of(word: u64) -> Option<RawFd> {
+    RawFd::try_from(word.checked_sub(1)?).ok()
 }
 
 #[cfg(test)]

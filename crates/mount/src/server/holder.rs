@@ -1,13 +1,22 @@
 //! The holder: keeps what must survive a server, lets ranks in, and forks the next server when one dies.
 //!
-//! It answers nothing, reads nothing of the image, and has one thread, so that it can fork at any time. What it has is
-//! a [`Holding`]; the server's main thread keeps the same up to date ([`super::answering`]) and makes another holder
-//! when this one dies. Only if both die at once the connection ends, as it did before there was a holder: what the
-//! kernel knows still works, everything else is `ENOTCONN`.
+//! It answers nothing, reads nothing of the image, and has one thread, so that it can fork at any time. It and its server
+//! have one table of descriptors ([`super::lifeline`] draws it), so what a server opened is there for the next one; all
+//! else that the next one needs is in shared memory ([`Estate`]).
+//!
+//! ```text
+//! server dies --> its lifeline is cut --> the holder closes what no record names, forks the next server
+//! holder dies --> the kernel tells its server --> that forks a holder and ends --> the new holder forks the next server
+//! ```
+//!
+//! The server makes room for another one when it has replaced its holder: its threads keep it from clone(2), after which
+//! the C library's allocator would not be usable, and after fork(2) the two tables are different ones.
+//!
+//! Only if both die at once the connection ends, as it did before there was a holder: what the kernel knows still works,
+//! everything else is `ENOTCONN`.
 //!
 //! The namespace's descriptors are held only while a rank lives that was let in: they would keep it alive.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +25,29 @@ use quell_image::Image;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, socketpair};
+use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, Uid, WaitOptions};
 
 use super::answering::{Heir, NO_THREADS, answer};
 use super::builder::Builder;
 use super::estate::{Estate, Fact};
-use super::custody::Held;
+use super::lifeline::{Lifeline, Pair};
 use super::patience::Patience;
 use super::ranks::{Heard, Rank, Watch};
+use super::roll::Roll;
 use super::slots::Death;
 use super::start::turn_away;
 use crate::counters::{Counters, Loss};
 use crate::error::{Step, Unavailable};
 use crate::fuse::device::Device;
 use crate::memory::{Memory, Shared};
-use crate::message::{FromAnswering, FromHolder, FromServer, receive, send};
+use crate::message::{FromServer, send};
 use crate::namespace::Namespaces;
 use crate::rendezvous::is_this_user;
 use crate::stats::{ImageStats, replace_file};
-use crate::sys::process::{Forked, SingleThreaded, fork};
+use crate::sys::process::{
+    Forked, SingleThreaded, block_parent_signal, close_all_but, fork_sharing_descriptors,
+};
 
 /// What survives a server, and a holder.
 #[derive(Debug)]
@@ -68,44 +80,39 @@ pub(crate) enum Door {
     Closed,
 }
 
-/// A descriptor that belongs to a node, which is named as the kernel knows it.
-pub(crate) type Kept = (u64, Arc<Held>);
-
 /// The server, as its holder knows it.
 #[derive(Debug)]
-pub(crate) struct ServerProcess {
-    pub(crate) connection: OwnedFd,
-    /// If it is a child.
-    pub(crate) pid: Option<Pid>,
+struct ServerProcess {
+    lifeline: Lifeline,
+    pid: Pid,
 }
 
-/// Holds until the mount is gone, or no server can be had. `server` is one that is there already.
+/// Holds until the mount is gone, or no server can be had. `before` is a server that is about to end, after which this
+/// process has the common table of descriptors for itself.
 ///
-/// In a process that becomes a server, this returns when that one has ended.
-pub(crate) fn hold(
-    holding: Holding,
-    kept: Vec<Kept>,
-    mut server: Option<ServerProcess>,
-    alone: &SingleThreaded,
-) {
+/// In a process that becomes a server, this does not return.
+pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded) {
     let _name_stays = rustix::thread::set_name(c"quell-holder");
-    let mut holder =
-        Holder { holding, kept: kept.into_iter().collect(), patience: Patience::default(), progress: 0 };
-    let mut death = None;
+    block_parent_signal();
+    let roll = Roll::attach(Arc::clone(&holding.estate.ranks));
+    let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0 };
+    let mut death = before.map(|server| {
+        // The dead holder may have left us a write end of it.
+        holder.close_unknown(Some(&server));
+        server.wait();
+        Death::Killed
+    });
     loop {
-        let running = match server.take() {
-            Some(server) => server,
-            None => match start_server(alone) {
-                Ok(Started::Holder(server)) => server,
-                Ok(Started::Server(connection)) => {
-                    let kept = holder.kept.into_iter().collect();
-                    return answer(Heir { holding: holder.holding, kept, connection, death }, alone);
-                }
-                Err(_) if holder.wait_for_better_times() => continue,
-                Err(errno) => return holder.give_up(errno),
-            },
+        holder.close_unknown(None);
+        let mut running = match start_server(alone) {
+            Ok(Started::Holder(server)) => server,
+            Ok(Started::Server { lifeline, holder: pid }) => {
+                answer(Heir { holding: holder.holding, lifeline, holder: pid, death }, alone)
+            }
+            Err(_) if holder.wait_for_better_times() => continue,
+            Err(errno) => return holder.give_up(errno),
         };
-        match holder.accompany(&running) {
+        match holder.accompany(&mut running) {
             Over::Ended => return holder.finish(),
             Over::Failed(unavailable) => return holder.fail(&unavailable),
             Over::ServerDied => death = Some(cause_of_death(running.pid)),
@@ -116,37 +123,39 @@ pub(crate) fn hold(
     }
 }
 
-/// How often, and after which pauses, the status of a dead server is asked for. Its threads are over when its connection
-/// is closed, so what is left takes microseconds.
+/// How often, and after which pauses, the status of a dead server is asked for. Its threads are about to end when its
+/// lifeline is cut, so what is left takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
 /// Which side of the fork this is.
 enum Started {
     Holder(ServerProcess),
-    Server(Arc<OwnedFd>),
+    Server { lifeline: Pair, holder: Pid },
 }
 
 fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
-    let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    Ok(match fork(alone)? {
-        Forked::Parent(pid) => Started::Holder(ServerProcess { connection: near, pid: Some(pid) }),
-        Forked::Child => Started::Server(Arc::new(far)),
+    let (lifeline, holder) = (Lifeline::pair()?, rustix::process::getpid());
+    Ok(match fork_sharing_descriptors(alone)? {
+        Forked::Parent(pid) => {
+            Started::Holder(ServerProcess { lifeline: Lifeline::of_child(lifeline, Watch::of(pid)), pid })
+        }
+        Forked::Child => Started::Server { lifeline, holder },
     })
 }
 
-/// How a server died that has closed its connection. Nobody knows it of one that is no child, or that has a thread
-/// which the kernel does not let go before another server has answered.
-fn cause_of_death(server: Option<Pid>) -> Death {
-    let status = server.and_then(|pid| {
-        for _ in 0..BURIAL_TRIES {
-            match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
-                Ok(None) | Err(Errno::INTR) => std::thread::sleep(BURIAL_PAUSE),
-                outcome => return outcome.ok().flatten(),
+/// How a server died whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
+/// before another server has answered.
+fn cause_of_death(server: Pid) -> Death {
+    let status =
+        (0..BURIAL_TRIES).find_map(|_| match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
+            Ok(None) | Err(Errno::INTR) => {
+                std::thread::sleep(BURIAL_PAUSE);
+                None
             }
-        }
-        None
-    });
+            outcome => Some(outcome.ok().flatten()),
+        });
+    let status = status.flatten();
     let Some((_, status)) = status else {
         return Death::Killed;
     };
@@ -160,8 +169,7 @@ fn cause_of_death(server: Option<Pid>) -> Death {
 #[derive(Debug)]
 struct Holder {
     holding: Holding,
-    /// By node.
-    kept: BTreeMap<u64, Arc<Held>>,
+    roll: Roll,
     /// While servers cannot be had, or die without having been asked anything.
     patience: Patience,
     /// Requests that had been asked when the last server died.
@@ -179,24 +187,24 @@ enum Over {
 
 impl Holder {
     /// Lets ranks in and watches over them, until the server is dead or not needed any more.
-    fn accompany(&mut self, server: &ServerProcess) -> Over {
+    fn accompany(&mut self, server: &mut ServerProcess) -> Over {
         loop {
             // First of all: for whoever took over, everybody may be dead already, and nothing will happen any more.
-            self.part(server);
+            self.part();
             let ready = self.wait(server);
-            if ready.server && self.hear_server(server) == Heard::Gone {
-                return Over::ServerDied;
-            }
-            if ready.building
-                && let Err(unavailable) = self.open_door(server)
-            {
-                return Over::Failed(unavailable);
-            }
             if ready.ended {
                 return Over::Ended;
             }
+            if server.lifeline.is_cut() {
+                return Over::ServerDied;
+            }
+            if ready.building
+                && let Err(unavailable) = self.open_door()
+            {
+                return Over::Failed(unavailable);
+            }
             for number in ready.connections {
-                self.hear_rank(number, server);
+                self.hear_rank(number);
             }
             if ready.door {
                 self.admit();
@@ -207,8 +215,7 @@ impl Holder {
     /// Waits until something happens.
     fn wait(&self, server: &ServerProcess) -> Ready {
         let holding = &self.holding;
-        let mut polled =
-            vec![PollFd::new(&*holding.ended, PollFlags::IN), PollFd::new(&server.connection, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&*holding.ended, PollFlags::IN)];
         match &holding.door {
             Door::Building { builder, .. } => polled.push(PollFd::new(builder.connection(), PollFlags::IN)),
             Door::Open { listener, .. } => polled.push(PollFd::new(listener, PollFlags::IN)),
@@ -219,16 +226,16 @@ impl Holder {
         let connections: Vec<(usize, &OwnedFd)> =
             ranks.filter_map(|(number, rank)| Some((number, rank.connection.as_ref()?))).collect();
         polled.extend(connections.iter().map(|(_, connection)| PollFd::new(connection, PollFlags::IN)));
+        polled.extend(server.lifeline.polled());
         polled.extend(holding.watches().filter_map(Watch::poll));
-        let unpolled = holding.watches().any(|watch| watch.poll().is_none());
+        let unpolled = server.lifeline.is_unpolled() || holding.watches().any(|watch| watch.poll().is_none());
         let timeout = unpolled.then_some(Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN_NANOS });
         let _interrupted = poll(&mut polled, timeout.as_ref());
         let is_ready = |at: usize| !polled[at].revents().is_empty();
         Ready {
             ended: is_ready(0),
-            server: is_ready(1),
-            building: matches!(holding.door, Door::Building { .. }) && is_ready(2),
-            door: matches!(holding.door, Door::Open { .. }) && is_ready(2),
+            building: matches!(holding.door, Door::Building { .. }) && is_ready(1),
+            door: matches!(holding.door, Door::Open { .. }) && is_ready(1),
             connections: (0..connections.len())
                 .filter(|at| is_ready(first_rank + at))
                 .map(|at| connections[at].0)
@@ -236,33 +243,15 @@ impl Holder {
         }
     }
 
-    /// The server has something to be kept, or is dead.
-    fn hear_server(&mut self, server: &ServerProcess) -> Heard {
-        match receive::<FromAnswering>(&server.connection) {
-            Ok(Some((FromAnswering::Keep { node, access }, mut descriptors))) => {
-                if let Some(descriptor) = descriptors.pop() {
-                    self.kept.insert(node, Arc::new(Held { descriptor, access }));
-                }
-                Heard::Started
-            }
-            Ok(Some((FromAnswering::GiveUp { node }, _))) => {
-                self.kept.remove(&node);
-                Heard::Started
-            }
-            Ok(None) | Err(_) => Heard::Gone,
-        }
-    }
-
     /// The builder has something to say.
-    fn open_door(&mut self, server: &ServerProcess) -> Result<(), Unavailable> {
+    fn open_door(&mut self) -> Result<(), Unavailable> {
         let Door::Building { listener, builder } = std::mem::replace(&mut self.holding.door, Door::Closed)
         else {
             return Ok(());
         };
         match builder.finish() {
             Ok(namespaces) => {
-                let _tells_the_next_one =
-                    send(&server.connection, &FromHolder::Opened, &namespaces.descriptors());
+                self.holding.estate.note_opened(&namespaces);
                 self.holding.door = Door::Open { listener, namespaces };
                 Ok(())
             }
@@ -288,14 +277,13 @@ impl Holder {
     }
 
     /// A rank says something, or has executed its command, or has given up.
-    fn hear_rank(&mut self, number: usize, server: &ServerProcess) {
+    fn hear_rank(&mut self, number: usize) {
         let Some(rank) = self.holding.ranks.get_mut(number) else {
             return;
         };
         let heard = rank.hear();
-        // The server knows of a rank before the rank knows that it was let in.
-        let record = FromHolder::Rank(number, rank.record());
-        let _next_one_is_forked_from_here = send(&server.connection, &record, &[]);
+        // Another holder would know of a rank before the rank knows that it was let in.
+        self.roll.note(number, &rank.record());
         if heard != Heard::Join {
             return;
         }
@@ -311,12 +299,21 @@ impl Holder {
     }
 
     /// Closes the door when no rank lives.
-    fn part(&mut self, server: &ServerProcess) {
+    fn part(&mut self) {
         self.holding.forget_the_dead();
         if self.holding.is_deserted() && matches!(self.holding.door, Door::Open { .. }) {
+            // Before it is: afterwards the descriptors' numbers may be those of others.
+            self.holding.estate.settle(Fact::Closed);
             self.holding.door = Door::Closed;
-            let _next_one_is_forked_from_here = send(&server.connection, &FromHolder::Closed, &[]);
         }
+    }
+
+    /// Closes what a dead server had open and no record names, and what a dead holder had to do with its ranks.
+    fn close_unknown(&self, server: Option<&Lifeline>) {
+        let mut known = self.holding.descriptors();
+        known.extend(server.map(Lifeline::descriptor));
+        known.extend(self.holding.estate.descriptors());
+        close_all_but(&known);
     }
 
     /// Whether, and when, another server is to be forked after one died.
@@ -360,6 +357,36 @@ impl Holder {
 }
 
 impl Holding {
+    /// In the process that a server forked in place of its dead holder: what that one had when it forked the server is
+    /// brought up to what it had when it died. All descriptors are those of the dead holder, or were closed by it.
+    pub(crate) fn inherit(self) -> Self {
+        let door = match self.door {
+            Door::Closed => Door::Closed,
+            door if self.estate.is_settled(Fact::Closed) => {
+                std::mem::forget(door);
+                Door::Closed
+            }
+            Door::Building { listener, builder } if self.estate.is_settled(Fact::Opened) => {
+                std::mem::forget(builder);
+                match self.estate.namespaces() {
+                    Some(namespaces) => Door::Open { listener, namespaces },
+                    None => Door::Closed,
+                }
+            }
+            door => door,
+        };
+        std::mem::forget(self.ranks);
+        let ranks: Vec<Rank> = Roll::attach(Arc::clone(&self.estate.ranks))
+            .call()
+            .into_iter()
+            .map(|record| record.map_or_else(Rank::silent, Rank::from_record))
+            .collect();
+        // They speak in another order than they come in: who came and said nothing comes again.
+        let starter = self.starter.as_ref().map(Watch::identity).filter(|_| ranks.is_empty());
+        std::mem::forget(self.starter);
+        Self { door, ranks, starter: starter.and_then(Watch::of_same), ..self }
+    }
+
     /// All processes that are waited for.
     fn watches(&self) -> impl Iterator<Item = &Watch> {
         self.ranks.iter().filter_map(|rank| rank.process.as_ref()).chain(&self.starter)
@@ -428,6 +455,7 @@ impl Holding {
             Door::Closed => {}
         }
         all.extend(self.watches().filter_map(Watch::descriptor));
+        all.extend(self.ranks.iter().filter_map(|rank| Some(rank.connection.as_ref()?.as_raw_fd())));
         all
     }
 }
@@ -436,7 +464,6 @@ impl Holding {
 #[derive(Debug)]
 struct Ready {
     ended: bool,
-    server: bool,
     building: bool,
     door: bool,
     connections: Vec<usize>,

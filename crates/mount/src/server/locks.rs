@@ -14,7 +14,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::fuse::abi::{self, NodeId};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
-use crate::sys::descriptors::adopt;
+use crate::sys::process::adopt;
 use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 use crate::sys::shared::SharedMemory;
 use crate::sys::table::{Index, SharedTable};
@@ -75,7 +75,6 @@ struct Owner {
 #[derive(Debug, Clone)]
 struct Waiting {
     index: Index,
-    node: Node,
     lock: Lock,
     file: Arc<OwnedFd>,
 }
@@ -92,14 +91,14 @@ impl Locks {
         let mut state = State::default();
         for index in owners.used() {
             let word = |number| owners.get(index, number);
-            let Some(number) = word(2).checked_sub(1).and_then(|number| i32::try_from(number).ok()) else { continue };
+            let Some(file) = number_of(word(2)).and_then(adopt) else { continue };
             let key = OwnerKey {
                 node: Node::decode(NodeId(word(0)), root),
                 owner: LockOwner(word(1)),
                 whole_file: word(4) != 0,
             };
             let pid = u32::try_from(word(5)).unwrap_or(0);
-            let owner = Owner { index, file: Arc::new(adopt(number)), handle: FileHandle(word(3)), pid };
+            let owner = Owner { index, file: Arc::new(file), handle: FileHandle(word(3)), pid };
             state.owners.insert(key, owner);
         }
         for index in waiting.used() {
@@ -107,7 +106,7 @@ impl Locks {
             let (node, lock) = read_waiting(&words, root);
             if let Some(owner) = state.owners.get(&OwnerKey::of(node, &lock)) {
                 let file = Arc::clone(&owner.file);
-                state.waiting.insert(words[0], Waiting { index, node, lock, file });
+                state.waiting.insert(words[0], Waiting { index, lock, file });
             }
         }
         Self { owners, waiting, root, state: Mutex::new(state), changed: Condvar::new() }
@@ -118,9 +117,9 @@ impl Locks {
         lock(&self.state).arriving.insert(unique.0, false);
     }
 
-    /// The numbers of all descriptors that belong to owners.
-    pub(crate) fn descriptors(&self) -> Vec<i32> {
-        lock(&self.state).owners.values().map(|owner| owner.file.as_raw_fd()).collect()
+    /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
+    pub(crate) fn pause(&self) -> impl Sized + '_ {
+        lock(&self.state)
     }
 
     /// An owner is done with a file: all its locks of one kind there are gone.
@@ -186,7 +185,7 @@ impl Locks {
             return Ok(true);
         }
         let index = self.waiting.insert(waiting_words(unique, node, &lock_of, self.root)).ok_or(Errno::NOLCK)?;
-        state.waiting.insert(unique.0, Waiting { index, node, lock: lock_of, file });
+        state.waiting.insert(unique.0, Waiting { index, lock: lock_of, file });
         drop(state);
         self.changed.notify_all();
         Ok(true)
@@ -236,7 +235,7 @@ impl Locks {
     }
 
     /// Sleeps until a lock waits, and then for a pause, or until something may have become free.
-    fn pause(&self, pause: Duration) {
+    fn rest(&self, pause: Duration) {
         let mut state = lock(&self.state);
         while state.waiting.is_empty() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -347,7 +346,7 @@ impl Server {
 pub(crate) fn grant_locks(server: &Server) {
     let mut pause = FIRST_PAUSE;
     loop {
-        server.locks.pause(pause);
+        server.locks.rest(pause);
         let ready = server.locks.try_all();
         pause = if ready.is_empty() { (pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
         for (unique, outcome) in ready {
@@ -383,6 +382,16 @@ fn apply(file: &OwnedFd, wanted: &Lock) -> Result<(), Errno> {
         _ => FlockOperation::NonBlockingLockExclusive,
     };
     rustix::fs::flock(file, operation)
+}
+
+/// The numbers of all descriptors that the records of owners in `memory` name.
+pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
+    let records = LockRecords::attach(Arc::clone(memory));
+    records.used().filter_map(|index| number_of(records.get(index, 2))).collect()
+}
+
+fn number_of(word: u64) -> Option<RawFd> {
+    RawFd::try_from(word.checked_sub(1)?).ok()
 }
 
 fn range_of(lock: &Lock) -> RangeLock {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! word 0        1, 2               3
-//! | half in use | words in halves | nothing was lost: 0 | first half ... | second half ... |
+//! | half in use | words in halves | unused | first half ... | second half ... |
 //! record: | kind 8, words 8, 16 unused, bytes of text 32 | words ... | text, padded to a word |
 //! ```
 //!
@@ -94,16 +94,6 @@ impl Log {
             at = end;
             Some((place, record))
         })
-    }
-
-    /// Notes for the next server that something could not be written down.
-    pub(crate) fn note_loss(&self) {
-        self.memory.word(24).store(1, Ordering::Release);
-    }
-
-    /// Whether everything was written down.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.memory.word(24).load(Ordering::Acquire) == 0
     }
 
     /// Writes a record to `at` of `half`; returns its place and where the next one goes.
@@ -198,7 +188,7 @@ mod tests {
         while let Some(place) = log.append(&record(1, &[1, 2], b"text")) {
             kept = Some(place);
         }
-        assert!(kept.is_some() && log.is_whole());
+        assert!(kept.is_some());
         let large = vec![0; 4096];
         assert_eq!(log.rewrite([record(2, &[3], &large)].into_iter()), None);
         assert_eq!(log.records().last().unwrap().0, kept.unwrap());

@@ -17,7 +17,6 @@ mod attributes;
 mod binding;
 mod builder;
 mod changes;
-mod custody;
 mod estate;
 mod files;
 mod frozen;
@@ -25,6 +24,7 @@ mod handles;
 mod holder;
 mod inodes;
 mod lessons;
+mod lifeline;
 mod lists;
 mod locks;
 pub(crate) mod log;
@@ -39,6 +39,7 @@ mod pusher;
 pub(crate) mod ranks;
 mod readers;
 mod references;
+pub(crate) mod roll;
 mod slots;
 pub(crate) mod start;
 mod umasks;
@@ -59,7 +60,6 @@ use crate::lock;
 use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
 use absences::ToldAbsences;
-pub(crate) use custody::Access;
 use binding::{Devices, Identities};
 use changes::reply_with;
 use estate::{Estate, Fact};
@@ -173,6 +173,11 @@ impl Server {
         };
         server.tie_roots();
         server
+    }
+
+    /// Lets no descriptor that a record names come or go until the guards are dropped.
+    fn pause_records(&self) -> impl Sized + '_ {
+        (self.nodes.pause(), self.handles.pause(), self.locks.pause())
     }
 
     /// Ties the roots to what is at their paths now, so that nothing that is put there later is taken for them.

@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -22,7 +22,7 @@ use rustix::fs::Stat;
 
 use super::references::References;
 use crate::fuse::abi::NodeId;
-use crate::sys::descriptors::adopt;
+use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
 use crate::sys::table::{Index, SharedTable};
 
@@ -290,11 +290,9 @@ impl Nodes {
         untold
     }
 
-    /// The numbers of all descriptors that belong to nodes.
-    pub(crate) fn descriptors(&self) -> Vec<i32> {
-        let table = self.read();
-        let both = |entry: &Entry| [entry.original.clone(), entry.reader.clone()];
-        table.nodes.values().flat_map(both).flatten().map(|descriptor| descriptor.as_raw_fd()).collect()
+    /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
+    pub(crate) fn pause(&self) -> impl Sized + '_ {
+        self.write()
     }
 
     /// Whether a frozen node has these marks: without a lock as long as no frozen node has any.
@@ -429,10 +427,7 @@ impl Table {
     /// Takes over a record. One whose descriptor does not lead to the original that it names is of no use.
     fn restore(&mut self, index: Index) {
         let word = |number| self.records.get(index, number);
-        let open = |number: u64| {
-            let number = i32::try_from(number & 0xffff_ffff).ok()?.checked_sub(1).filter(|number| *number >= 0)?;
-            Some(Arc::new(adopt(number)))
-        };
+        let open = |number| number_of(number).and_then(adopt).map(Arc::new);
         let key = (word(DEVICE), word(INODE));
         let descriptors = word(DESCRIPTORS);
         let original = open(descriptors).filter(|original| {
@@ -456,6 +451,21 @@ impl Table {
         }
         self.nodes.insert(node, entry);
     }
+}
+
+/// The numbers of all descriptors that the records in `memory` name.
+pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
+    let records = NodeRecords::attach(Arc::clone(memory));
+    let both = |index| {
+        let word = records.get(index, DESCRIPTORS);
+        [number_of(word), number_of(word >> 32)]
+    };
+    records.used().flat_map(both).flatten().collect()
+}
+
+/// The descriptor that half a word names, if it names one.
+fn number_of(word: u64) -> Option<RawFd> {
+    RawFd::try_from(word & 0xffff_ffff).ok()?.checked_sub(1).filter(|number| *number >= 0)
 }
 
 fn frozen_of(node: Node) -> Option<Nid> {

@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::process::{Pid, PidfdFlags};
 
-use crate::message::{FromRank, RankRecord, receive};
+use super::roll::RankRecord;
+use crate::message::{FromRank, receive};
 use crate::stats::Membership;
 
 /// One rank.
@@ -99,7 +100,7 @@ impl Rank {
 
     /// The rank of such a record, if it is still the same process.
     pub(crate) fn from_record(record: RankRecord) -> Self {
-        let process = record.process.and_then(|(pid, started)| Watch::of_same(pid, started));
+        let process = record.process.and_then(Watch::of_same);
         Self {
             connection: None,
             process,
@@ -136,11 +137,12 @@ impl Watch {
     }
 
     /// Watches the process that had this number and start time; `None` if it is over.
-    fn of_same(pid: i32, started: u64) -> Option<Self> {
+    pub(crate) fn of_same((pid, started): (i32, u64)) -> Option<Self> {
         Self::of(Pid::from_raw(pid)?).filter(|watch| watch.started == started)
     }
 
-    fn identity(&self) -> (i32, u64) {
+    /// Number and start time.
+    pub(crate) fn identity(&self) -> (i32, u64) {
         (self.pid.as_raw_nonzero().get(), self.started)
     }
 
@@ -191,7 +193,7 @@ mod tests {
     fn a_rank_is_known_again_by_number_and_start() {
         let watch = Watch::of(rustix::process::getpid()).unwrap();
         let (pid, started) = watch.identity();
-        assert!(Watch::of_same(pid, started).is_some_and(|watch| !watch.is_over()));
-        assert!(Watch::of_same(pid, started + 1).is_none());
+        assert!(Watch::of_same((pid, started)).is_some_and(|watch| !watch.is_over()));
+        assert!(Watch::of_same((pid, started + 1)).is_none());
     }
 }

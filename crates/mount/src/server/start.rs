@@ -118,7 +118,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 ranks: Vec::new(),
                 starter,
             };
-            hold(holding, Vec::new(), None, alone);
+            hold(holding, None, alone);
         }
         // Without FUSE, or without being asked for it, the content can be extracted.
         Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {

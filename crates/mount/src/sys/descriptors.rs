@@ -1,16 +1,8 @@
-//! Descriptors that are known by number, and what the system says when one is closed.
+//! What the system says when a descriptor is closed.
 
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{IntoRawFd, OwnedFd};
 
 use rustix::io::Errno;
-
-/// Takes ownership of a descriptor that an earlier server left in the shared table.
-///
-/// The record that named the number is the only owner: each number is adopted once.
-pub(crate) fn adopt(number: RawFd) -> OwnedFd {
-    // SAFETY: the number was written down by the server that opened the descriptor, and that server is dead.
-    unsafe { OwnedFd::from_raw_fd(number) }
-}
 
 /// close(2). The descriptor is gone whatever it says.
 ///

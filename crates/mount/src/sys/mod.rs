@@ -10,3 +10,4 @@ pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;
 pub(crate) mod table;
+pub(crate) mod tenure;

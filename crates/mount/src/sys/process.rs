@@ -1,11 +1,11 @@
 //! Fork, exec, namespaces and signals of the calling process.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
 /// Which side of a fork this is.
@@ -45,10 +45,34 @@ pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
-/// fork(2) in a process with several threads: the child has the calling one alone.
+/// clone(2) of a process with one thread, with one table of descriptors for both: what either opens or closes, it opens
+/// or closes for the other, and what is open stays open until both are gone.
 ///
-/// Every C library that quell is linked with makes its own allocator usable in the child. Locks of ours that another
-/// thread holds at this moment stay locked there for ever: the caller holds those that the child will need.
+/// The C library does not know of the child: it takes the number of the caller's thread for that of the child's first
+/// one. So that thread starts another one, which does the work, and from then on makes no calls but system calls.
+pub(crate) fn fork_sharing_descriptors(_alone: &SingleThreaded) -> Result<Forked, Errno> {
+    let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM the child has its memory, stack and thread-local storage for itself, as after fork(2). The
+    // process has one thread (`SingleThreaded`), so heap and locks are consistent. What fork(2) of a C library does
+    // besides is not missed: no handlers of pthread_atfork are registered; no robust mutex is held; musl, whose raise and
+    // abort use the remembered number and whose pthread_create locks with it, is used by the child's first thread only
+    // to start one other, whose own number is right. glibc from 2.25 on remembers no process number (`getpid`), and
+    // asks for the thread's in `raise` and `abort`; rustix always asks the kernel.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, NO, NO, NO, NO) };
+    match i32::try_from(pid) {
+        Ok(pid @ 0..) => Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent)),
+        _ => Err(last_errno()),
+    }
+}
+
+/// An argument that is not used: the stack stays the caller's, and no number is written anywhere.
+const NO: libc::c_long = 0;
+
+/// fork(2) in a process with several threads: the child has the calling one alone, and a table of descriptors of its own.
+///
+/// Every C library that quell is linked with makes its own allocator usable in the child, which a plain clone(2) does
+/// not. Locks of ours that another thread holds at this moment stay locked there for ever: the caller holds those that
+/// the child will need.
 pub(crate) fn fork_among_threads() -> Result<Forked, Errno> {
     // SAFETY: the C library repairs its own state in the child; what other threads were changing is not used there,
     // as the caller promises.
@@ -57,6 +81,41 @@ pub(crate) fn fork_among_threads() -> Result<Forked, Errno> {
         return Err(last_errno());
     }
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
+}
+
+/// Has [`PARENT_DIED`] wait for [`wait_for_parent_signal`], in this thread and those that it starts, and in children.
+pub(crate) fn block_parent_signal() {
+    // SAFETY: the set is valid, and no old set is asked for.
+    let _cannot_fail = unsafe { libc::sigprocmask(libc::SIG_BLOCK, &parent_signal(), std::ptr::null_mut()) };
+}
+
+/// Waits until [`PARENT_DIED`] comes, from whomever; it must be blocked in all threads.
+pub(crate) fn wait_for_parent_signal() {
+    // SAFETY: the set is valid, and nothing else about the signal is asked for. An interruption is like a signal.
+    let _which = unsafe { libc::sigwaitinfo(&parent_signal(), std::ptr::null_mut()) };
+}
+
+fn parent_signal() -> libc::sigset_t {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set that it is given.
+    let _cannot_fail = unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: it was initialised above.
+    let mut set = unsafe { set.assume_init() };
+    // SAFETY: the set is valid, and so is the signal's number.
+    let _cannot_fail = unsafe { libc::sigaddset(&raw mut set, PARENT_DIED.as_raw()) };
+    set
+}
+
+/// What a server has the kernel send when its holder dies. Its default action is none, so a stray one does no harm.
+pub(crate) const PARENT_DIED: Signal = Signal::CHILD;
+
+/// An open descriptor of the shared table, by the number under which an earlier process of it was given it.
+///
+/// `None` if it is not open. The caller has that number from a record that says that it is nobody else's.
+pub(crate) fn adopt(number: RawFd) -> Option<OwnedFd> {
+    let _is_open = inherited(number).ok()?;
+    // SAFETY: it is open, as was just verified; its last owner died, and the caller is the one that its record passed to.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Ends this process at once: no destructors, no exit handlers of the program that was forked.
@@ -81,20 +140,28 @@ pub(crate) fn unshare_umask() -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FS) }
 }
 
-/// Gives the calling thread a table of descriptors of its own, with those in `kept` alone; all other threads keep theirs.
+/// Gives the calling thread a table of descriptors of its own, with those in `kept` alone; all other threads, and other
+/// processes of the same table, keep theirs.
 ///
-/// Afterwards this thread uses no others. What it opens nobody else sees.
+/// Afterwards this thread uses no others. What it opens is seen nowhere else, and closed when it ends.
 pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
-    // SAFETY: the numbers in `kept` mean the same as before; the caller gave up all others in this thread.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+    let beyond = kept.iter().copied().max().map_or(3, |last| last.max(2) + 1);
+    // SAFETY: the thread's own numbers from `beyond` on are closed in a new table that leaves them out at once: the
+    // close of a file that is copied first could wait for its file system. The caller gave them up in this thread.
+    let outcome =
+        unsafe { libc::syscall(libc::SYS_close_range, beyond, RawFd::MAX, libc::CLOSE_RANGE_UNSHARE) };
+    if outcome != 0 {
+        // SAFETY: the numbers in `kept` mean the same as before; the caller gave up all others in this thread.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
+    }
     close_all_but(kept);
     Ok(())
 }
 
 /// Closes every descriptor from 3 on except those in `kept`.
 ///
-/// Only for a process that has just been forked and is about to drop everything it inherited: owners of closed
-/// descriptors must never be used or dropped afterwards.
+/// Only for a thread whose table no living process or thread shares: owners of closed descriptors must never be used or
+/// dropped afterwards.
 pub(crate) fn close_all_but(kept: &[RawFd]) {
     let mut kept: Vec<RawFd> = kept.iter().copied().filter(|descriptor| *descriptor > 2).collect();
     kept.sort_unstable();
@@ -136,9 +203,9 @@ pub(crate) fn inherited(number: RawFd) -> Result<BorrowedFd<'static>, Errno> {
     Ok(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// The numbers of the open descriptors, from /proc/self/fd.
+/// The numbers of the open descriptors. A thread may have others than its process' first one, which /proc/self/fd shows.
 fn open_descriptors() -> Vec<RawFd> {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+    let Ok(entries) = std::fs::read_dir("/proc/thread-self/fd") else {
         return Vec::new();
     };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()

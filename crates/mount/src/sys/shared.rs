@@ -40,6 +40,11 @@ impl SharedMemory {
         self.bytes
     }
 
+    /// The first byte, at a multiple of a page.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
     /// The integer at byte `at`, which every process sees change.
     ///
     /// **Panics** if it does not lie in this memory at a multiple of 8.

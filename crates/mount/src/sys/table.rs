@@ -10,10 +10,12 @@
 //!
 //! One process at a time allocates and frees: which indexes are free is known to that process only, and is found anew
 //! by the next one.
+//!
+//! A record may name a descriptor, which is open before the record is published and until it is freed. Then a process
+//! that is forked while the table is paused, and so copies the descriptors that are open, has all that records name.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 
@@ -79,6 +81,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
 
     /// What was allocated is a record from now on, with the words that it has; returns its generation.
     pub(crate) fn publish(&self, index: Index) -> u64 {
+        let _not_paused = lock(&self.free);
         let word = self.first_word(index);
         let used = word.load(Ordering::Relaxed) | USED;
         word.store(used, Ordering::Release);
@@ -90,13 +93,13 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         if index.0 >= self.capacity {
             return;
         }
+        let mut free = lock(&self.free);
         let word = self.first_word(index);
-        let used = word.load(Ordering::Acquire);
-        // The generation is the part above the use, so what follows is the next one, unused.
-        let is_ours = used & USED != 0
-            && word.compare_exchange(used, used + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if is_ours {
-            lock(&self.free).push(index);
+        let used = word.load(Ordering::Relaxed);
+        if used & USED != 0 {
+            // The generation is the part above the use, so this is the next one, unused.
+            word.store(used + 1, Ordering::Release);
+            free.push(index);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Extraction: where there is no FUSE the content is in a tmpfs, what is not held is the original, and writes fail loudly.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::scene::{NOBODY, Scene, USERS, User, failed, stats, succeeded};
@@ -126,25 +127,115 @@ pub(crate) fn parts_are_made_whole() {
     }
 }
 
+/// Where a directory has more names that were not read than may be bound, it stays the original, and what is below it
+/// is shown from the image all the same.
+pub(crate) fn many_unread() {
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let (root, many) = (scene.root(), scene.root().join("lib/many"));
+        let unread: Vec<PathBuf> = (0..1100).map(|number| many.join(format!("unread-{number}"))).collect();
+        unread.iter().for_each(|file| std::fs::write(file, "x").unwrap());
+        std::fs::create_dir(many.join("known")).unwrap();
+        std::fs::write(many.join("known/file"), "known\n").unwrap();
+        scene.give(&many);
+        let held = (0..300).map(|number| many.join(format!("entry-{number}")));
+        scene.pack(&Packing { not_held: unread.into_iter().chain(held).collect(), ..Packing::of(&root) });
+        let list = format!("cd {} && {LIST}", root.display());
+        let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+        let file = scene.path("stats.json");
+        let options = ["--mode", "extract", "--stats", file.to_str().unwrap()];
+        assert_eq!(succeeded(&scene.run(&options, &["sh", "-c", &list]).output().unwrap()), plain);
+        assert!(stats(&file)["extract"]["bound"].as_u64() < Some(10));
+        let kinds = format!(
+            "cd {}; for name in lib lib/many lib/many/known; do stat -f -c %T $name; done; echo new > lib/many/new",
+            root.display()
+        );
+        let kinds = succeeded(&scene.run(&["--mode", "extract"], &["sh", "-c", &kinds]).output().unwrap());
+        let kinds: Vec<&str> = kinds.lines().collect();
+        assert!(kinds[0] == "tmpfs" && kinds[1] != "tmpfs" && kinds[2] == "tmpfs", "{kinds:?}");
+        assert!(many.join("new").exists());
+        scene.wait_for_silence();
+    }
+}
+
+/// What is known completely lies in what is not, and that again in what is, as in an environment of which some
+/// directories were only passed through, or the root itself.
+pub(crate) fn nested_pieces() {
+    for user in USERS {
+        for passed in [&["lib/python", "lib/python/pkg/sub"][..], &[""], &["", "lib", "lib/python"]] {
+            let scene = Scene::unpacked(user);
+            let root = scene.root();
+            scene.pack(&Packing {
+                passed: passed.iter().map(|name| root.join(name)).collect(),
+                not_held: ["lib/python/pkg/__init__.py", "bin/plain"].map(|name| root.join(name)).into(),
+                ..Packing::of(&root)
+            });
+            std::fs::write(root.join(passed[0]).join("unknown"), "unknown\n").unwrap();
+            scene.give(&root.join(passed[0]).join("unknown"));
+            let list = format!("cd {} && {LIST}", root.display());
+            let plain = succeeded(&scene.plain(&["sh", "-c", &list]).output().unwrap());
+            let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
+            assert_eq!(succeeded(&extracted), plain, "{passed:?}");
+        }
+    }
+}
+
+/// Software of the site: an ordinary user cannot give files away, and may do with them what the originals allow.
+pub(crate) fn software_of_others() {
+    let scene = Scene::unpacked(User::Nobody);
+    let root = scene.root();
+    assert!(Command::new("chown").args(["-hR", "root:root"]).arg(&root).status().unwrap().success());
+    Packing::of(&root).write(&scene.image());
+    // Not the permissions of the owner, whom the user is shown to be.
+    let list = format!("cd {} && {}", root.display(), LIST.replace("%#m|", ""));
+    let plain = scene.plain(&["sh", "-c", &list]).output().unwrap();
+    let extracted = scene.run(&["--mode", "extract"], &["sh", "-c", &list]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&extracted.stdout), String::from_utf8_lossy(&plain.stdout));
+    assert_eq!(extracted.stderr, plain.stderr);
+    let hello = format!("{}/bin/hello", root.display());
+    assert_eq!(
+        succeeded(&scene.run(&["--mode", "extract"], &[&hello, "you"]).output().unwrap()),
+        "hello you\n"
+    );
+
+    // What only a group may read is for who is in it, by a number that the namespace does not know.
+    let secret = root.join("lib/a.txt");
+    assert!(Command::new("chgrp").arg("50").arg(&secret).status().unwrap().success());
+    assert!(Command::new("chmod").arg("0640").arg(&secret).status().unwrap().success());
+    Packing::of(&root).write(&scene.image());
+    let (tool, image) = (tool(), scene.image().display().to_string());
+    let words = [&tool, "tool", "run", "--mode", "extract", &image, "cat", secret.to_str().unwrap()];
+    let cat = |groups: &[&str]| scene.as_user(groups, words.map(OsStr::new)).output().unwrap();
+    assert_eq!(succeeded(&cat(&["50"])), "alpha\n");
+    scene.wait_for_silence();
+    let (_, message) = failed(&cat(&[]));
+    assert!(message.contains("Permission denied"), "{message}");
+
+    // Root of a container, in which most ids do not exist.
+    scene.give(&root);
+    Packing::of(&root).write(&scene.image());
+    let run = format!("exec {tool} tool run --mode extract {image} {hello} you");
+    let mut container = Command::new("unshare");
+    container.args(["--user", "--map-root-user", "--mount", "sh", "-c", &run]).current_dir(scene.path(""));
+    assert_eq!(succeeded(&container.output().unwrap()), "hello you\n");
+}
+
 pub(crate) fn limits() {
     let scene = Scene::unpacked(User::Nobody);
     let root = scene.root();
-    let many = root.join("lib/many");
-    for number in 0..1100 {
-        std::fs::write(many.join(format!("unread-{number}")), "x").unwrap();
-    }
-    scene.give(&many);
-    let not_held: Vec<PathBuf> = (0..1100).map(|number| many.join(format!("unread-{number}"))).collect();
-    scene.pack(&Packing { not_held, ..Packing::of(&root) });
+    let all: Vec<PathBuf> =
+        ["bin", "lib", "empty", "results", "uncovered"].map(|name| root.join(name)).into();
+    scene.pack(&Packing { uncovered: all, ..Packing::of(&root) });
     let (status, message) = failed(&scene.run(&["--mode", "extract"], &["true"]).output().unwrap());
     assert_eq!(status, 125);
-    assert!(message.contains("1100 names of it come from the originals, at most 1000 may"), "{message}");
+    assert!(message.contains("it holds nothing that could be extracted"), "{message}");
     // A mount is not bound by it; where there is none both reasons are told.
     assert_eq!(succeeded(&scene.run(&[], &["echo", "mounted"]).output().unwrap()), "mounted\n");
     scene.wait_for_silence();
     let (_, message) = failed(&without_fuse(&scene, "", "true"));
     assert!(
-        message.contains("mount the image") && message.contains("; cannot extract the image: 1100"),
+        message.contains("mount the image")
+            && message.contains("; cannot extract the image: it holds nothing"),
         "{message}"
     );
 
@@ -195,23 +286,66 @@ pub(crate) fn ranks_and_nested() {
     }
 }
 
-/// Nobody reads zeros where a complete image has no content.
+/// The complete image of a tree that is not there any more, without the content of some files.
+fn complete_scene(user: User, not_held: &[&str]) -> Scene {
+    let scene = Scene::unpacked(user);
+    let root = scene.root();
+    std::fs::write(root.join("bin/nothing"), "").unwrap();
+    scene.give(&root.join("bin/nothing"));
+    scene.pack(&Packing {
+        complete: Some(PathBuf::from("/usr")),
+        compressed: true,
+        not_held: not_held.iter().map(|name| root.join(name)).collect(),
+        ..Packing::of(&root)
+    });
+    std::fs::rename(&root, scene.path("elsewhere")).unwrap();
+    scene
+}
+
+/// What a complete image has no content of is a file as any other, which cannot be opened, executed or read by any way.
 pub(crate) fn complete() {
-    for user in USERS {
-        let scene = Scene::unpacked(user);
-        let root = scene.root();
-        scene.pack(&Packing {
-            complete: Some(PathBuf::from("/usr")),
-            compressed: true,
-            not_held: vec![root.join("bin/plain")],
-            ..Packing::of(&root)
-        });
-        std::fs::rename(&root, scene.path("elsewhere")).unwrap();
-        let script = format!("cat {0}/lib/a.txt; ls {0}/bin; cat {0}/bin/plain", root.display());
-        let output = scene.run(&["--mode", "extract"], &["sh", "-c", &script]).output().unwrap();
-        let (status, errors) = failed(&output);
-        let refused = ["Permission denied", "No such device or address"];
-        assert!(status == 1 && refused.iter().any(|errno| errors.contains(errno)), "{errors}");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "alpha\ndangling\nhello\nlink\nplain\n");
-    }
+    let scene = complete_scene(
+        User::Nobody,
+        &["bin/plain", "bin/nothing", "bin/hello", "lib/a.txt", "lib/a-again.txt"],
+    );
+    let root = scene.root();
+    let of = |directory: &Path, options: &[&str], script: &str| {
+        let script = format!("cd {} && {script}", directory.display());
+        scene.run(options, &["sh", "-c", &script]).output().unwrap()
+    };
+    let list =
+        "find . -printf '%p|%y|%s|%T@|%l\\n' | grep -v '|d|' | sort; cat bin/nothing lib/big.bin | sha256sum";
+    let plain = succeeded(&scene.plain(&["sh", "-c", &format!("cd elsewhere && {list}")]).output().unwrap());
+    assert_eq!(succeeded(&of(&root, &["--mode", "extract"], list)), plain);
+    let ways = "test -f bin/plain || echo no file; stat -c %A bin/plain; test -r bin/plain && echo readable; \
+                cat bin/plain; cat lib/a-again.txt; bin/hello; chmod u+r bin/plain; echo x > bin/plain; \
+                unshare --user --map-root-user cat bin/plain";
+    let output = of(&root, &["--mode", "extract"], ways);
+    let (_, errors) = failed(&output);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "----r--r--\n", "{errors}");
+    assert_eq!(errors.matches("Permission denied").count(), 3, "{errors}");
+    assert_eq!(errors.matches("Read-only file system").count(), 2, "{errors}");
+    assert!(errors.contains("unshare failed: No space left on device"), "{errors}");
+}
+
+/// Permissions do not bind root, so nothing is extracted that has no content; what is held whole is.
+pub(crate) fn complete_for_root() {
+    let scene = complete_scene(User::Root, &["bin/plain", "bin/nothing"]);
+    let (status, message) = failed(&scene.run(&["--mode", "extract"], &["true"]).output().unwrap());
+    assert_eq!(status, 125);
+    assert!(message.contains("it has no content of 1 of its files"), "{message}");
+    let whole = complete_scene(User::Root, &["bin/nothing"]);
+    let script = format!("cat {0}/lib/a.txt {0}/bin/nothing; ls {0}/bin", whole.root().display());
+    let output = whole.run(&["--mode", "extract"], &["sh", "-c", &script]).output().unwrap();
+    assert_eq!(succeeded(&output), "alpha\ndangling\nhello\nlink\nnothing\nplain\n");
+    // Root without any capability beyond those of a namespace, as in a container.
+    let barred = format!(
+        "cd {}; exec setpriv --bounding-set -sys_admin {} tool run --mode extract {} true",
+        scene.path("").display(),
+        tool(),
+        scene.image().display()
+    );
+    let (status, message) = failed(&Command::new("sh").args(["-c", &barred]).output().unwrap());
+    assert_eq!(status, 125);
+    assert!(message.contains("it has no content of 1 of its files"), "{message}");
 }

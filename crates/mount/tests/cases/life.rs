@@ -75,11 +75,12 @@ pub(crate) fn grandchildren_are_served() {
     }
 }
 
-/// With the server gone, and the holder that would have replaced it, what the kernel knows still works, and the rest fails at once.
+/// With the server gone, and the holder that would have replaced it, what is open and what the kernel knows still works, and
+/// the rest fails at once.
 pub(crate) fn dead_server_does_not_hang() {
     let scene = Scene::new(User::Nobody);
     let script = format!(
-        "cd {}; cat lib/a.txt; cat lib/a.txt > /dev/null; echo ready; read line < {}; cat lib/a.txt; cat lib/big.bin 2>&1; true",
+        "cd {}; cat lib/a.txt; exec 3< lib/a.txt; echo ready; read line < {}; cat <&3; cat lib/big.bin 2>&1; true",
         scene.root().display(),
         scene.path("go").display()
     );
@@ -130,12 +131,21 @@ pub(crate) fn server_holds_nothing() {
         let server = scene.servers()[0];
         let link = |name: &str| std::fs::read_link(format!("/proc/{server}/{name}")).unwrap();
         assert_eq!(link("cwd").to_str(), Some("/"));
-        for entry in std::fs::read_dir(format!("/proc/{server}/fd")).unwrap() {
+        let of_command = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+        let of_command: Vec<_> =
+            of_command.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok()).collect();
+        // The first thread has descriptors of its own.
+        let tables = std::fs::read_dir(format!("/proc/{server}/task")).unwrap();
+        let tables = tables.map(|thread| std::fs::read_dir(thread.unwrap().path().join("fd")).unwrap());
+        for entry in tables.flatten() {
             let entry = entry.unwrap();
             let number: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
-            let target = std::fs::read_link(entry.path()).unwrap().into_os_string().into_string().unwrap();
-            let known = ["/dev/fuse", "socket:", "anon_inode:", "user:[", "mnt:[", "pidfd:"];
-            let image = Path::new(&target) == scene.image();
+            let Ok(target) = std::fs::read_link(entry.path()) else { continue };
+            assert!(target == Path::new("/dev/null") || !of_command.contains(&target), "{number} -> {target:?}");
+            let target = target.into_os_string().into_string().unwrap();
+            let known = ["/dev/fuse", "socket:", "anon_inode:", "user:[", "mnt:[", "pidfd:", "pipe:["];
+            // Roots are tied to their originals.
+            let image = [scene.image(), scene.root()].iter().any(|known| known == Path::new(&target));
             let expected = match number {
                 0..3 => target == "/dev/null",
                 _ => image || known.iter().any(|known| target.starts_with(known)),

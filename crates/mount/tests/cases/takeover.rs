@@ -135,7 +135,7 @@ fn hunt(scene: &Scene, mut child: Child, prey: Prey, pause: u64) -> (Output, u32
     let mut hunter = Hunter::of(scene);
     while !output.is_finished() {
         hunter.pause_up_to(pause);
-        hunter.strike(prey);
+        hunter.strike(scene, prey);
     }
     (output.join().unwrap(), hunter.struck())
 }
@@ -378,10 +378,10 @@ for round in range(3):
         for (round, prey) in [Prey::Server, Prey::Holder, Prey::Server].into_iter().enumerate() {
             assert_eq!(first_line(&mut child), "ready");
             let mut hunter = Hunter::of(&scene);
-            wait_until("one was killed and replaced", || hunter.strike(prey) && hunter.struck() > 0);
+            wait_until("one was killed and replaced", || hunter.strike(&scene, prey) && hunter.struck() > 0);
             if prey == Prey::Holder {
                 // What the new holder has, the next server must get.
-                hunter.strike(Prey::Server);
+                hunter.strike(&scene, Prey::Server);
             }
             std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"on\n").unwrap();
             let lines: Vec<String> = (0..5).map(|_| first_line(&mut child)).collect();

@@ -52,30 +52,28 @@ impl Hunter {
         std::thread::sleep(Duration::from_micros(self.next() % micros));
     }
 
-    /// Kills one, at a random moment, and waits until it is replaced. False when it was not: the run is over.
-    pub(crate) fn strike(&mut self, prey: Prey) -> bool {
+    /// Kills one, at a random moment, and waits until it is replaced; a server that replaces its holder is replaced
+    /// too. False when it was not: the run is over.
+    pub(crate) fn strike(&mut self, scene: &Scene, prey: Prey) -> bool {
         let server = match prey {
             Prey::Server => true,
             Prey::Holder => false,
             Prey::Either => self.next().is_multiple_of(2),
         };
-        // Each is forked by the other one when it replaces something.
-        let (victim, other, name) = if server {
-            (self.server, self.holder, "quell-server\n")
-        } else {
-            (self.holder, self.server, "quell-holder\n")
-        };
+        let victim = if server { self.server } else { self.holder };
         if victim == 0 || !is_called(victim, if server { "quell-server\n" } else { "quell-holder\n" }) {
             return false;
         }
         kill(victim);
         self.struck += 1;
         let deadline = Instant::now() + Duration::from_secs(2);
-        while Instant::now() < deadline && std::path::Path::new(&format!("/proc/{other}")).exists() {
-            if let Some(next) =
-                children(other).into_iter().find(|pid| *pid != victim && is_called(*pid, name))
-            {
-                *(if server { &mut self.server } else { &mut self.holder }) = next;
+        while Instant::now() < deadline {
+            let next = match server {
+                true => next_server(self.holder, victim).map(|next| (next, self.holder)),
+                false => next_pair(scene, self.server, victim),
+            };
+            if let Some(next) = next {
+                (self.server, self.holder) = next;
                 return true;
             }
             std::thread::sleep(Duration::from_micros(100));
@@ -97,6 +95,18 @@ impl Hunter {
 fn is_called(process: i32, name: &str) -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     read("comm") == name && !read("cmdline").is_empty()
+}
+
+/// The server that `holder` forked after `victim`.
+fn next_server(holder: i32, victim: i32) -> Option<i32> {
+    children(holder).into_iter().find(|pid| *pid != victim && is_called(*pid, "quell-server\n"))
+}
+
+/// Server and holder after `holder` was killed and `server` had made room.
+fn next_pair(scene: &Scene, server: i32, holder: i32) -> Option<(i32, i32)> {
+    let is_new = |pid: &i32| *pid != server && *pid != holder;
+    let next = scene.holders().into_iter().find(|pid| is_new(pid) && is_called(*pid, "quell-holder\n"))?;
+    Some((next_server(next, server)?, next))
 }
 
 fn children(process: i32) -> Vec<i32> {

@@ -17,6 +17,8 @@ pub(crate) struct Packing {
     pub(crate) live: Vec<PathBuf>,
     /// Directories below them of which no name is taken.
     pub(crate) uncovered: Vec<PathBuf>,
+    /// Directories below them of which names are taken, and not known to be all.
+    pub(crate) passed: Vec<PathBuf>,
     /// Files of which no content is taken.
     pub(crate) not_held: Vec<PathBuf>,
     /// Files of which these runs of blocks are taken: first block and end.
@@ -74,7 +76,9 @@ impl Packing {
         {
             return;
         }
-        tree.cover(node, Coverage::Complete).unwrap();
+        if !self.passed.iter().any(|path| path == directory) {
+            tree.cover(node, Coverage::Complete).unwrap();
+        }
         let mut entries: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
