@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check web aarch64 privileged fuzz modules suites rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential fuzz modules suites rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -31,7 +31,7 @@ check-dist: dist ## that source builds without a network
 demo: deps build ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check web aarch64 privileged fuzz modules suites rig-tests ## everything that must hold; sets itself up
+test: deps check web aarch64 privileged differential fuzz modules suites rig-tests ## everything that must hold; sets itself up
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
@@ -56,6 +56,11 @@ privileged: ## all tests of the crates and of the binary
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/test
 
+differential: build deps ## what programs do below packed directories is what they do without quell
+	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
+	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
+	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
+
 fuzz: deps ## every reader with damaged input, SECONDS a target
 	FUZZ_SECONDS=$(or $(SECONDS),5) scripts/stage fuzz fuzz/run
 
@@ -75,6 +80,8 @@ soak: deps build check-dist ## what takes long: fuzzing, thousands of repetition
 	QUELL=$(QUELL) tests/suites/run
 	QUELL=$(QUELL) tests/suites/run --mode extract
 	QUELL=$(QUELL) tests/suites/stacks
+	QUELL=$(QUELL) tests/differential/run --programs 10000
+	QUELL=$(QUELL) tests/differential/run --programs 10000 --kill
 	QUELL=$(QUELL) tests/soak/kill_servers --runs 1000
 	QUELL=$(QUELL) tests/modules/recipe --verify
 	QUELL=$(QUELL) tests/modules/recipe --names 250

@@ -1,0 +1,53 @@
+"""What may differ, and where docs/differences.md says so: the one table of exceptions.
+
+Each row quotes the document; `check_quotes` holds the two together. A row of `ANSWERS` accepts a pair of answers that leaves both
+trees equal. A row of `LEFT_OUT` keeps an operation from being carried out at all, since the trees would differ after it.
+"""
+
+import pathlib
+
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs/differences.md"
+
+
+def answers_of_user(errno_plain, errno_packed, *names):
+    """A refusal that has another name in the namespace of an ordinary user."""
+    return lambda scene, op, plain, packed: (
+        scene.user != 0 and op.name in names and plain in errno_plain and packed in errno_packed
+    )
+
+
+# (quote, whether it accepts)
+ANSWERS = [
+    ("`chown` and `chgrp` to another user or group are `EINVAL`", answers_of_user(("-EPERM",), ("-EINVAL",), "chown", "fchown")),
+    (
+        "is `EOVERFLOW` instead of `EPERM` or `EACCES`",
+        answers_of_user(("-EPERM", "-EACCES"), ("-EOVERFLOW",), "chmod", "fchmod", "utimens", "futimens", "unlink", "rmdir", "rename", "truncate", "setxattr", "removexattr", "open", "chown", "link"),
+    ),
+]
+
+
+def flags(op):
+    return set(op.words[-1 if op.name == "rename" else 3].split("|"))
+
+
+# (quote, whether it leaves out): `facts` are the player's, which knows mounts and who has what open.
+LEFT_OUT = [
+    ("`O_TMPFILE` is `EOPNOTSUPP`", lambda facts, op: op.name == "open" and "TMPFILE" in flags(op)),
+    ("`renameat2` with flags other than `RENAME_NOREPLACE` is `EINVAL`", lambda facts, op: op.name == "rename" and "EXCHANGE" in flags(op)),
+    ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
+    ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
+    ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
+]
+
+# What is not determined without quell either.
+UNDETERMINED = [
+    ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
+]
+
+
+def check_quotes():
+    """Ends when the document no longer says what a row quotes."""
+    said = DOCUMENT.read_text()
+    for quote, _ in ANSWERS + LEFT_OUT:
+        if quote not in said:
+            raise SystemExit(f"known.py: docs/differences.md does not say: {quote}")

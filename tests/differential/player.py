@@ -1,0 +1,364 @@
+"""Plays a program on both sides and stops at the first difference.
+
+Instructions to the driver, whose actor is `-`:
+
+    check outside         both trees as a plain process sees them, now
+    check inside N        both trees as actor N sees them, within `BOUND`
+    check closed          when no actor has a file open, no server has an original open for writing, within `BOUND`
+    adopt N AT PATH       actor N makes a directory or a file live: by a name that comes and goes, by opening it for writing
+    kill NAME JOB         kills `quell-server` or `quell-holder` of namespace 1 or 2
+    kill-during NAME JOB MICROSECONDS   the same, while the next operation is on its way
+    append-race PATH N    all four actors append N lines to one file at once; none may be lost
+"""
+
+import collections
+import dataclasses
+import os
+import re
+import stat
+import threading
+import time
+
+import known
+from judge import Judge, View
+from programs import ACTORS, NAMES, Op, quote, unquote
+from scene import Broken
+from views import NAMESPACES, Views
+
+# How long a namespace may take to see what others changed in what is live. An upper bound: it is polled.
+BOUND = 5.0
+
+PROBES = sorted("a b c d e f g h l p s t u x n big sparse d1 d2 d3 log".split())
+
+JOBS = {"first": "1", "second": "2"}
+
+
+@dataclasses.dataclass
+class Difference:
+    """The first difference of a program."""
+
+    number: int
+    op: Op
+    text: str
+
+    def kind(self):
+        """What stays the same while a program is made smaller."""
+        unseen = re.match(r"  not seen by (\d)", self.text)
+        if unseen:
+            return "not seen", unseen.group(1)
+        return self.op.name, self.op.words[0] if self.op.actor == "-" else ""
+
+    def __str__(self):
+        return f"at operation {self.number}: {self.op}\n{self.text}"
+
+
+class Player:
+    """A program's run in a scene."""
+
+    def __init__(self, scene, several, bound=BOUND):
+        self.scene, self.judge, self.bound = scene, Judge(scene), bound
+        self.several = several
+        self.views = Views(scene)
+        self.played, self.left_out, self.waits = [], collections.Counter(), []
+        # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
+        self.unwritten = {}
+        # Mapped files of the plain side, with the offsets of their mappings.
+        self.mapped_files = {}
+        self.killer = None
+
+    def play(self, source):
+        """Plays operations until a difference; `source` may look at the plain side before it gives the next one."""
+        op = Op("-", "start")
+        try:
+            for op in source:
+                difference = self.step(op)
+                if difference:
+                    return difference
+        except Broken as broken:
+            return Difference(len(self.played), op, f"  {broken}")
+        finally:
+            for file, _ in self.mapped_files.values():
+                os.close(file)
+        return None
+
+    def step(self, op):
+        self.played.append(op)
+        if op.actor == "-":
+            text = getattr(self, "do_" + op.name.replace("-", "_"))(*op.words)
+        else:
+            text = self.operate(op)
+        return Difference(len(self.played), op, text) if text else None
+
+    # Operations of actors.
+
+    def operate(self, op):
+        for quoted, leaves_out in known.LEFT_OUT + known.UNDETERMINED:
+            if leaves_out(self, op):
+                self.left_out[quoted[:30]] += 1
+                return None
+        here = ACTORS[op.actor]
+        before = None
+        if self.several and op.name in NAMES:
+            touched = self.views.touched(op)
+            if here in NAMESPACES and touched & self.views.stale[here]:
+                self.left_out["stale"] += 1
+                return None
+            text = self.write_mapped(here)
+            if not text and here in NAMESPACES and touched & self.views.unseen[here]:
+                text = self.catch_up(op.actor)
+            if text:
+                return text
+            before = self.views.subjects(op)
+        if op.name in ("utimens", "futimens") and op.actor in "123":
+            # Pages of a mapping are written later, and would set the time again.
+            text = self.write_mapped()
+            if text:
+                return text
+        plain, packed = self.both(op)
+        if self.several and not plain.startswith("-") and before is not None:
+            self.views.changed(op, before)
+        self.note(op, plain)
+        different = self.judge.differs(op, plain, packed)
+        return different and self.text(op, different)
+
+    def both(self, op):
+        """Both answers of one operation."""
+        sides = (self.scene.plain, self.scene.packed)
+        for side in sides:
+            words = [quote(self.placed(word, side)) for word in op.words]
+            side.actors[op.actor].send(" ".join([op.name, *words]))
+        answers = [side.actors[op.actor].answer() for side in sides]
+        if self.killer:
+            self.killer.join()
+            self.killer = None
+        return answers
+
+    def placed(self, word, side):
+        if word == "@" or word.startswith("@/"):
+            return str(side.root) + word[1:]
+        return word.replace(" @/", f" {side.root}/") if " " in word else word
+
+    def unmap(self, op):
+        if (op.actor, op.words[0]) in self.mapped_files:
+            os.close(self.mapped_files.pop((op.actor, op.words[0]))[0])
+
+    def text(self, op, different):
+        one, other = (unquote(part) if op.name == "sh" else part for part in different)
+        return f"  plain: {one}\n  quell: {other}"
+
+    def note(self, op, plain):
+        """Keeps in mind what a plain answer says of descriptors and of mapped pages."""
+        actor = self.scene.plain.actors[op.actor]
+        number = re.search(r" fd=(\d+)", plain)
+        if number:
+            actor.descriptors[op.words[1 if op.name == "dup" else 0]] = int(number.group(1))
+        elif op.name == "close" and plain == "0":
+            actor.descriptors.pop(op.words[0], None)
+        elif op.name == "map" and plain == "0":
+            inodes = self.views.slots(op)
+            self.unmap(op)
+            self.views.mapped[op.actor, op.words[0]] = inodes[0] if inodes else None
+            self.mapped_files[op.actor, op.words[0]] = os.open(self.views.base(op.actor, op.words[1]), os.O_PATH), int(op.words[5])
+            self.unwritten.pop((op.actor, op.words[0]), None)
+        elif op.name == "mwrite" and not plain.startswith("-"):
+            self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
+        elif op.name in ("msync", "munmap"):
+            self.unwritten.pop((op.actor, op.words[0]), None)
+
+    def write_mapped(self, but=None):
+        """Has mapped pages written that another one than `but` is going to look at."""
+        for (actor, number), namespace in list(self.unwritten.items()):
+            if namespace != but:
+                plain, packed = self.both(Op(actor, "msync", (number,)))
+                del self.unwritten[actor, number]
+                if plain != packed:
+                    return f"  msync of mapping {number} by {actor}\n  plain: {plain}\n  quell: {packed}"
+        return None
+
+    # What the table of exceptions asks.
+
+    def mount(self, path):
+        """The mount that a path of the plain side lies in on the other side, as text."""
+        real, root = os.path.realpath(path) + "/", str(self.scene.plain.root)
+        if self.scene.options.get("fifo") == "1" and real.startswith(f"{root}/d4/"):
+            return "a directory that stays the original"
+        return "root" if real.startswith(root + "/") else "outside"
+
+    def crosses(self, op):
+        """Whether an operation reaches from one mount into another."""
+        if op.name == "copyrange":
+            mounts = {self.mount(self.views.base(op.actor, op.words[position])) for position in NAMES[op.name].slots}
+        else:
+            mounts = {self.mount(os.path.dirname(found.place)) for found in self.views.walks(op) if found.place}
+        return len(mounts) > 1
+
+    def is_boundary(self, op):
+        """Whether an operation is about a directory that is a mount."""
+        if self.scene.options.get("fifo") != "1":
+            return False
+        boundary = f"{self.scene.plain.root}/d4"
+        return any(os.path.realpath(found.place) == boundary for found in self.views.walks(op) if found.place)
+
+    def is_behind_end(self, op):
+        if (op.actor, op.words[0]) not in self.mapped_files:
+            return False
+        file, start = self.mapped_files[op.actor, op.words[0]]
+        size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
+        return first < -(-size // 4096) * 4096 and last > size
+
+    def pipe_between_namespaces(self, op):
+        """A FIFO's content is of one namespace."""
+        if not self.several or op.name not in ("read", "readv", "write", "pread", "pwrite", "sendfile", "copyrange", "open"):
+            return False
+        for position in NAMES[op.name].slots:
+            try:
+                if stat.S_ISFIFO(os.stat(self.views.base(op.actor, op.words[position])).st_mode):
+                    return True
+            except OSError:
+                pass
+        return any(self.is_pipe(found) for found in self.views.walks(op))
+
+    def is_pipe(self, found):
+        try:
+            return bool(found.place) and stat.S_ISFIFO(os.stat(found.place).st_mode)
+        except OSError:
+            return False
+
+    # Looking at whole trees.
+
+    def look(self, actor, how):
+        """Both trees as an actor or, for `None`, as a plain process sees them."""
+        sides = (self.scene.plain, self.scene.packed)
+        actors = [side.actors[actor] if actor else side.observer for side in sides]
+        for one, side in zip(actors, sides):
+            one.send(" ".join(["tree", quote(str(side.root)), how, *PROBES]))
+        return [one.answer() for one in actors]
+
+    def compare(self, actor, how="full"):
+        """Lines that tell the differences."""
+        view = None
+        if actor and ACTORS[actor] in NAMESPACES:
+            view = View(self.views, ACTORS[actor])
+        return self.judge.trees(*self.look(actor, how), view)
+
+    def catch_up(self, actor):
+        """Waits until an actor's namespace sees what others changed."""
+        began = time.monotonic()
+        while True:
+            differences = self.compare(actor)
+            waited = time.monotonic() - began
+            if not differences:
+                self.waits.append(waited)
+                self.views.unseen[ACTORS[actor]].clear()
+                return None
+            if waited > self.bound:
+                return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
+            time.sleep(min(0.1, 0.01 + waited / 4))
+
+    def do_start(self):
+        return None
+
+    def do_check(self, what, actor=None):
+        text = self.write_mapped()
+        if text:
+            return text
+        if what == "closed":
+            return self.closed()
+        if what == "inside" and ACTORS[actor] in NAMESPACES and self.views.unseen[ACTORS[actor]]:
+            return self.catch_up(actor)
+        differences = self.compare(actor if what == "inside" else None)
+        return indented(differences) if differences else None
+
+    def closed(self):
+        """Else other nodes would not see what was written: they are told at close."""
+        for actor in "1234":
+            for number in list(self.scene.plain.actors[actor].descriptors):
+                text = self.operate(Op(actor, "close", (number,)))
+                if text:
+                    return f"  close {number} by {actor}\n{text}"
+            for number in "0123":
+                self.both(Op(actor, "munmap", (number,)))
+        self.unwritten.clear()
+        until = time.monotonic() + BOUND
+        while found := self.scene.open_for_writing():
+            if time.monotonic() > until:
+                return "  still open for writing:\n" + "\n".join(f"    {line}" for line in found)
+            time.sleep(0.02)
+        return None
+
+    def do_adopt(self, actor, at, path):
+        """What is stale there must be seen from now on: a directory in which a name was made, a file that was opened for writing."""
+        here, look = ACTORS[actor], Op(actor, "stat", (at, path, "NONE"))
+        found = self.views.walks(look)[0]
+        stale = self.views.stale[here] if here in NAMESPACES else set()
+        if here not in NAMESPACES or found.last is None or set(found.way[:-1]) & stale:
+            return None
+        if found.last in self.views.directories:
+            steps = [Op(actor, "mkdir", (at, path + "/.adopted", "755")), Op(actor, "rmdir", (at, path + "/.adopted"))]
+        elif found.last in self.views.planted and not self.is_pipe(found):
+            steps = [Op(actor, "open", ("14", at, path, "WRONLY", "0")), Op(actor, "close", ("14",))]
+        else:
+            return None
+        if self.views.touched(look) & self.views.unseen[here]:
+            text = self.catch_up(actor)
+            if text:
+                return text
+        for step in steps:
+            before = self.views.subjects(step)
+            plain, packed = self.both(step)
+            self.note(step, plain)
+            different = self.judge.differs(step, plain, packed)
+            if different:
+                return f"  {step}\n" + self.text(step, different)
+            if plain.startswith("-"):
+                return None
+            self.views.changed(step, before)
+        stale.discard(found.last)
+        return self.catch_up(actor)
+
+    # Servers that die.
+
+    def do_kill(self, name, job):
+        self.scene.kill(name, job)
+
+    def do_kill_during(self, name, job, microseconds):
+        def kill():
+            time.sleep(int(microseconds) / 1e6)
+            self.scene.kill(name, job)
+
+        self.killer = threading.Thread(target=kill)
+        self.killer.start()
+
+    # All at once.
+
+    def do_append_race(self, path, count):
+        """Every line that was acknowledged is there, once. The directory is live everywhere before."""
+        adopted = [self.do_adopt(number, "cwd", os.path.dirname(path)) for number in "13"]
+        if any(adopted):
+            return next(filter(None, adopted))
+        for number in "1234":
+            opened = Op(number, "open", ("15", "cwd", path, "WRONLY|CREAT|APPEND", "666"))
+            text = self.operate(opened)
+            if text:
+                return f"  {opened}\n{text}"
+        side = self.scene.packed
+        racers = [number for number in "1234" if "15" in self.scene.plain.actors[number].descriptors]
+        for number in racers:
+            side.actors[number].send(f"lines 15 from{number} {count}")
+        whole = [side.actors[number].answer() for number in racers]
+        for number in racers:
+            self.both(Op(number, "close", ("15",)))
+        wanted = {f"from{number} {i}" for number in racers for i in range(int(count))}
+        if racers:
+            with open(self.placed(path, side)) as file:
+                lines = file.read().split("\n")[:-1]
+            self.operate(Op("4", "unlink", ("cwd", path)))
+            if whole != [count] * len(racers) or sorted(lines) != sorted(wanted):
+                lost = sorted(wanted - set(lines))
+                return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
+        return None
+
+
+def indented(differences):
+    more = [f"... and {len(differences) - 12} more"] if len(differences) > 12 else []
+    return "\n".join("  " + line for text in [*differences[:12], *more] for line in text.split("\n"))

@@ -1,0 +1,142 @@
+"""Which namespace may still see what: who changed which inode, and who has to look again.
+
+A namespace answers from its image until it changes something itself: what others change meanwhile it need not see. So
+an inode is, for a namespace that did not change it:
+
+- *stale* when it was planted, and others changed it before the namespace made it live (changed it, or opened it for
+  writing). What names such an inode is not determined, and is left out.
+- *unseen* when it is live there, or new, and others changed it: the namespace must see it within a bound.
+
+A plain process sees everything at once. Inodes are those of the plain side, from which everything is derived.
+"""
+
+import os
+import stat
+
+from programs import ACTORS, NAMES
+
+NAMESPACES = ("first", "second")
+
+
+class Walk:
+    """A path resolved on the plain side: the inodes on the way, and the last one."""
+
+    def __init__(self):
+        self.way, self.parent, self.last = [], None, None
+        # Where a name would be made, as a path of the plain side.
+        self.place = None
+
+
+def walk(base, path, follow):
+    """Resolves `path` from the directory `base`, as far as there is something."""
+    found = Walk()
+    try:
+        found.way.append(os.stat(base).st_ino)
+    except OSError:
+        return found
+    here, parts, links = base, [part for part in path.split("/") if part not in ("", ".")], 0
+    found.last = found.way[0]
+    found.place = base
+    while parts:
+        part = parts.pop(0)
+        found.parent, found.last = os.stat(here).st_ino, None
+        there = found.place = f"{here}/{part}"
+        try:
+            status = os.lstat(there)
+        except OSError:
+            break
+        found.way.append(status.st_ino)
+        if stat.S_ISLNK(status.st_mode) and (parts or follow):
+            links += 1
+            if links > 20:
+                break
+            parts = [part for part in os.readlink(there).split("/") if part not in ("", ".")] + parts
+            continue
+        here, found.last = there, status.st_ino
+        if parts and not stat.S_ISDIR(status.st_mode):
+            break
+    return found
+
+
+class Views:
+    """The state of both namespaces."""
+
+    def __init__(self, scene):
+        self.plain = scene.plain
+        self.planted, self.directories = scene.planted, scene.planted_directories
+        self.live = {name: set() for name in NAMESPACES}
+        self.stale = {name: set() for name in NAMESPACES}
+        self.unseen = {name: set() for name in NAMESPACES}
+        # Inodes of mappings, by actor and number.
+        self.mapped = {}
+
+    def base(self, actor, at):
+        process = self.plain.actors[actor]
+        if at is None or at == "cwd":
+            return f"/proc/{process.pid}/cwd"
+        return f"/proc/{process.pid}/fd/{process.descriptors.get(at, -1)}"
+
+    def walks(self, op):
+        """What the paths of an operation lead to now."""
+        found = []
+        for at, path, follow in NAMES[op.name].paths:
+            word = op.words[path]
+            base = self.base(op.actor, None if at is None else op.words[at])
+            if word.startswith("@"):
+                base, word = str(self.plain.root), word[1:]
+            if op.name == "open" and set(op.words[3].split("|")) & {"NOFOLLOW", "EXCL"}:
+                follow = False
+            found.append(walk(base, word, follow))
+        return found
+
+    def slots(self, op):
+        if op.name in ("mread", "mwrite"):
+            mapped = self.mapped.get((op.actor, op.words[0]))
+            return [mapped] if mapped else []
+        found = []
+        for position in NAMES[op.name].slots:
+            try:
+                found.append(os.stat(self.base(op.actor, op.words[position])).st_ino)
+            except OSError:
+                pass
+        return found
+
+    def touched(self, op):
+        return {inode for found in self.walks(op) for inode in found.way} | set(self.slots(op))
+
+    def subjects(self, op):
+        """What an operation changes if it succeeds: directories whose names, inodes whose attributes or content."""
+        walks, slots = self.walks(op), self.slots(op)
+        parents = {found.parent for found in walks} - {None}
+        lasts = ({found.last for found in walks} | set(slots)) - {None}
+        does = NAMES[op.name].does
+        if does == "open":
+            flags = set(op.words[2 if op.name == "reopen" else 3].split("|"))
+            creates = flags & {"CREAT", "TMPFILE"} and not lasts
+            return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
+        if does == "name":
+            # Where a link is made from stays as it is.
+            return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
+        if op.name in ("utimens", "futimens") and op.words.count("omit") == 2:
+            return set(), set()
+        return set(), lasts if does == "data" else set()
+
+    def changed(self, op, before):
+        """Takes in that an operation succeeded, with its `subjects` before."""
+        here = ACTORS[op.actor]
+        directories, inodes = before
+        directories_after, inodes_after = self.subjects(op)
+        directories = directories | (directories_after if NAMES[op.name].does == "name" else set())
+        inodes = inodes | inodes_after
+        if here in NAMESPACES:
+            # A directory becomes live when its names change, not when its attributes do.
+            files = set() if NAMES[op.name].does == "name" else inodes - self.directories
+            self.live[here] |= directories | files
+            if op.name in ("open", "reopen") and {"WRONLY", "RDWR"} & {flag for word in op.words for flag in word.split("|")}:
+                self.live[here] |= ({found.last for found in self.walks(op)} | set(self.slots(op))) - {None}
+        for other in NAMESPACES:
+            if other != here:
+                changed = directories | inodes
+                stale = {inode for inode in changed if inode in self.planted and inode not in self.live[other]}
+                self.stale[other] |= stale
+                self.unseen[other] |= changed - stale
