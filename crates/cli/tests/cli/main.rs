@@ -33,6 +33,7 @@
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
 //! creates        `quell predict create`, and the profiles that come with quell
+//! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
@@ -86,5 +87,6 @@ mod searches;
 mod server_life;
 mod slurm;
 mod starts;
+mod statistics;
 mod synth;
 mod transparent;
