@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bitflags::bitflags;
@@ -81,6 +81,8 @@ bitflags! {
         const WRITE_BELOW = 1 << 4;
         /// The user may make and remove names in the directory that the node lies in.
         const WRITE_BESIDE = 1 << 5;
+        /// A found directory.
+        const DIRECTORY = 1 << 6;
     }
 }
 
@@ -102,8 +104,8 @@ pub(crate) struct Nodes {
     any_frozen: AtomicBool,
     table: RwLock<Table>,
     references: References,
-    /// Nodes from which on the kernel is asked to give some up.
-    most: AtomicUsize,
+    /// Originals that may be open at a time.
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,8 @@ struct Table {
     nodes: HashMap<Node, Entry>,
     /// Nodes by the identity of their originals, without those that are [`NodeMarks::GONE`].
     by_key: HashMap<OriginalKey, Node>,
+    /// How many originals are open.
+    originals: usize,
 }
 
 #[derive(Debug)]
@@ -138,11 +142,15 @@ impl Nodes {
     pub(crate) fn attach(memory: Arc<SharedMemory>, references: References) -> Self {
         let records = NodeRecords::attach(memory);
         let indexes: Vec<Index> = records.used().collect();
-        let mut table = Table { records, nodes: HashMap::new(), by_key: HashMap::new() };
+        let mut table = Table { records, nodes: HashMap::new(), by_key: HashMap::new(), originals: 0 };
         indexes.into_iter().for_each(|index| table.restore(index));
         let any = table.nodes.keys().any(|node| matches!(node, Node::Frozen(_)));
-        let most = AtomicUsize::new(most_nodes());
-        Self { any_frozen: AtomicBool::new(any), table: RwLock::new(table), references, most }
+        Self {
+            any_frozen: AtomicBool::new(any),
+            table: RwLock::new(table),
+            references,
+            most: most_originals(),
+        }
     }
 
     /// How often the kernel refers to frozen nodes.
@@ -234,12 +242,7 @@ impl Nodes {
 
     /// The node is not found by its original's identity any more: that may be given to another file.
     pub(crate) fn detach(&self, node: Node) {
-        let mut table = self.write();
-        if let Some(key) = table.nodes.get(&node).and_then(|entry| entry.key)
-            && table.by_key.get(&key) == Some(&node)
-        {
-            table.by_key.remove(&key);
-        }
+        self.write().detach(node);
     }
 
     /// The original got a name again.
@@ -303,23 +306,22 @@ impl Nodes {
         tied.collect()
     }
 
-    /// Found nodes that the kernel should give up, because they take half of the descriptors that this process may have
-    /// open: a good part of them, with their originals. Nothing as long as there are fewer.
-    pub(crate) fn surplus(&self) -> Vec<(Node, Arc<OwnedFd>)> {
-        let table = self.read();
-        if table.nodes.len() < self.most.load(Ordering::Relaxed) {
-            return Vec::new();
+    /// Closes the originals of found files that no program has open, when nodes take half of the descriptors that this
+    /// process may have: what the kernel still asks of them is `ESTALE`, on which it looks the name up again.
+    pub(crate) fn shed(&self, is_open: impl Fn(Node) -> bool) {
+        if self.read().originals < self.most {
+            return;
         }
-        // Not again before as many have come as go now.
-        self.most.store(table.nodes.len() + table.nodes.len() / 4, Ordering::Relaxed);
-        let found = table.nodes.iter().filter(|(node, _)| matches!(node, Node::Found(_)));
-        let originals = found.filter_map(|(node, entry)| Some((*node, entry.original.clone()?)));
-        originals.take(table.nodes.len() / 2).collect()
-    }
-
-    /// The kernel was told to give nodes up.
-    pub(crate) fn expect_room(&self) {
-        self.most.store(most_nodes(), Ordering::Relaxed);
+        let mut table = self.write();
+        let kept = NodeMarks::DIRECTORY;
+        let files = table.nodes.iter().filter(|(node, entry)| {
+            matches!(node, Node::Found(_)) && entry.original.is_some() && !entry.marks.intersects(kept)
+        });
+        let files: Vec<Node> = files.map(|(node, _)| *node).filter(|node| !is_open(*node)).collect();
+        for node in files {
+            table.detach(node);
+            table.change(node, |entry| entry.original = None);
+        }
     }
 
     /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
@@ -354,7 +356,7 @@ impl Nodes {
 const MOST_FOUND: usize = 1 << 20;
 
 /// Half of the descriptors that this process may have open: the rest is for open files, locks and ranks.
-fn most_nodes() -> usize {
+fn most_originals() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
     half.unwrap_or(MOST_FOUND).min(MOST_FOUND / 2)
@@ -392,6 +394,7 @@ impl Table {
         if let Some(key) = entry.key.filter(|_| !entry.marks.contains(NodeMarks::GONE)) {
             self.by_key.insert(key, node);
         }
+        self.originals += usize::from(entry.original.is_some());
         self.nodes.insert(node, entry);
         Some(node)
     }
@@ -401,6 +404,8 @@ impl Table {
         let entry = self.nodes.get_mut(&node)?;
         let before = (entry.original.clone(), entry.reader.clone());
         let outcome = change(entry);
+        self.originals =
+            self.originals + usize::from(entry.original.is_some()) - usize::from(before.0.is_some());
         let words = entry.words(frozen_of(node));
         if self.records.generation(entry.index).is_some() {
             for number in [DEVICE, INODE, DESCRIPTORS, LOOKUPS, MARKS] {
@@ -427,6 +432,15 @@ impl Table {
         kept
     }
 
+    /// The node is not found by its original's identity any more.
+    fn detach(&mut self, node: Node) {
+        if let Some(key) = self.nodes.get(&node).and_then(|entry| entry.key)
+            && self.by_key.get(&key) == Some(&node)
+        {
+            self.by_key.remove(&key);
+        }
+    }
+
     fn take_back(&mut self, node: Node, lookups: u64) -> bool {
         let left = self.change(node, |entry| {
             entry.lookups = entry.lookups.saturating_sub(lookups);
@@ -445,21 +459,14 @@ impl Table {
         if entry.marks.is_empty() {
             return self.remove(node);
         }
-        if let Some(key) = entry.key
-            && self.by_key.get(&key) == Some(&node)
-        {
-            self.by_key.remove(&key);
-        }
+        self.detach(node);
         self.change(node, |entry| (entry.original, entry.reader, entry.key) = (None, None, None));
     }
 
     fn remove(&mut self, node: Node) {
+        self.detach(node);
         let Some(entry) = self.nodes.remove(&node) else { return };
-        if let Some(key) = entry.key
-            && self.by_key.get(&key) == Some(&node)
-        {
-            self.by_key.remove(&key);
-        }
+        self.originals -= usize::from(entry.original.is_some());
         self.records.free(entry.index);
     }
 
@@ -486,6 +493,7 @@ impl Table {
         if let Some(key) = entry.key.filter(|_| !entry.marks.contains(NodeMarks::GONE)) {
             self.by_key.insert(key, node);
         }
+        self.originals += usize::from(entry.original.is_some());
         self.nodes.insert(node, entry);
     }
 }
