@@ -1,5 +1,5 @@
 //! A rank that stays as its command's parent, because something is to be written when that has ended (`--stats`,
-//! `--learn`): as far as anybody can see, it is the command.
+//! `--learn`): to other processes it looks like the command.
 //!
 //! ```text
 //! signal from a process  --> sent on to the command
@@ -76,7 +76,7 @@ fn watch(command: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::waitpid(Some(command), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => {
-                let _until_somebody_continues_us =
+                let _until_it_is_continued =
                     rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
             }
             Ok(Some((_, status))) => return Some(status),

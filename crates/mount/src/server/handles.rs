@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
 use quell_image::Nid;
@@ -21,7 +21,7 @@ use crate::fuse::request::{FileHandle, Unique};
 use crate::lock;
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{Index, SharedTable, name_of, named_by};
 
 /// Records in shared memory.
 pub(crate) type HandleRecords = SharedTable<7>;
@@ -35,7 +35,7 @@ pub(crate) struct Handle {
     file: Mutex<Option<Arc<OwnedFd>>>,
     pub(crate) flags: OFlags,
     unique: u64,
-    /// Whether the descriptor appends now; locked while something is written by it.
+    /// Whether the descriptor appends now. Locked while something is written by it, or a directory is listed by it.
     pub(crate) appends: Mutex<bool>,
 }
 
@@ -81,8 +81,8 @@ impl Handles {
         flags: OFlags,
         unique: Unique,
     ) -> Result<FileHandle, Errno> {
-        let number = file.as_ref().map_or(0, |file| u64::from(file.as_raw_fd().unsigned_abs()) + 1);
-        let words = [node.encode(self.root).0, number, flags.bits().into(), unique.0, 0, 0, 0];
+        let words =
+            [node.encode(self.root).0, name_of(file.as_ref()), flags.bits().into(), unique.0, 0, 0, 0];
         let mut open = lock(&self.open);
         let index = self.records.insert(words).ok_or(Errno::NFILE)?;
         let handle = self.number(index).ok_or(Errno::NFILE)?;
@@ -137,11 +137,10 @@ impl Handles {
 
     /// Gives a directory's handle a descriptor of its own: the image does not list it any more.
     pub(crate) fn give_file(&self, handle: &Handle, file: OwnedFd) -> Arc<OwnedFd> {
-        let number = u64::from(file.as_raw_fd().unsigned_abs()) + 1;
         let file = Arc::new(file);
         let _not_paused = lock(&self.open);
         let mut kept = lock(&handle.file);
-        self.records.set(handle.index, DESCRIPTOR, number);
+        self.records.set(handle.index, DESCRIPTOR, name_of(Some(&*file)));
         *kept = Some(Arc::clone(&file));
         file
     }
@@ -160,7 +159,7 @@ impl Handles {
     fn restore(&self, index: Index) {
         let word = |number| self.records.get(index, number);
         let Some(number) = self.number(index) else { return };
-        let file = number_of(word(DESCRIPTOR)).and_then(adopt);
+        let file = named_by(word(DESCRIPTOR)).and_then(adopt);
         let flags = OFlags::from_bits_retain(u32::try_from(word(FLAGS)).unwrap_or(0));
         let now = file.as_ref().and_then(|file| rustix::fs::fcntl_getfl(file).ok());
         lock(&self.open).add(
@@ -204,11 +203,7 @@ impl Handle {
 /// The numbers of all descriptors that the records in `memory` name.
 pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = HandleRecords::attach(Arc::clone(memory));
-    records.used().filter_map(|index| number_of(records.get(index, DESCRIPTOR))).collect()
-}
-
-fn number_of(word: u64) -> Option<RawFd> {
-    RawFd::try_from(word.checked_sub(1)?).ok()
+    records.used().filter_map(|index| named_by(records.get(index, DESCRIPTOR))).collect()
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(crate) struct Holding {
     pub(crate) estate: Estate,
     pub(crate) image: Arc<Image<Shared>>,
     pub(crate) memory: Arc<Memory>,
-    /// Who owns the image's file.
+    /// The owner of the image's file.
     pub(crate) owner: Uid,
     pub(crate) device: Arc<Device>,
     /// Readable when the mount is gone.
@@ -189,7 +189,7 @@ impl Holder {
     /// Lets ranks in and watches over them, until the server is dead or not needed any more.
     fn accompany(&mut self, server: &mut ServerProcess) -> Over {
         loop {
-            // First of all: for whoever took over, everybody may be dead already, and nothing will happen any more.
+            // First of all: when another holder takes over, all ranks may be dead already, and no event would come any more.
             self.part();
             let ready = self.wait(server);
             if ready.ended {
@@ -262,7 +262,7 @@ impl Holder {
         }
     }
 
-    /// Somebody is at the door.
+    /// Lets a rank in that is at the door.
     fn admit(&mut self) {
         let Door::Open { listener, .. } = &self.holding.door else {
             return;
@@ -345,7 +345,7 @@ impl Holder {
         self.holding.estate.settle(Fact::Finished);
     }
 
-    /// The namespace could not be made: whoever waits was told.
+    /// The namespace could not be made: the ranks that wait were told.
     fn fail(&self, _told: &Unavailable) {
         self.holding.estate.settle(Fact::Finished);
     }
@@ -434,9 +434,9 @@ impl Holding {
         };
         for rank in ranks {
             if let Some(path) = &rank.stats {
-                // There is nobody left to be told that it could not be written.
+                // No rank is left to be told that it could not be written.
                 let stats = counters.snapshot(image, rank.membership, rank.seconds_to_exec);
-                let _nobody = stats.write(path, rank.umask);
+                let _unheard = stats.write(path, rank.umask);
             }
         }
         self.write_learned(ranks);
@@ -451,7 +451,7 @@ impl Holding {
         let learned = self.estate.lessons().learned(self.image.index().identity().to_string());
         let (text, owner_only) = (learned.write(), Mode::RUSR | Mode::WUSR);
         for path in paths {
-            let _nobody = replace_file(path, owner_only, text.as_bytes());
+            let _unheard = replace_file(path, owner_only, text.as_bytes());
         }
     }
 

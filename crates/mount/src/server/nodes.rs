@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -24,7 +24,7 @@ use super::references::References;
 use crate::fuse::abi::NodeId;
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{Index, SharedTable, name_of, named_by};
 
 /// A decoded [`NodeId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -331,7 +331,7 @@ impl Nodes {
 /// Nodes beyond which only frozen ones get a record: what is known of those must reach the next server.
 const MOST_FOUND: usize = 1 << 20;
 
-/// NodeMarks that each lookup sets anew.
+/// The marks that each lookup sets anew.
 const RIGHTS: NodeMarks = NodeMarks::WRITE_BELOW.union(NodeMarks::WRITE_BESIDE);
 
 impl Entry {
@@ -340,11 +340,8 @@ impl Entry {
     }
 
     fn words(&self, frozen: Option<Nid>) -> [u64; 7] {
-        let number = |descriptor: &Option<Arc<OwnedFd>>| {
-            descriptor.as_ref().map_or(0, |descriptor| u64::from(descriptor.as_raw_fd().unsigned_abs()) + 1)
-        };
         let (device, inode) = self.key.unwrap_or_default();
-        let descriptors = number(&self.original) | number(&self.reader) << 32;
+        let descriptors = name_of(self.original.as_deref()) | name_of(self.reader.as_deref()) << 32;
         let frozen = frozen.map_or(0, |nid| nid.value() + 1);
         [frozen, device, inode, descriptors, self.lookups, self.marks.bits(), 0]
     }
@@ -437,7 +434,7 @@ impl Table {
     /// Takes over a record. Nothing is asked of an original: its file system may not answer now, and the image can.
     fn restore(&mut self, index: Index) {
         let word = |number| self.records.get(index, number);
-        let open = |number| number_of(number).and_then(adopt).map(Arc::new);
+        let open = |word| named_by(word).and_then(adopt).map(Arc::new);
         let key = (word(DEVICE), word(INODE));
         let descriptors = word(DESCRIPTORS);
         let original = open(descriptors);
@@ -466,14 +463,9 @@ pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = NodeRecords::attach(Arc::clone(memory));
     let both = |index| {
         let word = records.get(index, DESCRIPTORS);
-        [number_of(word), number_of(word >> 32)]
+        [named_by(word), named_by(word >> 32)]
     };
     records.used().flat_map(both).flatten().collect()
-}
-
-/// The descriptor that half a word names, if it names one.
-fn number_of(word: u64) -> Option<RawFd> {
-    RawFd::try_from(word & 0xffff_ffff).ok()?.checked_sub(1).filter(|number| *number >= 0)
 }
 
 fn frozen_of(node: Node) -> Option<Nid> {

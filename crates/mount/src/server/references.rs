@@ -1,5 +1,5 @@
-//! How often the kernel refers to each node of the image: lookups that it has not given back, and files open without a
-//! handle.
+//! Counts of the kernel's references to each node of the image: lookups that it has not given back, and files that are open
+//! without a handle.
 //!
 //! Exact counts tell when nothing in the kernel leads to a node any more, so that its descriptors can be closed. A server
 //! that dies may leave a count too high, which keeps a descriptor for longer; never one too low.
