@@ -32,7 +32,7 @@ const LINKS: usize = 40;
 /// `S_ISVTX`: in such a directory users remove and rename what is theirs alone.
 const STICKY: u32 = 0o1000;
 
-/// Whether this process is root, whose rights other users may try to use.
+/// Tells whether this process is root, whose rights other users may try to use.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -65,7 +65,7 @@ pub(crate) enum Whose {
 }
 
 impl Hands {
-    /// Where another user than root can change something; `None` where none can.
+    /// The place where another user than root can change something; `None` where none can.
     pub(crate) fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
@@ -141,7 +141,7 @@ impl Inquiry {
             }
             let next = place.join(&name);
             let Ok(metadata) = next.symlink_metadata() else {
-                // Where it may be made by others, it may be anything.
+                // Others may make it there, so it may be anything.
                 return if is_shared {
                     self.hands.anybody(&place)
                 };
@@ -247,7 +247,7 @@ impl Inquiry {
     }
 }
 
-/// Whether root owns it, and no other user may write in it.
+/// Tells whether root owns it, and no other user may write in it.
 pub(crate) fn is_roots(access: &Access) -> bool {
     let mut hands = Hands::default();
     hands.owner(access.uid, Path::new("/"));
@@ -365,7 +365,7 @@ pub fn let_pass(directory: &Path, user: &User) -> std::io::Result<()> {
     }
 }
 
-/// Whether what was opened is a regular file of this user, or of root: a process of another user had its way in between else.
+/// Tells whether what was opened is a regular file of this user, or of root: a process of another user had its way in between else.
 ///
 /// **Errors**: what the system says; [`std::io::ErrorKind::InvalidInput`].
 pub(crate) fn refuse_file(stat: &rustix::fs::Stat, owner: u32) -> std::io::Result<()> {

@@ -71,7 +71,7 @@ fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
     }
 }
 
-/// What became of the command: its end, if that has come. When it has stopped, so do we.
+/// Looks after the command: returns its end, if that has come. When it has stopped, so do we.
 fn watch(command: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::waitpid(Some(command), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
@@ -112,7 +112,7 @@ fn have_it_written(place: &MeetingPlace) {
     }
 }
 
-/// How long a command's end may be put off. A holder answers in milliseconds, unless the file system is slow.
+/// The time for which a command's end may be put off. A holder answers in milliseconds, unless the file system is slow.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Between two attempts, while a dead holder is replaced.

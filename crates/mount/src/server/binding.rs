@@ -33,12 +33,12 @@ use crate::memory::Shared;
 pub(crate) struct Devices(Mutex<HashMap<u64, u64>>);
 
 impl Devices {
-    /// Whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
+    /// Tells whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
     pub(crate) fn agree(&self, packed: u64, here: u64) -> bool {
         *lock(&self.0).entry(packed).or_insert(here) == here
     }
 
-    /// Whether `here` is known to stand for the image's device `packed`.
+    /// Tells whether `here` is known to stand for the image's device `packed`.
     fn is(&self, packed: u64, here: u64) -> bool {
         lock(&self.0).get(&packed) == Some(&here)
     }
@@ -91,14 +91,14 @@ impl Known {
     }
 }
 
-/// What an original is found for.
+/// The purpose that an original is found for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Read,
     Change,
 }
 
-/// How sure it is that an original is the packed one.
+/// The certainty that an original is the packed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Likeness {
     /// By device and inode number.

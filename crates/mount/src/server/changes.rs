@@ -182,7 +182,7 @@ impl Server {
         Ok((entry, opened))
     }
 
-    /// What CREATE gives once more: the file by its name, open by the handle that an earlier server made or by another one.
+    /// The second answer to a CREATE: the file by its name, open by the handle that an earlier server made or by another one.
     fn created_before(
         &self,
         parent: Node,
@@ -436,7 +436,7 @@ fn rename(from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8]), flags: RenameFlags) ->
     }
 }
 
-/// Whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
+/// Tells whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
 /// use yet, and not older than that. A lock file that another process has for longer is none.
 fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, attempt: Attempt<'_>) -> bool {
     let own = rustix::process::geteuid().as_raw();
@@ -451,7 +451,7 @@ fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, att
 /// Seconds by which the clock of a file server may be behind ours.
 const CLOCKS_APART: i64 = 5;
 
-/// Whether `name` leads to this original.
+/// Tells whether `name` leads to this original.
 fn is_same(directory: &OwnedFd, name: &[u8], original: &OwnedFd) -> bool {
     let key = rustix::fs::fstat(original).map(|stat| key_of(&stat));
     reach(directory, name).is_ok_and(|(_, stat)| key == Ok(key_of(&stat)))
@@ -472,7 +472,7 @@ fn reopen_made(directory: &OwnedFd, name: &[u8], asked: OFlags, mode: Mode) -> R
     opened
 }
 
-/// Whether a file system renames a file that is in use instead of removing it, so that its directory cannot be removed: NFS
+/// Tells whether a file system renames a file that is in use instead of removing it, so that its directory cannot be removed: NFS
 /// and AFS. Source: statfs(2) for the numbers.
 fn renames_what_is_in_use(directory: &OwnedFd) -> bool {
     const NFS: i64 = 0x6969;

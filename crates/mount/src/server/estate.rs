@@ -51,7 +51,7 @@ pub(crate) enum Fact {
     CanExpire = 0,
     /// The last process of the namespace is gone and the statistics are written.
     Finished = 1,
-    /// What the originals are asked is written down.
+    /// Questions to the originals are written down.
     Learning = 2,
     /// Ranks can come in.
     Opened = 3,

@@ -240,7 +240,7 @@ impl Server {
         Ok(written)
     }
 
-    /// Whether an earlier server appended the data before it was killed: it stands behind where the file ended then.
+    /// Tells whether an earlier server appended the data before it was killed: it stands behind where the file ended then.
     /// Another process may have appended meanwhile, so it is looked for.
     fn has_appended(&self, file: &OwnedFd, handle: &Handle, write: &Write<'_>, attempt: Attempt<'_>) -> bool {
         let before = attempt.remembered();
@@ -294,7 +294,7 @@ impl Server {
         })?
     }
 
-    /// Whether a node is open in this namespace.
+    /// Tells whether a node is open in this namespace.
     pub(crate) fn is_open(&self, node: Node) -> bool {
         let frozen = match node {
             Node::Frozen(nid) => self.nodes.references().is_open(nid),

@@ -35,7 +35,7 @@ pub(crate) struct Handle {
     file: Mutex<Option<Arc<OwnedFd>>>,
     pub(crate) flags: OFlags,
     unique: u64,
-    /// Whether the descriptor appends now. Locked while something is written by it, or a directory is listed by it.
+    /// True when the descriptor appends now. Locked while something is written by it, or a directory is listed by it.
     pub(crate) appends: Mutex<bool>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Handles {
 #[derive(Debug, Default)]
 struct Open {
     handles: HashMap<FileHandle, Arc<Handle>>,
-    /// How many handles a node has.
+    /// The number of a node's handles.
     of_nodes: HashMap<Node, u32>,
 }
 
@@ -60,7 +60,7 @@ const FLAGS: usize = 2;
 const UNIQUE: usize = 3;
 
 impl Handles {
-    /// What an earlier server left open in `memory`.
+    /// The files that an earlier server left open in `memory`.
     pub(crate) fn attach(memory: Arc<SharedMemory>, root: Nid) -> Self {
         let records = HandleRecords::attach(memory);
         let handles = Self { root, open: Mutex::default(), records };
@@ -107,7 +107,7 @@ impl Handles {
         lock(&self.open).handles.get(&handle).cloned().ok_or(Errno::BADF)
     }
 
-    /// What an earlier server opened for a request that it may not have answered.
+    /// The handle that an earlier server opened for a request that it may not have answered.
     pub(crate) fn opened_by(&self, unique: Unique) -> Option<(FileHandle, Arc<Handle>)> {
         let open = lock(&self.open);
         let mut handles = open.handles.iter();
@@ -130,7 +130,7 @@ impl Handles {
         Some(released)
     }
 
-    /// Whether a node is open by a handle.
+    /// Tells whether a node is open by a handle.
     pub(crate) fn is_open(&self, node: Node) -> bool {
         lock(&self.open).of_nodes.contains_key(&node)
     }
@@ -189,12 +189,12 @@ impl Handle {
         lock(&self.file).clone()
     }
 
-    /// Whether the program may read by it.
+    /// Tells whether the program may read by it.
     pub(crate) fn reads(&self) -> bool {
         self.flags & OFlags::ACCMODE != OFlags::WRONLY
     }
 
-    /// Whether the program may write by it.
+    /// Tells whether the program may write by it.
     pub(crate) fn writes(&self) -> bool {
         self.flags & OFlags::ACCMODE != OFlags::RDONLY
     }

@@ -49,7 +49,7 @@ use crate::sys::process::{
     Forked, SingleThreaded, block_parent_signal, close_all_but, fork_sharing_descriptors,
 };
 
-/// What survives a server, and a holder.
+/// The things that survive a server, and a holder.
 #[derive(Debug)]
 pub(crate) struct Holding {
     pub(crate) estate: Estate,
@@ -61,7 +61,7 @@ pub(crate) struct Holding {
     /// Readable when the mount is gone.
     pub(crate) ended: Arc<OwnedFd>,
     pub(crate) door: Door,
-    /// What ranks are told that are let in.
+    /// The word to ranks that are let in.
     pub(crate) ready: FromServer,
     /// All ranks that ever came.
     pub(crate) ranks: Vec<Rank>,
@@ -123,7 +123,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
     }
 }
 
-/// How often, and after which pauses, the status of a dead server is asked for. Its threads are about to end when its
+/// The number of times, and the pause after which, the status of a dead server is asked for. Its threads are about to end when its
 /// lifeline is cut, so what is left takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
@@ -144,7 +144,7 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// How a server died whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
+/// The cause of death of a server whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
 /// before another server has answered.
 fn cause_of_death(server: Pid) -> Death {
     let status =
@@ -475,7 +475,7 @@ impl Holding {
     }
 }
 
-/// What [`Holder::wait`] saw.
+/// The events that [`Holder::wait`] saw.
 #[derive(Debug)]
 struct Ready {
     ended: bool,
@@ -484,5 +484,5 @@ struct Ready {
     connections: Vec<usize>,
 }
 
-/// How often a process is looked at where the kernel has no descriptor for it.
+/// The pause between two looks at a process where the kernel has no descriptor for it.
 const LOOK_AGAIN_NANOS: i64 = 200_000_000;

@@ -56,7 +56,7 @@ struct State {
     arriving: HashMap<u64, bool>,
 }
 
-/// What became of a lock that was asked for.
+/// The outcome for a lock that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Locking {
     Done,
@@ -86,7 +86,7 @@ struct Waiting {
     file: Arc<OwnedFd>,
 }
 
-/// How long a lock waits before it is tried again, at first and at most. An unlock by a process of this namespace is
+/// The pauses before a waiting lock is tried again, at first and at most. An unlock by a process of this namespace is
 /// noticed at once; the pauses bound how late one from outside is.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(50);
@@ -206,7 +206,7 @@ impl Locks {
         Ok(Locking::Waits)
     }
 
-    /// A signal reached the program that waits for `unique`. Whether its lock waited.
+    /// A signal reached the program that waits for `unique`. Returns whether its lock waited.
     pub(crate) fn interrupt(&self, unique: Unique) -> bool {
         let mut state = lock(&self.state);
         if let Some(interrupted) = state.arriving.get_mut(&unique.0) {

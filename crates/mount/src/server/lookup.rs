@@ -71,7 +71,7 @@ impl Server {
         })
     }
 
-    /// How long a name that the original gave may be kept.
+    /// The time for which a name that the original gave may be kept.
     pub(crate) fn name_validity(&self, directory: Node, counterpart: Option<Nid>, attr: &Attr) -> Validity {
         let live = self.is_live_node(directory);
         match counterpart {
@@ -254,7 +254,7 @@ impl Server {
         attr
     }
 
-    /// Whether the user may make and remove names in this directory.
+    /// Tells whether the user may make and remove names in this directory.
     pub(crate) fn may_write_in(&self, directory: Node) -> bool {
         match directory {
             Node::Frozen(nid) => self.may_write_below(nid),
@@ -262,7 +262,7 @@ impl Server {
         }
     }
 
-    /// Whether the user may make and remove names in the directory that the node lies in.
+    /// Tells whether the user may make and remove names in the directory that the node lies in.
     pub(crate) fn may_write_beside(&self, node: Node) -> bool {
         match node {
             Node::Frozen(nid) => self.image.parent(nid).is_ok_and(|parent| self.may_write_below(parent)),
@@ -270,12 +270,12 @@ impl Server {
         }
     }
 
-    /// Whether a directory's names come from the original because something was written to it.
+    /// Tells whether a directory's names come from the original because something was written to it.
     pub(crate) fn is_live(&self, nid: Nid) -> bool {
         self.nodes.is_marked(nid, NodeMarks::LIVE)
     }
 
-    /// Whether what a name in this directory leads to may have been changed by this run or others.
+    /// The same of any directory, one that only the original has too.
     fn is_live_node(&self, node: Node) -> bool {
         match node {
             Node::Frozen(nid) => self.is_live(nid),
@@ -283,17 +283,17 @@ impl Server {
         }
     }
 
-    /// Whether a file's content comes from the original.
+    /// Tells whether a file's content comes from the original.
     pub(crate) fn is_altered(&self, nid: Nid) -> bool {
         self.nodes.is_marked(nid, NodeMarks::ALTERED)
     }
 
-    /// Whether a node's attributes are those of the image.
+    /// Tells whether a node's attributes are those of the image.
     pub(crate) fn is_frozen(&self, nid: Nid) -> bool {
         !self.is_from_original(nid) && self.is_uncovered(nid) == Ok(false)
     }
 
-    /// Whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
+    /// Tells whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
     pub(crate) fn is_from_original(&self, nid: Nid) -> bool {
         if !self.nodes.any_frozen() {
             return false;
@@ -303,7 +303,7 @@ impl Server {
     }
 }
 
-/// How long the attributes of an original hold. Those of a file not at all: another node may write to it at any time.
+/// The time for which the attributes of an original hold. Those of a file not at all: another node may write to it at any time.
 pub(crate) fn validity_of(attr: &Attr) -> Validity {
     if FileType::from_raw_mode(attr.mode).is_file() { Validity::Never } else { Validity::Brief }
 }

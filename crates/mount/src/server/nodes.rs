@@ -66,7 +66,7 @@ impl Node {
 }
 
 bitflags! {
-    /// What is known of a node beside its original.
+    /// Facts of a node beside its original.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub(crate) struct NodeMarks: u64 {
         /// A directory whose names come from the original.
@@ -142,7 +142,7 @@ impl Nodes {
         Self { any_frozen: AtomicBool::new(any), table: RwLock::new(table), references }
     }
 
-    /// How often the kernel refers to frozen nodes.
+    /// The kernel's references to frozen nodes.
     pub(crate) fn references(&self) -> &References {
         &self.references
     }
@@ -207,7 +207,7 @@ impl Nodes {
         self.read().by_key.get(&key).copied()
     }
 
-    /// What is known of a node; nothing if it has no record.
+    /// The marks of a node; none if it has no record.
     pub(crate) fn marks(&self, node: Node) -> NodeMarks {
         self.look(node, |entry| entry.marks).unwrap_or_default()
     }

@@ -44,7 +44,7 @@ impl References {
         }
     }
 
-    /// The kernel gives lookups back. Whether it refers to the node no more.
+    /// The kernel gives lookups back. Returns whether it refers to the node no more.
     pub(crate) fn forget(&self, nid: Nid, lookups: u64) -> bool {
         let Some(word) = self.word(nid) else { return true };
         let take = |now: u64| Some(now & !LOOKUPS | (now & LOOKUPS).saturating_sub(lookups));
@@ -59,14 +59,14 @@ impl References {
         }
     }
 
-    /// Such a file was closed. Whether none is open any more.
+    /// Such a file was closed. Returns whether none is open any more.
     pub(crate) fn close(&self, nid: Nid) -> bool {
         let Some(word) = self.word(nid) else { return true };
         let take = |now: u64| if now >= OPEN { Some(now - OPEN) } else { None };
         word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).map_or(true, |before| before < 2 * OPEN)
     }
 
-    /// Whether such a file is open.
+    /// Tells whether such a file is open.
     pub(crate) fn is_open(&self, nid: Nid) -> bool {
         self.word(nid).is_some_and(|word| word.load(Ordering::Acquire) >= OPEN)
     }

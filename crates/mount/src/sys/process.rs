@@ -106,7 +106,7 @@ fn parent_signal() -> libc::sigset_t {
     set
 }
 
-/// What a server has the kernel send when its holder dies. Its default action is none, so a stray one does no harm.
+/// The signal that a server has the kernel send when its holder dies. Its default action is none, so a stray one does no harm.
 pub(crate) const PARENT_DIED: Signal = Signal::CHILD;
 
 /// An open descriptor of the shared table, by the number under which an earlier process of it was given it.

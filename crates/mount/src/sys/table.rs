@@ -135,7 +135,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         (0..self.ever_used()).map(Index).filter(|index| self.generation(*index).is_some())
     }
 
-    /// Where the places end that a record ever had.
+    /// The end of the places that a record ever had.
     fn ever_used(&self) -> u32 {
         let mark = self.memory.word(0).load(Ordering::Acquire);
         u32::try_from(mark).unwrap_or(u32::MAX).min(self.capacity)
