@@ -137,7 +137,7 @@ fn privileged_what_is_learned_passes_the_rules_of_packing() {
     found,read	0	0-4096	[DIR]/env/aside/deep/data
     found,read	1	0-4096	[DIR]/env/aside/id_rsa
     found	-	-	[DIR]/env/out
-    absent,changed	-	-	[DIR]/env/out/new
+    found,absent,changed	-	-	[DIR]/env/out/new
     end 7 0
     ");
     test.write("env/aside/deep/more", "new\n");

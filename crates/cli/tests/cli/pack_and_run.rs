@@ -152,7 +152,7 @@ fn privileged_statistics_have_the_promised_names() {
     mode
     namespace
     image {bytes, files, bytes_read, bytes_pushed, bytes_fetched, file_bytes}
-    requests {lookup, getattr, readdir, read, write, other}
+    requests {lookup, getattr, readdir, open, read, write, other}
     original {lookup, stat, open, readdir, read, write}
     seconds_to_exec
     original_paths

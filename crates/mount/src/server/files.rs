@@ -5,16 +5,20 @@
 //! reach the program. The first open for writing leaves the image behind.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
-use quell_image::Nid;
+use quell_image::{Beyond, Nid};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::Server;
+use super::frozen::damaged;
 use super::handles::Handle;
 use super::nodes::Node;
 use super::slots::{Attempt, Before};
+use crate::counters::SentOn;
 use crate::fuse::abi::{self, OpenFlags, Opened};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, FileHandle, LockOwner, Read, Unique, Write};
@@ -189,6 +193,12 @@ impl Server {
         }
         if let Some(reader) = self.nodes.reader(node).or_else(|| self.readers.get(node)) {
             return Ok(reader);
+        }
+        if let Node::Frozen(nid) = node
+            && self.beyond == Beyond::Nothing
+        {
+            let path = self.image.path(nid).map_err(damaged)?;
+            self.originals.send_on(SentOn::Read, Path::new(std::ffi::OsStr::from_bytes(&path)))?;
         }
         // ESTALE would say that the file is gone; some of it may have been read.
         let original =

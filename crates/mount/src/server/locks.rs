@@ -23,10 +23,12 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::Server;
+use super::changes::completed;
 use super::nodes::Node;
+use super::slots::{Attempt, Before};
 use crate::fuse::abi::{self, NodeId};
 use crate::fuse::reply::Reply;
-use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Unique};
+use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Request, Unique};
 use crate::lock;
 use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 use crate::sys::process::adopt;
@@ -148,6 +150,8 @@ impl Locks {
             state.owners.iter().filter(|(key, owner)| is_done(key, owner)).map(|(key, _)| *key).collect();
         for key in done {
             if let Some(owner) = state.owners.remove(&key) {
+                // Its descriptor may be a copy of the program's, with which the locks would live on.
+                let _closed_soon = apply(&owner.file, &everything(key));
                 self.owners.free(owner.index);
             }
         }
@@ -272,17 +276,22 @@ impl Server {
         &self,
         node: Node,
         wanted: Lock,
-        unique: Unique,
-        caller: Caller,
+        request: &Request<'_>,
         waits: bool,
+        attempt: Attempt<'_>,
         reply: Reply<'_>,
     ) {
-        let outcome = self.try_lock(node, wanted, unique, caller, waits);
+        let (unique, caller) = (request.unique, request.caller);
+        let outcome = match attempt.before() {
+            // The program may have gone on, and may have changed its locks since.
+            Before::Complete(outcome) => outcome.map(|()| Locking::Done),
+            _ => self.try_lock(node, wanted, unique, caller, waits),
+        };
         if outcome == Ok(Locking::Waits) {
             return reply.none();
         }
         self.locks.settled(unique);
-        match outcome {
+        match completed(outcome, attempt) {
             Ok(_) => reply.done(),
             // The kernel would take ENOSYS for a file system that has it keep locks by itself, unseen by others.
             Err(Errno::NOSYS) => reply.error(Errno::NOLCK),
@@ -412,6 +421,12 @@ fn apply(file: &OwnedFd, wanted: &Lock) -> Result<(), Errno> {
 pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = LockRecords::attach(Arc::clone(memory));
     records.used().filter_map(|index| named_by(records.get(index, 2))).collect()
+}
+
+/// The whole file, unlocked.
+fn everything(key: OwnerKey) -> Lock {
+    let OwnerKey { owner, whole_file, .. } = key;
+    Lock { handle: FileHandle(0), owner, start: 0, end: Lock::TO_THE_END, kind: UNLOCK, pid: 0, whole_file }
 }
 
 fn range_of(lock: &Lock) -> RangeLock {

@@ -4,6 +4,7 @@
 //! outside may change it, too.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 
 use quell_image::{Beyond, Kind, Nid};
 use rustix::fs::{FileType, Stat, StatVfs, StatVfsMountFlags};
@@ -12,7 +13,8 @@ use rustix::io::Errno;
 use super::Server;
 use super::frozen::{Answer, Patience, damaged};
 use super::nodes::{Node, NodeMarks, key_of};
-use super::originals::{BLOCK_SIZE, attr_of};
+use super::notifier::Forget;
+use super::originals::{BLOCK_SIZE, attr_of, path_of};
 use super::permissions::Evidence;
 use super::slots::{Attempt, Before};
 use crate::fuse::abi::{Attr, Entry, Listing, NodeId, Totals, Validity, encode_statfs};
@@ -60,7 +62,9 @@ impl Server {
                 let mut marks = NodeMarks::empty();
                 marks.set(NodeMarks::WRITE_BELOW, self.viewer.may_write(&attr));
                 marks.set(NodeMarks::WRITE_BESIDE, self.may_write_in(directory));
-                self.nodes.intern(key_of(stat), found, marks).ok_or(Errno::NFILE)?
+                let node = self.nodes.intern(key_of(stat), found, marks).ok_or(Errno::NFILE)?;
+                self.give_up_surplus();
+                node
             }
         };
         Ok(Entry {
@@ -69,6 +73,29 @@ impl Server {
             attr_valid: validity_of(&attr),
             attr,
         })
+    }
+
+    /// Has the kernel give up nodes when they take too many descriptors: files that no program has open. Their paths only
+    /// tell the names that the kernel knows them by.
+    fn give_up_surplus(&self) {
+        let surplus = self.nodes.surplus();
+        if surplus.is_empty() {
+            return;
+        }
+        for (node, original) in surplus {
+            let path = path_of(&*original);
+            let is_file = rustix::fs::fstat(&*original)
+                .is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_dir());
+            if let (Some(directory), Some(name)) = (path.parent(), path.file_name())
+                && is_file
+                && !self.is_open(node)
+                && let Ok(stat) = rustix::fs::stat(directory)
+                && let Some(parent) = self.nodes.node_of(key_of(&stat))
+            {
+                self.notifier.forget(Forget::Surplus { parent, name: name.as_bytes().to_vec() });
+            }
+        }
+        self.notifier.forget(Forget::NoMore);
     }
 
     /// The time for which a name that the original gave may be kept.

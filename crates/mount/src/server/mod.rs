@@ -61,7 +61,7 @@ use crate::memory::{Memory, Shared};
 use crate::namespace::Privilege;
 use absences::ToldAbsences;
 use binding::{Devices, Identities};
-use changes::reply_with;
+use changes::{completed, reply_with};
 use estate::{Estate, Fact};
 use frozen::{Answer, Patience};
 use handles::Handles;
@@ -76,7 +76,7 @@ use parts::Parts;
 use permissions::Viewer;
 use readers::Readers;
 use references::References;
-use slots::{Attempt, Death, Marks, Slot};
+use slots::{Attempt, Before, Death, Marks, Slot};
 use umasks::Umasks;
 
 /// Everything that the threads of one server share.
@@ -363,11 +363,20 @@ impl Server {
                 reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
             }
             Operation::Release { handle, owner } => {
-                self.release(node, handle, owner);
+                // At most once: a file that was closed twice would be taken for one that is not open.
+                if attempt.before() == Before::Nothing {
+                    attempt.begin();
+                    self.release(node, handle, owner);
+                }
                 reply.done();
             }
             Operation::Flush { handle, owner } => {
-                reply_with(self.flush(node, handle, owner), reply, |(), reply| reply.done());
+                // Not again once the program may have gone on, and may have set other locks.
+                let outcome = match attempt.before() {
+                    Before::Complete(outcome) => outcome,
+                    _ => completed(self.flush(node, handle, owner), attempt),
+                };
+                reply_with(outcome, reply, |(), reply| reply.done());
             }
             Operation::Read(read) => self.read(node, &read, reply, scratch),
             Operation::ListDirectory { handle, offset, size, plus } => {
@@ -387,7 +396,7 @@ impl Server {
             Operation::FileSystem => self.file_system(node, reply),
             Operation::GetXattr { name, size } => self.get_xattr(node, name, size, reply),
             Operation::ListXattr { size } => self.list_xattr(node, size, reply),
-            Operation::Lock { lock, waits } => self.lock(node, lock, unique, caller, waits, reply),
+            Operation::Lock { lock, waits } => self.lock(node, lock, request, waits, attempt, reply),
             Operation::GetLock { lock } => self.conflicting_lock(node, lock, caller, reply),
             Operation::Init { major, minor, max_readahead, flags, flags2 } => {
                 self.init(&Offer { major, minor, max_readahead, flags, flags2 }, reply);

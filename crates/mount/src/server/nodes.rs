@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bitflags::bitflags;
@@ -102,6 +102,8 @@ pub(crate) struct Nodes {
     any_frozen: AtomicBool,
     table: RwLock<Table>,
     references: References,
+    /// Nodes from which on the kernel is asked to give some up.
+    most: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -139,7 +141,8 @@ impl Nodes {
         let mut table = Table { records, nodes: HashMap::new(), by_key: HashMap::new() };
         indexes.into_iter().for_each(|index| table.restore(index));
         let any = table.nodes.keys().any(|node| matches!(node, Node::Frozen(_)));
-        Self { any_frozen: AtomicBool::new(any), table: RwLock::new(table), references }
+        let most = AtomicUsize::new(most_nodes());
+        Self { any_frozen: AtomicBool::new(any), table: RwLock::new(table), references, most }
     }
 
     /// The kernel's references to frozen nodes.
@@ -300,6 +303,25 @@ impl Nodes {
         tied.collect()
     }
 
+    /// Found nodes that the kernel should give up, because they take half of the descriptors that this process may have
+    /// open: a good part of them, with their originals. Nothing as long as there are fewer.
+    pub(crate) fn surplus(&self) -> Vec<(Node, Arc<OwnedFd>)> {
+        let table = self.read();
+        if table.nodes.len() < self.most.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        // Not again before as many have come as go now.
+        self.most.store(table.nodes.len() + table.nodes.len() / 4, Ordering::Relaxed);
+        let found = table.nodes.iter().filter(|(node, _)| matches!(node, Node::Found(_)));
+        let originals = found.filter_map(|(node, entry)| Some((*node, entry.original.clone()?)));
+        originals.take(table.nodes.len() / 2).collect()
+    }
+
+    /// The kernel was told to give nodes up.
+    pub(crate) fn expect_room(&self) {
+        self.most.store(most_nodes(), Ordering::Relaxed);
+    }
+
     /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
     pub(crate) fn pause(&self) -> impl Sized + '_ {
         self.write()
@@ -330,6 +352,13 @@ impl Nodes {
 
 /// Nodes beyond which only frozen ones get a record: what is known of those must reach the next server.
 const MOST_FOUND: usize = 1 << 20;
+
+/// Half of the descriptors that this process may have open: the rest is for open files, locks and ranks.
+fn most_nodes() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
+    half.unwrap_or(MOST_FOUND).min(MOST_FOUND / 2)
+}
 
 /// The marks that each lookup sets anew.
 const RIGHTS: NodeMarks = NodeMarks::WRITE_BELOW.union(NodeMarks::WRITE_BESIDE);

@@ -24,6 +24,15 @@ pub(crate) enum Forget {
         /// The name in it.
         name: Vec<u8>,
     },
+    /// A name of a file that no program has open, so that its node can go.
+    Surplus {
+        /// The directory.
+        parent: Node,
+        /// The name in it.
+        name: Vec<u8>,
+    },
+    /// All names of this surplus were forgotten.
+    NoMore,
     /// The time for which a name is valid. It may be a directory's name, which is never dropped.
     Moved {
         /// The directory.
@@ -64,6 +73,8 @@ pub(crate) fn notify(server: &Arc<Server>, jobs: &Receiver<Forget>) {
                 forget_name(server, parent, &name, Forgetting::Expire);
             }
             Forget::Moved { .. } => {}
+            Forget::Surplus { parent, name } => forget_name(server, parent, &name, Forgetting::Drop),
+            Forget::NoMore => server.nodes.expect_room(),
             Forget::Name { parent, name } => forget_name(server, parent, &name, server.forgetting()),
         }
     }

@@ -1,4 +1,4 @@
-//! Unforeseen writes below a frozen root: what works, and what fails loudly because no-open cannot do it.
+//! Unforeseen writes below a frozen root: they are the original's.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -90,6 +90,30 @@ print(*(granted(lock, kind) for lock in (fcntl.flock, fcntl.lockf) for kind in k
                         flock shared granted\nfcntl shared granted\nno yes no yes\n\
                         flock unlock granted\nfcntl unlock granted\nyes yes yes yes\n";
         assert_eq!(log, expected);
+    }
+}
+
+/// The server needs a descriptor for each file that the kernel knows: with few of them, the kernel is asked to know fewer.
+pub(crate) fn more_files_than_descriptors() {
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let many = scene.root().join("uncovered/many");
+        std::fs::create_dir(&many).unwrap();
+        (0..4000)
+            .for_each(|number| std::fs::write(many.join(number.to_string()), number.to_string()).unwrap());
+        scene.give(&many);
+        scene
+            .pack(&Packing { uncovered: vec![scene.root().join("uncovered")], ..Packing::of(&scene.root()) });
+        let script = format!(
+            "cd {}; for round in 1 2; do find . -type f -printf '%s\\n' | sort -n | uniq -c; done; cat 17",
+            many.display()
+        );
+        let plain = succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+        let (tool, image) = (std::env::current_exe().unwrap(), scene.image());
+        let (tool, image) = (tool.to_str().unwrap(), image.to_str().unwrap());
+        let words = ["prlimit", "--nofile=600:600", tool, "tool", "run", image, "sh", "-c", &script];
+        let packed = scene.plain(&words).output().unwrap();
+        assert_eq!(succeeded(&packed), plain);
     }
 }
 
