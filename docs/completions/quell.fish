@@ -216,16 +216,16 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hol
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'Who compares the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
+complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first'
 none\t'Nobody'"
-complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the command has ended, and again when the last process of the node\'s ranks has' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'How the command runs: from a mount, or where a node has no FUSE from the image\'s content, extracted into memory' -r -f -a "auto\t'The first of the others that works, in this order'
 mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
-complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the last process has ended; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
+complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the command has ended, and again when the last process of the node\'s ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l learn-ranks -d 'Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'

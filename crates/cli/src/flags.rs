@@ -362,10 +362,11 @@ pub struct Run {
     /// The image.
     #[arg(value_name = "IMG")]
     pub image: PathBuf,
-    /// Who compares the image with its originals before the command starts.
+    /// The ranks that compare the image with its originals before the command starts.
     #[arg(long, value_enum, default_value_t, env = "QUELL_CHECK")]
     pub check: Check,
-    /// Write what was asked of the image and of the originals to this file, as JSON, when the last process has ended.
+    /// Write what was asked of the image and of the originals to this file, as JSON, when the command has ended, and again when the
+    /// last process of the node's ranks has.
     #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
     pub stats: Option<PathBuf>,
     /// How the command runs: from a mount, or where a node has no FUSE from the image's content, extracted into memory.
@@ -375,8 +376,8 @@ pub struct Run {
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
-    /// Write what the image did not answer to this file when the last process has ended; `quell pack --refresh IMG --learn
-    /// FILE` takes it in. Of a job, rank 0 and its node write.
+    /// Write what the image did not answer to this file when the command has ended, and again when the last process of the
+    /// node's ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write.
     #[arg(long, value_name = "FILE", env = "QUELL_LEARN")]
     pub learn: Option<PathBuf>,
     /// Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN.

@@ -1,13 +1,13 @@
-//! Whom root must trust to use a path or a module tree: everybody else who can change it, or the way to it. The one home of the
-//! decision as which user a tool may evaluate a tree.
+//! The users that root must trust to use a path or a module tree: all others that can change it, or the way to it. Here alone
+//! is decided as which user a tool may evaluate a tree.
 //!
 //! ```text
-//! path    each directory on the way, behind each link: its owner, who may write in it
+//! path    each directory on the way, behind each link: its owner, and the users that may write in it
 //! tree    the way to it, every entry, the way behind every link in it
 //! start   that of the trees, of the tool and of the files that the environment names -> root, an ordinary user, or a refusal
 //! ```
 //!
-//! Modes and lists of a FUSE mount of an ordinary user are whatever that user says, so such a mount is that user's.
+//! Modes and lists of a FUSE mount of an ordinary user are what that user says, so such a mount is that user's.
 
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl, Permission, Who};
@@ -32,14 +32,14 @@ const LINKS: usize = 40;
 /// `S_ISVTX`: in such a directory users remove and rename what is theirs alone.
 const STICKY: u32 = 0o1000;
 
-/// Whether this process can do what it likes, so that others may want it to do what they like.
+/// Tells whether this process is root, whose rights other users may try to use.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A user of no group and with no file, whom none of these numbers is.
 pub(crate) fn ordinary(taken: &BTreeSet<u32>) -> u32 {
-    // Two fixed numbers: the next free one would be chosen by who writes the access control lists.
+    // Two fixed numbers: the next free one would be chosen by the user that writes the access control lists.
     if taken.contains(&NOBODY) { NOBODY_ELSE } else { NOBODY }
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Hands {
     place: Option<PathBuf>,
 }
 
-/// Whose a tree is: what is in it may be evaluated as this user, and as any other only at that user's risk.
+/// The users that can change a tree: what is in it may be evaluated as the one user, and as any other only at that user's risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// Only root can change it.
@@ -65,7 +65,7 @@ pub(crate) enum Whose {
 }
 
 impl Hands {
-    /// Where another user than root can change something; `None` where none can.
+    /// The place where another user than root can change something; `None` where none can.
     pub(crate) fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
@@ -114,7 +114,7 @@ impl Hands {
 pub(crate) struct Inquiry {
     hands: Hands,
     seen: BTreeSet<PathBuf>,
-    /// Devices of FUSE mounts, and the ordinary users whose they are.
+    /// Devices of FUSE mounts, and the ordinary users that they belong to.
     foreign: BTreeMap<u64, u32>,
 }
 
@@ -141,7 +141,7 @@ impl Inquiry {
             }
             let next = place.join(&name);
             let Ok(metadata) = next.symlink_metadata() else {
-                // Where it may be made by others, it may be anything.
+                // Others may make it there, so it may be anything.
                 return if is_shared {
                     self.hands.anybody(&place)
                 };
@@ -183,7 +183,7 @@ impl Inquiry {
         if self.seen.insert(place.to_owned()) {
             self.foreign(metadata.dev(), place);
             self.hands.owner(access.uid, place);
-            // What a device or socket lets others do is none of our business: nothing of it is evaluated.
+            // The rights to a device or socket do not count: nothing of it is evaluated.
             if !is_shared && !metadata.file_type().is_char_device() {
                 self.hands.writers(&access, place);
             }
@@ -247,7 +247,7 @@ impl Inquiry {
     }
 }
 
-/// Whether root owns it, and no other user may write in it.
+/// Tells whether root owns it, and no other user may write in it.
 pub(crate) fn is_roots(access: &Access) -> bool {
     let mut hands = Hands::default();
     hands.owner(access.uid, Path::new("/"));
@@ -305,9 +305,9 @@ pub(crate) fn refuse_foreign(device: u64, path: &Path) -> Result<(), ModulesErro
     }
 }
 
-/// As whom a tool that builds something of trees is started.
+/// The user as which a tool that builds something of trees is started.
 ///
-/// Who is not root builds as is. Root builds as the user who is named; as root where only root can change what is evaluated; else
+/// A user other than root builds as itself. Root builds as the user that is named; as root where only root can change what is evaluated; else
 /// as a user without rights.
 ///
 /// **Errors**: [`ModulesError::Unsafe`] where that user cannot enter a modulepath.
@@ -333,7 +333,7 @@ pub(crate) fn builder(tool: &Tool, trees: &[&Tree], named: Option<&User>) -> Res
     }
 }
 
-/// As whom a tool is asked for its version: its script may be another user's.
+/// The user as which a tool is asked for its version: its script may be another user's.
 pub(crate) fn prober(tool: &Tool) -> User {
     let mut inquiry = Inquiry::new();
     if is_root() {
@@ -365,7 +365,7 @@ pub fn let_pass(directory: &Path, user: &User) -> std::io::Result<()> {
     }
 }
 
-/// Whether what was opened is a regular file of this user, or of root: a process of another user had its way in between else.
+/// Tells whether what was opened is a regular file of this user, or of root: a process of another user had its way in between else.
 ///
 /// **Errors**: what the system says; [`std::io::ErrorKind::InvalidInput`].
 pub(crate) fn refuse_file(stat: &rustix::fs::Stat, owner: u32) -> std::io::Result<()> {

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// As whom something is read; `None`: as whoever runs this process.
+/// The user as which something is read; `None`: the user of this process.
 pub(crate) type Reader = Option<u32>;
 
 /// Does something as a reader.
@@ -28,7 +28,7 @@ pub(crate) fn read_as<T: Send>(
     done.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?
 }
 
-/// As whom a link is followed that was found in a directory. Root follows its own, where no other user could have put it there;
+/// The user as which a link is followed that was found in a directory. Root follows its own, where no other user could have put it there;
 /// all others as their owner, who could have done so without us.
 pub(crate) fn follower(directory: &Access, link: &Stat) -> Reader {
     if !trust::is_root() {
@@ -50,7 +50,7 @@ fn access_of(directory: &OwnedFd) -> Result<Access, Errno> {
     Ok(Access { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl })
 }
 
-/// How directories on the way to a place are opened.
+/// The flags with which directories on the way to a place are opened.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens what has an absolute path, and tells as whom it was reached.

@@ -12,7 +12,7 @@ use crate::error::ImageError;
 pub enum Budget {
     /// As much as the node and the process' control group have left.
     Available,
-    /// Half of that: for what is only looked at, and may come from anybody.
+    /// Half of that: for what is only looked at, and may come from any user.
     HalfOfAvailable,
     /// This many bytes.
     Bytes(u64),

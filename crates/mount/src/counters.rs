@@ -1,5 +1,5 @@
 //! Counts of a namespace, in memory that every server of it shares: a new server goes on counting where the one before
-//! it stopped, and whoever is left at the end writes them down.
+//! it stopped, and the holder that is left at the end writes them down.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;

@@ -213,7 +213,7 @@ pub enum ImageError {
     /// Not a regular file.
     #[error("not a regular file")]
     NotAFile,
-    /// It belongs to somebody who could make us run anything.
+    /// It belongs to another user, who could make us run anything.
     #[error("it belongs to user {owner}, neither to you nor to root")]
     Untrusted {
         /// Owner of the file.

@@ -1,13 +1,13 @@
-//! The user whose an abstract socket is, without connecting to it.
+//! The user that an abstract socket belongs to, found without connecting to it.
 //!
 //! A process that listens and never accepts keeps others waiting, and the kernel tells its user only to those who were let in. But
 //! a socket that belongs to this user is open in one of this user's processes, and those may be looked at: the table of
-//! sockets gives the name's inode, `/proc/PID/fd` who has it. Source: proc_net(5), proc_pid_fd(5).
+//! sockets gives the name's inode, `/proc/PID/fd` the process that has it. Source: proc_net(5), proc_pid_fd(5).
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The user whose a name is.
+/// The user that a name belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A process of this user has the socket.
@@ -20,7 +20,7 @@ pub(crate) enum Owner {
     Unknown,
 }
 
-/// The user whose the abstract name `name` is.
+/// The user that the abstract name `name` belongs to.
 pub(crate) fn owner_of(name: &str) -> Owner {
     let Ok(table) = std::fs::read("/proc/net/unix") else {
         return Owner::Unknown;

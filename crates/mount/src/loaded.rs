@@ -18,7 +18,7 @@ use crate::error::{ImageError, OsError};
 use crate::local::is_local;
 use crate::memory::{Memory, Shared, read_exact_at};
 
-/// Whose images are accepted.
+/// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// Those of the user who runs, and of root, which no other user may write to or put another file in place of.
@@ -32,7 +32,7 @@ pub enum Trust {
 pub(crate) struct LoadedImage {
     pub(crate) image: Image<Shared>,
     pub(crate) memory: Arc<Memory>,
-    /// Who owns the file.
+    /// The owner of the file.
     pub(crate) owner: Uid,
 }
 

@@ -28,7 +28,7 @@ use crate::sys::mapping::Mapping;
 use crate::sys::shared::SharedMemory;
 use crate::witness::{Known, Witness};
 
-/// The bytes of an image, shared by its reader and by whoever fetches them.
+/// The bytes of an image, shared by its reader and by the threads that fetch them.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared(pub(crate) Arc<Memory>);
 
@@ -220,7 +220,7 @@ impl Memory {
             if chunk >= fetcher.chunks() {
                 return;
             }
-            // A chunk that fails is noted as failed; whoever needs it turns to the original.
+            // A chunk that fails is noted as failed; a request that needs it turns to the original.
             let _noted = fetcher.fetch_if_absent(chunk, &mut scratch);
         }
     }
@@ -342,7 +342,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches the chunk unless somebody has, or is about to.
+    /// Fetches the chunk unless another thread has, or is about to.
     fn fetch_if_absent(&self, chunk: usize, scratch: &mut Scratch) -> Result<(), Errno> {
         let state = self.state(chunk)?;
         let begin = |now| (stage(now) == ABSENT).then(|| now - ABSENT + LOADING);

@@ -26,9 +26,9 @@ pub(crate) enum FromRank {
     Join {
         /// Whether this rank started the server.
         created: bool,
-        /// Where this rank's statistics go: bytes of an absolute path.
+        /// The file for this rank's statistics: bytes of an absolute path.
         stats: Option<Vec<u8>>,
-        /// Where what is learned goes: the same.
+        /// The file for lessons: the same.
         learned: Option<Vec<u8>>,
         /// What is not allowed by the mode of the statistics' file.
         umask: u32,

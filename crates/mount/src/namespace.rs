@@ -5,7 +5,7 @@
 //! root, and binds live directories back from descriptors that it opened before. Nothing is created on disk:
 //!
 //! ```text
-//! /lustre/env          <- connection's root (stays below the next mount, where nobody sees it)
+//! /lustre/env          <- connection's root (stays below the next mount, where no process sees it)
 //! /lustre/env          <- bind of <connection>/lustre/env
 //! /lustre/lib          <- bind of <connection>/lustre/lib
 //! /lustre/env/results  <- bind of the original /lustre/env/results, recursively

@@ -147,7 +147,7 @@ impl MeetingPlace {
         Ok(Visit::Met(socket))
     }
 
-    /// Binds the name; `None` if somebody else has.
+    /// Binds the name; `None` if another process has.
     fn elect(&self, attempt: u32) -> Result<Option<OwnedFd>, Errno> {
         let socket = seqpacket(SocketFlags::empty())?;
         match bind(&socket, &self.address(attempt)?) {

@@ -35,7 +35,7 @@ use crate::wrapper::stay_behind;
 /// Whether this rank compares the image with its sources before its command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// It may have to, unless a [`stamp`] says that somebody just did.
+    /// It may have to, unless a [`stamp`] says that it was done just now.
     Sources {
         /// Which rank of the node.
         by: Checker,
@@ -45,7 +45,7 @@ pub enum Check {
         /// What the clock says, for the stamp. **Unit** seconds since 1970.
         now: u64,
     },
-    /// Another rank does, or nobody.
+    /// Another rank does, or none.
     Nothing,
 }
 
@@ -315,7 +315,7 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
     let Some(path) = stats else {
         return execute(&request.command);
     };
-    // The server may not let anybody in any more; then this rank writes for itself what it knows.
+    // The server may not let ranks in any more; then this rank writes for itself what it knows.
     let Some(connection) = outer.visit() else {
         let alone = RunStats {
             mode,

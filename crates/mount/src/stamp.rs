@@ -1,4 +1,4 @@
-//! A stamp beside an image: that somebody has compared it with its sources, just now.
+//! A stamp beside an image: that it was compared with its sources, just now.
 //!
 //! Ranks that find one do not compare again, so that the tasks of a job array start without a check each. It is a file
 //! of text beside the image:

@@ -1,5 +1,5 @@
 //! A rank that stays as its command's parent, because something is to be written when that has ended (`--stats`,
-//! `--learn`): as far as anybody can see, it is the command.
+//! `--learn`): to other processes it looks like the command.
 //!
 //! ```text
 //! signal from a process  --> sent on to the command
@@ -71,12 +71,12 @@ fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
     }
 }
 
-/// What became of the command: its end, if that has come. When it has stopped, so do we.
+/// Looks after the command: returns its end, if that has come. When it has stopped, so do we.
 fn watch(command: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::waitpid(Some(command), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => {
-                let _until_somebody_continues_us =
+                let _until_it_is_continued =
                     rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
             }
             Ok(Some((_, status))) => return Some(status),
@@ -112,7 +112,7 @@ fn have_it_written(place: &MeetingPlace) {
     }
 }
 
-/// How long a command's end may be put off. A holder answers in milliseconds, unless the file system is slow.
+/// The time for which a command's end may be put off. A holder answers in milliseconds, unless the file system is slow.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Between two attempts, while a dead holder is replaced.

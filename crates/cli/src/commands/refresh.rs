@@ -65,7 +65,7 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
     read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", image::shown(file))))?;
     Learned::parse(&text).map_err(|error| {
         let failure = Failure::new(error).context(format!("`{}`", image::shown(file)));
-        failure.hint("`quell run --learn FILE IMG -- CMD` writes one when its last process has ended")
+        failure.hint("`quell run --learn FILE IMG -- CMD` writes one when the command has ended")
     })
 }
 

@@ -210,13 +210,13 @@ fn privileged_what_no_run_wrote_is_refused() {
     status 2
     --- stderr
     quell: error: `foreign`: not written by `quell run --learn`
-    hint: `quell run --learn FILE IMG -- CMD` writes one when its last process has ended
+    hint: `quell run --learn FILE IMG -- CMD` writes one when the command has ended
     ");
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "cut"]), @"
     status 2
     --- stderr
     quell: error: `cut`: cut short
-    hint: `quell run --learn FILE IMG -- CMD` writes one when its last process has ended
+    hint: `quell run --learn FILE IMG -- CMD` writes one when the command has ended
     ");
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "absent"]), @"
     status 2

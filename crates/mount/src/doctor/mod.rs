@@ -39,7 +39,7 @@ use cause::Node;
 /// Something that `quell` needs, or can use, of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// A user namespace for whoever is not root.
+    /// A user namespace, for users other than root.
     UserNamespace,
     /// A mount namespace.
     MountNamespace,
@@ -396,7 +396,7 @@ fn join(alone: &SingleThreaded, mounted: &Mounted) -> Result<(), Unavailable> {
     in_a_child(alone, || mounted.namespaces.enter(None))
 }
 
-/// A directory to mount over, which nobody in the namespace will look into and which the way to the working directory
+/// A directory to mount over, which no process in the namespace will look into and which the way to the working directory
 /// does not lead through.
 fn place() -> PathBuf {
     // The first are never a network's, so that looking at them cannot hang.

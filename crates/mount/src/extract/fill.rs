@@ -37,7 +37,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The user of this process, asked before it makes a user namespace: in that one everybody looks like root, and
+    /// The user of this process, asked before it makes a user namespace: in that one every user looks like root, and
     /// supplementary groups have no number.
     pub(crate) fn of_this_process() -> Self {
         let privilege = Privilege::of_this_process();

@@ -1,6 +1,6 @@
 //! The process that keeps an extraction: lets ranks into its namespace, and ends with the last of them.
 //!
-//! Nothing is asked of it once a rank is in, so nobody minds when it dies: ranks that come later make a namespace of their
+//! Nothing is asked of it once a rank is in, so its death harms none: ranks that come later make a namespace of their
 //! own.
 
 use std::os::fd::OwnedFd;
@@ -132,7 +132,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Whether nobody is left, and nobody is on the way.
+    /// Whether no rank is left, and none is on the way.
     fn is_deserted(&mut self) -> bool {
         let gone = |watch: &mut Option<Watch>| {
             if watch.as_ref().is_some_and(Watch::is_over) {
@@ -144,7 +144,7 @@ impl Keeper {
         self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
     }
 
-    /// Waits until somebody comes, speaks or goes.
+    /// Waits until a rank comes, speaks or goes.
     fn wait(&mut self) {
         let mut polled = vec![PollFd::new(&self.listener, PollFlags::IN)];
         let speaking: Vec<usize> =
@@ -194,8 +194,8 @@ impl Keeper {
             extract: Some(self.extraction.stats),
             ..RunStats::plain(rank.seconds_to_exec)
         };
-        // There is nobody to be told that it could not be written.
-        let _nobody = stats.write(path, rank.umask);
+        // No rank is left to be told that it could not be written.
+        let _unheard = stats.write(path, rank.umask);
     }
 
     fn admit(&mut self) {

@@ -132,7 +132,7 @@ fn bind_part(staging: &Path, path: &Path) -> Result<(), Errno> {
 
 /// Binds the original of `path`, reached from its root, over what is there now.
 ///
-/// **Errors** `ENOENT` where the original has gone: what the image lists of it is an empty file, which nobody may take for it.
+/// **Errors** `ENOENT` where the original has gone: what the image lists of it is an empty file, which no program may take for it.
 fn bind_original(roots: &[(OwnedFd, PathBuf)], path: &Path) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let original = open_below(roots, path, OFlags::PATH)?;

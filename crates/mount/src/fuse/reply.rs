@@ -80,7 +80,7 @@ impl Drop for Reply<'_> {
 pub(crate) const MAX_PARTS: usize = 15;
 
 /// Writes one answer. `ENOENT` means that the program was killed while it waited, `ENODEV` that the mount is gone:
-/// in both cases nobody is left to be told.
+/// in both cases no program is left to be told.
 fn transmit(device: &Device, unique: Unique, error: i32, parts: &[&[u8]]) {
     let parts = &parts[..parts.len().min(MAX_PARTS)];
     let length = abi::OUT_HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
@@ -93,5 +93,5 @@ fn transmit(device: &Device, unique: Unique, error: i32, parts: &[&[u8]]) {
     for (slice, part) in slices[1..].iter_mut().zip(parts) {
         *slice = IoSlice::new(part);
     }
-    let _nobody_waits = device.write(&slices[..=parts.len()]);
+    let _no_program_waits = device.write(&slices[..=parts.len()]);
 }

@@ -9,7 +9,7 @@ use super::abi::{IN_HEADER, NodeId, SetAttributes, Time, opcode};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unique(pub(crate) u64);
 
-/// Who asks, as numbers of the mount's own user namespace.
+/// The process that asks, as numbers of the mount's own user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,

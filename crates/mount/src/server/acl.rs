@@ -1,4 +1,4 @@
-//! POSIX access control lists, as far as they say what one user may do with somebody else's file.
+//! POSIX access control lists, as far as they say what one user may do with another user's file.
 //!
 //! ```text
 //! version u32 = 2

@@ -26,7 +26,7 @@ use crate::sys::process::{
     wait_for_parent_signal,
 };
 
-/// What a server begins with.
+/// The things that a server begins with.
 #[derive(Debug)]
 pub(crate) struct Heir {
     pub(crate) holding: Holding,
@@ -34,7 +34,7 @@ pub(crate) struct Heir {
     pub(crate) lifeline: Pair,
     /// The holder.
     pub(crate) holder: Pid,
-    /// How the server before this one died, if there was one.
+    /// The death of the server before this one, if there was one.
     pub(crate) death: Option<Death>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) const NO_THREADS: i32 = 1;
 /// Stack of each thread; nothing recurses.
 const STACK: usize = 256 << 10;
 
-/// What a thread needs to replace the holder. Nothing of it is ever dropped here: the descriptors are the holder's too.
+/// The things that a thread needs to replace the holder. Nothing of it is ever dropped here: the descriptors are the holder's too.
 #[derive(Debug)]
 struct StandBy {
     holding: Holding,

@@ -40,7 +40,9 @@ impl Server {
     fn set_size(&self, original: &OwnedFd, change: &SetAttr, caller: Caller) -> Result<(), Errno> {
         let open = change.valid.contains(SetAttributes::HANDLE).then(|| self.handles.get(change.handle).ok());
         if let Some(file) = open.flatten().filter(|handle| handle.writes()).and_then(|handle| handle.file()) {
-            return self.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size));
+            return self.as_caller(caller, || {
+                self.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size))
+            })?;
         }
         let place = CString::new(place_of(original)).map_err(|_| Errno::INVAL)?;
         self.as_caller(caller, || self.originals.change(original, || truncate(&place, change.size)))?

@@ -33,12 +33,12 @@ use crate::memory::Shared;
 pub(crate) struct Devices(Mutex<HashMap<u64, u64>>);
 
 impl Devices {
-    /// Whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
+    /// Tells whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
     pub(crate) fn agree(&self, packed: u64, here: u64) -> bool {
         *lock(&self.0).entry(packed).or_insert(here) == here
     }
 
-    /// Whether `here` is known to stand for the image's device `packed`.
+    /// Tells whether `here` is known to stand for the image's device `packed`.
     fn is(&self, packed: u64, here: u64) -> bool {
         lock(&self.0).get(&packed) == Some(&here)
     }
@@ -91,14 +91,14 @@ impl Known {
     }
 }
 
-/// What an original is found for.
+/// The purpose that an original is found for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Read,
     Change,
 }
 
-/// How sure it is that an original is the packed one.
+/// The certainty that an original is the packed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Likeness {
     /// By device and inode number.
@@ -255,6 +255,10 @@ impl Server {
         if Kind::from_mode(stat.st_mode) != Some(packed.kind) {
             return Likeness::Other;
         }
+        if self.viewer.acts_for_others() && packed.kind != Kind::Directory && !same_rights(packed, stat) {
+            // The kernel judged by the packed rights whether the caller may have this file.
+            return Likeness::Other;
+        }
         let equal = packed.kind == Kind::Directory
             || packed.size == stat.st_size.cast_unsigned()
                 && (packed.mtime.seconds, u64::from(packed.mtime.nanoseconds))
@@ -288,6 +292,14 @@ impl Server {
         candidates.iter().copied().find(|nid| self.is_counterpart(*nid, stat, Devices::is))
     }
 
+    /// Something was made just now: a frozen node that had its inode number is gone.
+    pub(crate) fn note_fresh(&self, stat: &Stat) {
+        if let Some(candidates) = self.identities.get(&self.image).by_inode.get(&stat.st_ino) {
+            let gone = candidates.iter().filter(|nid| self.is_counterpart(**nid, stat, Devices::is));
+            gone.for_each(|nid| self.nodes.mark_gone(Node::Frozen(*nid)));
+        }
+    }
+
     fn is_counterpart(&self, nid: Nid, stat: &Stat, is_device: fn(&Devices, u64, u64) -> bool) -> bool {
         !self.nodes.is_marked(nid, NodeMarks::GONE)
             && self.image.attributes(nid).is_ok_and(|packed| {
@@ -304,7 +316,7 @@ impl Server {
         Ok(original)
     }
 
-    fn mark_live(&self, directory: Node) {
+    pub(crate) fn mark_live(&self, directory: Node) {
         let before = self.nodes.mark(directory, NodeMarks::LIVE);
         if let Node::Frozen(nid) = directory
             && !before.contains(NodeMarks::LIVE)
@@ -316,4 +328,9 @@ impl Server {
     fn is_root(&self, nid: Nid) -> bool {
         self.roots.contains(&nid)
     }
+}
+
+/// Whether an original has the owner, group and mode that were packed.
+fn same_rights(packed: &Attributes, stat: &Stat) -> bool {
+    (packed.uid, packed.gid, packed.mode()) == (stat.st_uid, stat.st_gid, stat.st_mode)
 }

@@ -141,7 +141,7 @@ impl Server {
         let Making { parent, name, caller, attempt } = making;
         let directory = self.expect_name(parent, name)?;
         let asked = OFlags::from_bits_retain(create.flags);
-        let flags = asked & CREATING | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        let flags = asked & CREATING | OFlags::CREATE | SAFELY;
         let bits = Bits { mode: create.mode, umask: create.umask };
         let mode = Mode::from_raw_mode(create.mode & !create.umask & 0o7777);
         let name_of = os(name);
@@ -149,6 +149,7 @@ impl Server {
             &path_of(&directory).join(name_of),
             attempt,
             || {
+                verify_regular(&directory, name)?;
                 let open = |mode| rustix::fs::openat(&*directory, name_of, flags, mode);
                 self.as_caller(caller, || self.umasks.apply(bits, open))?
             },
@@ -175,6 +176,12 @@ impl Server {
     ) -> Result<(Entry, Opened), Errno> {
         let found = rustix::fs::openat(CWD, place_of(&file), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let stat = rustix::fs::fstat(&found)?;
+        if !FileType::from_raw_mode(stat.st_mode).is_file() {
+            return Err(Errno::STALE);
+        }
+        if flags.contains(OFlags::EXCL) {
+            self.note_fresh(&stat);
+        }
         let entry = self.entry_of(parent, name, found, &stat)?;
         let node = entry.node.map(|id| Node::decode(id, self.root)).ok_or(Errno::IO)?;
         self.note_written(node);
@@ -182,7 +189,7 @@ impl Server {
         Ok((entry, opened))
     }
 
-    /// What CREATE gives once more: the file by its name, open by the handle that an earlier server made or by another one.
+    /// The second answer to a CREATE: the file by its name, open by the handle that an earlier server made or by another one.
     fn created_before(
         &self,
         parent: Node,
@@ -218,6 +225,7 @@ impl Server {
         })?;
         let found = rustix::fs::openat(CWD, place_of(&file), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let stat = rustix::fs::fstat(&found)?;
+        self.note_fresh(&stat);
         let entry = self.entry_of(making.parent, making.name, found, &stat)?;
         let node = entry.node.map(|id| Node::decode(id, self.root)).ok_or(Errno::IO)?;
         let opened = self.opened(node, file, asked, unique)?;
@@ -266,6 +274,7 @@ impl Server {
         self.notice_failure(parent, name, made.is_err());
         made?;
         let (found, stat) = reach(&directory, name)?;
+        self.note_fresh(&stat);
         self.entry_of(parent, name, found, &stat)
     }
 
@@ -416,7 +425,19 @@ const CREATING: OFlags = OFlags::ACCMODE
     .union(OFlags::SYNC);
 
 /// Flags that mean something while a file is made alone.
-const CREATION_ONLY: u32 = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::TRUNC).bits();
+pub(crate) const CREATION_ONLY: u32 = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::TRUNC).bits();
+
+/// The kernel looked at the name before. Another process may have put a link, a pipe or a terminal there meanwhile, which
+/// must neither be followed nor be waited for.
+const SAFELY: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// **Errors** `ESTALE` where something else than a regular file has the name, so that the kernel looks again.
+fn verify_regular(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    match reach(directory, name) {
+        Ok((_, stat)) if !FileType::from_raw_mode(stat.st_mode).is_file() => Err(Errno::STALE),
+        _ => Ok(()),
+    }
+}
 
 fn os(name: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(name)
@@ -436,13 +457,15 @@ fn rename(from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8]), flags: RenameFlags) ->
     }
 }
 
-/// Whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
+/// Tells whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
 /// use yet, and not older than that. A lock file that another process has for longer is none.
 fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, attempt: Attempt<'_>) -> bool {
-    let own = rustix::process::geteuid().as_raw();
+    // A server that acts for others made it with the caller's identity; another one is its only user.
+    let own = rustix::process::geteuid();
+    let owner = if own.is_root() { caller.uid } else { own.as_raw() };
     reach(directory, name).is_ok_and(|(_, stat)| {
         FileType::from_raw_mode(stat.st_mode) == kind
-            && (stat.st_uid == own || stat.st_uid == caller.uid)
+            && stat.st_uid == owner
             && (kind != FileType::RegularFile || stat.st_size == 0)
             && stat.st_ctime >= attempt.begun_at() - CLOCKS_APART
     })
@@ -451,7 +474,7 @@ fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, att
 /// Seconds by which the clock of a file server may be behind ours.
 const CLOCKS_APART: i64 = 5;
 
-/// Whether `name` leads to this original.
+/// Tells whether `name` leads to this original.
 fn is_same(directory: &OwnedFd, name: &[u8], original: &OwnedFd) -> bool {
     let key = rustix::fs::fstat(original).map(|stat| key_of(&stat));
     reach(directory, name).is_ok_and(|(_, stat)| key == Ok(key_of(&stat)))
@@ -472,7 +495,7 @@ fn reopen_made(directory: &OwnedFd, name: &[u8], asked: OFlags, mode: Mode) -> R
     opened
 }
 
-/// Whether a file system renames a file that is in use instead of removing it, so that its directory cannot be removed: NFS
+/// Tells whether a file system renames a file that is in use instead of removing it, so that its directory cannot be removed: NFS
 /// and AFS. Source: statfs(2) for the numbers.
 fn renames_what_is_in_use(directory: &OwnedFd) -> bool {
     const NFS: i64 = 0x6969;

@@ -35,9 +35,9 @@ pub(crate) struct Estate {
     pub(crate) absences: Arc<SharedMemory>,
     /// One for each thread that answers.
     pub(crate) slots: Vec<Arc<SharedMemory>>,
-    /// Who has them, and last the place of the thread that starts those.
+    /// The places of the threads that have them, and last that of the thread that starts those.
     pub(crate) tenures: Vec<Tenure>,
-    /// What is learned, if anybody wants to.
+    /// Lessons, if a rank asked for them.
     lessons: Arc<SharedMemory>,
     /// The ranks that came.
     pub(crate) ranks: Arc<SharedMemory>,
@@ -51,7 +51,7 @@ pub(crate) enum Fact {
     CanExpire = 0,
     /// The last process of the namespace is gone and the statistics are written.
     Finished = 1,
-    /// What the originals are asked is written down.
+    /// Questions to the originals are written down.
     Learning = 2,
     /// Ranks can come in.
     Opened = 3,
@@ -59,7 +59,7 @@ pub(crate) enum Fact {
     Closed = 4,
 }
 
-/// A number that is written down for whoever takes over.
+/// A number that is written down for the next holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     MountNamespace = 5,
@@ -104,7 +104,7 @@ impl Estate {
         self.fact(fact).load(Ordering::Acquire) != 0
     }
 
-    /// What is learned; nothing where nobody wants to.
+    /// The log of lessons; one that keeps nothing where no rank asked for them.
     pub(crate) fn lessons(&self) -> Lessons {
         match self.is_settled(Fact::Learning) {
             true => Lessons::attach(Arc::clone(&self.lessons)),
@@ -112,7 +112,7 @@ impl Estate {
         }
     }
 
-    /// In a process that was forked by one of several threads: the slots are nobody's.
+    /// In a process that was forked by one of several threads: no thread has the slots.
     pub(crate) fn forsake(&self, alone: &SingleThreaded) {
         self.slots.iter().for_each(|slot| slot.forsake(alone));
     }

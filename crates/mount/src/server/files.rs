@@ -27,7 +27,7 @@ impl Server {
     /// Opens a file that the image answers for: nothing but what is held of it has to be given to the kernel first. `None` if
     /// the original is needed.
     pub(crate) fn open_frozen(&self, nid: Nid, flags: u32) -> Option<Opened> {
-        if OFlags::from_bits_retain(flags) & OFlags::ACCMODE != OFlags::RDONLY || self.is_altered(nid) {
+        if changes_content(OFlags::from_bits_retain(flags)) || self.is_altered(nid) {
             return None;
         }
         self.nodes.references().open(nid);
@@ -54,12 +54,12 @@ impl Server {
             return Ok(opened);
         }
         let flags = OFlags::from_bits_retain(flags);
-        let writes = flags & OFlags::ACCMODE != OFlags::RDONLY;
         let original = self.pin(node)?;
-        let file = self.as_caller(caller, || self.originals.open(&original, kept(flags)))??;
-        if writes {
+        if changes_content(flags) {
             self.note_written(node);
         }
+        let asked = kept(flags) | flags & OFlags::TRUNC;
+        let file = self.as_caller(caller, || self.originals.open(&original, asked))??;
         self.opened(node, file, flags, unique)
     }
 
@@ -250,7 +250,7 @@ impl Server {
         Ok(written)
     }
 
-    /// Whether an earlier server appended the data before it was killed: it stands behind where the file ended then.
+    /// Tells whether an earlier server appended the data before it was killed: it stands behind where the file ended then.
     /// Another process may have appended meanwhile, so it is looked for.
     fn has_appended(&self, file: &OwnedFd, handle: &Handle, write: &Write<'_>, attempt: Attempt<'_>) -> bool {
         let before = attempt.remembered();
@@ -304,7 +304,7 @@ impl Server {
         })?
     }
 
-    /// Whether a node is open in this namespace.
+    /// Tells whether a node is open in this namespace.
     pub(crate) fn is_open(&self, node: Node) -> bool {
         let frozen = match node {
             Node::Frozen(nid) => self.nodes.references().is_open(nid),
@@ -319,6 +319,11 @@ pub(crate) fn opened_as(handle: FileHandle, flags: OFlags) -> Opened {
     // An append goes to where the file ends at that moment, of which the kernel's cache knows nothing.
     let cache = if flags.contains(OFlags::APPEND) { OpenFlags::DIRECT_IO } else { OpenFlags::empty() };
     Opened { handle: handle.0, flags: cache }
+}
+
+/// Whether a file that is opened with these flags is, or may be, changed.
+fn changes_content(flags: OFlags) -> bool {
+    flags & OFlags::ACCMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }
 
 /// The flags of an open call that count for the original. `O_DIRECT` would want aligned memory; the others say how a path is

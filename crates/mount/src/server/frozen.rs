@@ -23,7 +23,7 @@ pub(crate) enum Answer<T> {
     AskOriginal,
 }
 
-/// How long whoever asks the frozen tier can wait.
+/// The time for which a question to the frozen tier can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// Others wait too: what takes an operation on the original is for later.

@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 
 use quell_image::Nid;
@@ -21,7 +21,7 @@ use crate::fuse::request::{FileHandle, Unique};
 use crate::lock;
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{Index, SharedTable, name_of, named_by};
 
 /// Records in shared memory.
 pub(crate) type HandleRecords = SharedTable<7>;
@@ -35,7 +35,7 @@ pub(crate) struct Handle {
     file: Mutex<Option<Arc<OwnedFd>>>,
     pub(crate) flags: OFlags,
     unique: u64,
-    /// Whether the descriptor appends now; locked while something is written by it.
+    /// True when the descriptor appends now. Locked while something is written by it, or a directory is listed by it.
     pub(crate) appends: Mutex<bool>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Handles {
 #[derive(Debug, Default)]
 struct Open {
     handles: HashMap<FileHandle, Arc<Handle>>,
-    /// How many handles a node has.
+    /// The number of a node's handles.
     of_nodes: HashMap<Node, u32>,
 }
 
@@ -60,7 +60,7 @@ const FLAGS: usize = 2;
 const UNIQUE: usize = 3;
 
 impl Handles {
-    /// What an earlier server left open in `memory`.
+    /// The files that an earlier server left open in `memory`.
     pub(crate) fn attach(memory: Arc<SharedMemory>, root: Nid) -> Self {
         let records = HandleRecords::attach(memory);
         let handles = Self { root, open: Mutex::default(), records };
@@ -81,8 +81,8 @@ impl Handles {
         flags: OFlags,
         unique: Unique,
     ) -> Result<FileHandle, Errno> {
-        let number = file.as_ref().map_or(0, |file| u64::from(file.as_raw_fd().unsigned_abs()) + 1);
-        let words = [node.encode(self.root).0, number, flags.bits().into(), unique.0, 0, 0, 0];
+        let words =
+            [node.encode(self.root).0, name_of(file.as_ref()), flags.bits().into(), unique.0, 0, 0, 0];
         let mut open = lock(&self.open);
         let index = self.records.insert(words).ok_or(Errno::NFILE)?;
         let handle = self.number(index).ok_or(Errno::NFILE)?;
@@ -107,7 +107,7 @@ impl Handles {
         lock(&self.open).handles.get(&handle).cloned().ok_or(Errno::BADF)
     }
 
-    /// What an earlier server opened for a request that it may not have answered.
+    /// The handle that an earlier server opened for a request that it may not have answered.
     pub(crate) fn opened_by(&self, unique: Unique) -> Option<(FileHandle, Arc<Handle>)> {
         let open = lock(&self.open);
         let mut handles = open.handles.iter();
@@ -130,18 +130,17 @@ impl Handles {
         Some(released)
     }
 
-    /// Whether a node is open by a handle.
+    /// Tells whether a node is open by a handle.
     pub(crate) fn is_open(&self, node: Node) -> bool {
         lock(&self.open).of_nodes.contains_key(&node)
     }
 
     /// Gives a directory's handle a descriptor of its own: the image does not list it any more.
     pub(crate) fn give_file(&self, handle: &Handle, file: OwnedFd) -> Arc<OwnedFd> {
-        let number = u64::from(file.as_raw_fd().unsigned_abs()) + 1;
         let file = Arc::new(file);
         let _not_paused = lock(&self.open);
         let mut kept = lock(&handle.file);
-        self.records.set(handle.index, DESCRIPTOR, number);
+        self.records.set(handle.index, DESCRIPTOR, name_of(Some(&*file)));
         *kept = Some(Arc::clone(&file));
         file
     }
@@ -160,7 +159,7 @@ impl Handles {
     fn restore(&self, index: Index) {
         let word = |number| self.records.get(index, number);
         let Some(number) = self.number(index) else { return };
-        let file = number_of(word(DESCRIPTOR)).and_then(adopt);
+        let file = named_by(word(DESCRIPTOR)).and_then(adopt);
         let flags = OFlags::from_bits_retain(u32::try_from(word(FLAGS)).unwrap_or(0));
         let now = file.as_ref().and_then(|file| rustix::fs::fcntl_getfl(file).ok());
         lock(&self.open).add(
@@ -190,12 +189,12 @@ impl Handle {
         lock(&self.file).clone()
     }
 
-    /// Whether the program may read by it.
+    /// Tells whether the program may read by it.
     pub(crate) fn reads(&self) -> bool {
         self.flags & OFlags::ACCMODE != OFlags::WRONLY
     }
 
-    /// Whether the program may write by it.
+    /// Tells whether the program may write by it.
     pub(crate) fn writes(&self) -> bool {
         self.flags & OFlags::ACCMODE != OFlags::RDONLY
     }
@@ -204,11 +203,7 @@ impl Handle {
 /// The numbers of all descriptors that the records in `memory` name.
 pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = HandleRecords::attach(Arc::clone(memory));
-    records.used().filter_map(|index| number_of(records.get(index, DESCRIPTOR))).collect()
-}
-
-fn number_of(word: u64) -> Option<RawFd> {
-    RawFd::try_from(word.checked_sub(1)?).ok()
+    records.used().filter_map(|index| named_by(records.get(index, DESCRIPTOR))).collect()
 }
 
 #[cfg(test)]

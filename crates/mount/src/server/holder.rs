@@ -49,19 +49,19 @@ use crate::sys::process::{
     Forked, SingleThreaded, block_parent_signal, close_all_but, fork_sharing_descriptors,
 };
 
-/// What survives a server, and a holder.
+/// The things that survive a server, and a holder.
 #[derive(Debug)]
 pub(crate) struct Holding {
     pub(crate) estate: Estate,
     pub(crate) image: Arc<Image<Shared>>,
     pub(crate) memory: Arc<Memory>,
-    /// Who owns the image's file.
+    /// The owner of the image's file.
     pub(crate) owner: Uid,
     pub(crate) device: Arc<Device>,
     /// Readable when the mount is gone.
     pub(crate) ended: Arc<OwnedFd>,
     pub(crate) door: Door,
-    /// What ranks are told that are let in.
+    /// The word to ranks that are let in.
     pub(crate) ready: FromServer,
     /// All ranks that ever came.
     pub(crate) ranks: Vec<Rank>,
@@ -123,7 +123,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
     }
 }
 
-/// How often, and after which pauses, the status of a dead server is asked for. Its threads are about to end when its
+/// The number of times, and the pause after which, the status of a dead server is asked for. Its threads are about to end when its
 /// lifeline is cut, so what is left takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
@@ -144,7 +144,7 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// How a server died whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
+/// The cause of death of a server whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
 /// before another server has answered.
 fn cause_of_death(server: Pid) -> Death {
     let status =
@@ -189,7 +189,7 @@ impl Holder {
     /// Lets ranks in and watches over them, until the server is dead or not needed any more.
     fn accompany(&mut self, server: &mut ServerProcess) -> Over {
         loop {
-            // First of all: for whoever took over, everybody may be dead already, and nothing will happen any more.
+            // First of all: when another holder takes over, all ranks may be dead already, and no event would come any more.
             self.part();
             let ready = self.wait(server);
             if ready.ended {
@@ -262,7 +262,7 @@ impl Holder {
         }
     }
 
-    /// Somebody is at the door.
+    /// Lets a rank in that is at the door.
     fn admit(&mut self) {
         let Door::Open { listener, .. } = &self.holding.door else {
             return;
@@ -345,7 +345,7 @@ impl Holder {
         self.holding.estate.settle(Fact::Finished);
     }
 
-    /// The namespace could not be made: whoever waits was told.
+    /// The namespace could not be made: the ranks that wait were told.
     fn fail(&self, _told: &Unavailable) {
         self.holding.estate.settle(Fact::Finished);
     }
@@ -434,9 +434,9 @@ impl Holding {
         };
         for rank in ranks {
             if let Some(path) = &rank.stats {
-                // There is nobody left to be told that it could not be written.
+                // No rank is left to be told that it could not be written.
                 let stats = counters.snapshot(image, rank.membership, rank.seconds_to_exec);
-                let _nobody = stats.write(path, rank.umask);
+                let _unheard = stats.write(path, rank.umask);
             }
         }
         self.write_learned(ranks);
@@ -451,7 +451,7 @@ impl Holding {
         let learned = self.estate.lessons().learned(self.image.index().identity().to_string());
         let (text, owner_only) = (learned.write(), Mode::RUSR | Mode::WUSR);
         for path in paths {
-            let _nobody = replace_file(path, owner_only, text.as_bytes());
+            let _unheard = replace_file(path, owner_only, text.as_bytes());
         }
     }
 
@@ -475,7 +475,7 @@ impl Holding {
     }
 }
 
-/// What [`Holder::wait`] saw.
+/// The events that [`Holder::wait`] saw.
 #[derive(Debug)]
 struct Ready {
     ended: bool,
@@ -484,5 +484,5 @@ struct Ready {
     connections: Vec<usize>,
 }
 
-/// How often a process is looked at where the kernel has no descriptor for it.
+/// The pause between two looks at a process where the kernel has no descriptor for it.
 const LOOK_AGAIN_NANOS: i64 = 200_000_000;

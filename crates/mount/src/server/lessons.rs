@@ -1,7 +1,7 @@
 //! What a run had to ask of the originals, for the image that is made anew of it (`run --learn`).
 //!
 //! Each new thing is written down once, in memory that the next server goes on with; the holder makes the file of it at
-//! the end. Where nobody wants to learn nothing is kept.
+//! the end. Where no rank asked for that, nothing is kept.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! How a holder learns at once that its server is dead.
+//! The pipe that tells a holder at once that its server is dead.
 //!
 //! The end of the process would tell it too late: a thread that waits in the kernel for a lock which a program holds while
 //! it waits for an answer, ends only after another server has given that answer. So the server's first thread has a
@@ -62,20 +62,20 @@ impl Lifeline {
         Self { read_end, start: None }
     }
 
-    /// What is readable when the server is dead, or has something to say.
+    /// The descriptors that are readable when the server is dead, or has something to say.
     pub(crate) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
         let process = self.start.as_ref().and_then(|start| start.process.as_ref()?.poll());
         [PollFd::new(&self.read_end, PollFlags::IN)].into_iter().chain(process)
     }
 
-    /// Whether the server has to be looked at again and again, because nothing tells when it dies.
+    /// Tells whether the server has to be looked at again and again, because nothing tells when it dies.
     pub(crate) fn is_unpolled(&self) -> bool {
         self.start
             .as_ref()
             .is_some_and(|start| start.process.as_ref().is_none_or(|watch| watch.poll().is_none()))
     }
 
-    /// Whether the server is dead.
+    /// Tells whether the server is dead.
     pub(crate) fn is_cut(&mut self) -> bool {
         if !super::ranks::is_readable_now(self.read_end.as_fd()) {
             return self

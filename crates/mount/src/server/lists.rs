@@ -1,7 +1,7 @@
 //! Access control lists of files that the recording did not ask for, of which the image has none: the originals', asked
 //! for once, and only where a list could allow more than the bits do.
 //!
-//! Most files let everybody do what they let anybody do, and cost nothing. Names in a listing are not asked about either:
+//! Most files let all users do the same, and cost nothing. Names in a listing are not asked about either:
 //! the kernel looks up what a program wants.
 
 use std::collections::{HashMap, HashSet};

@@ -14,7 +14,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crate::lock;
 use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{Index, SharedTable, name_of, named_by};
 
 /// Records in shared memory, of owners and of waiting locks.
 pub(crate) type LockRecords = SharedTable<7>;
@@ -58,7 +58,7 @@ struct State {
     arriving: HashMap<u64, bool>,
 }
 
-/// What became of a lock that was asked for.
+/// The outcome for a lock that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Locking {
     Done,
@@ -88,7 +88,7 @@ struct Waiting {
     file: Arc<OwnedFd>,
 }
 
-/// How long a lock waits before it is tried again, at first and at most. An unlock by a process of this namespace is
+/// The pauses before a waiting lock is tried again, at first and at most. An unlock by a process of this namespace is
 /// noticed at once; the pauses bound how late one from outside is.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(50);
@@ -100,7 +100,7 @@ impl Locks {
         let mut state = State::default();
         for index in owners.used() {
             let word = |number| owners.get(index, number);
-            let Some(file) = number_of(word(2)).and_then(adopt) else { continue };
+            let Some(file) = named_by(word(2)).and_then(adopt) else { continue };
             let key = OwnerKey {
                 node: Node::decode(NodeId(word(0)), root),
                 owner: LockOwner(word(1)),
@@ -168,11 +168,10 @@ impl Locks {
         if let Some(owner) = state.owners.get(&key) {
             return Ok(Arc::clone(&owner.file));
         }
-        let number = u64::from(file.as_raw_fd().unsigned_abs()) + 1;
         let words = [
             key.node.encode(self.root).0,
             key.owner.0,
-            number,
+            name_of(Some(&file)),
             lock_of.handle.0,
             key.whole_file.into(),
             lock_of.pid.into(),
@@ -211,7 +210,7 @@ impl Locks {
         Ok(Locking::Waits)
     }
 
-    /// A signal reached the program that waits for `unique`. Whether its lock waited.
+    /// A signal reached the program that waits for `unique`. Returns whether its lock waited.
     pub(crate) fn interrupt(&self, unique: Unique) -> bool {
         let mut state = lock(&self.state);
         if let Some(interrupted) = state.arriving.get_mut(&unique.0) {
@@ -421,11 +420,7 @@ fn apply(file: &OwnedFd, wanted: &Lock) -> Result<(), Errno> {
 /// The numbers of all descriptors that the records of owners in `memory` name.
 pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = LockRecords::attach(Arc::clone(memory));
-    records.used().filter_map(|index| number_of(records.get(index, 2))).collect()
-}
-
-fn number_of(word: u64) -> Option<RawFd> {
-    RawFd::try_from(word.checked_sub(1)?).ok()
+    records.used().filter_map(|index| named_by(records.get(index, 2))).collect()
 }
 
 /// The whole file, unlocked.

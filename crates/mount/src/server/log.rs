@@ -10,7 +10,7 @@
 //! record: | kind 8, words 8, 16 unused, bytes of text 32 | words ... | text, padded to a word |
 //! ```
 //!
-//! One server writes at a time. Its threads take turns: whoever appends has the log for itself.
+//! One server writes at a time. Its threads take turns: a thread that appends has the log for itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub(crate) type OldRecord = Record<Vec<u64>, Vec<u8>>;
 pub(crate) struct Place(usize);
 
 impl Log {
-    /// The log in `memory`, as whoever wrote to it last left it.
+    /// The log in `memory`, as its last writer left it.
     pub(crate) fn attach(memory: Arc<SharedMemory>) -> Self {
         let half = usize::from(memory.word(0).load(Ordering::Acquire) == 1);
         let length = memory.word(8 * (1 + half)).load(Ordering::Acquire);

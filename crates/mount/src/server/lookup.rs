@@ -51,9 +51,10 @@ impl Server {
         let attr = self.original_attr(&found, stat, self.may_write_in(directory));
         let node = match counterpart {
             Some(nid) => {
-                self.note_if_altered(nid, stat)?;
-                self.nodes.bind(nid, key_of(stat), found);
+                // Before it is bound: a descriptor is closed when there is no lookup left.
                 self.nodes.count_lookup(Node::Frozen(nid));
+                self.nodes.bind(nid, key_of(stat), found);
+                self.note_if_altered(nid, stat)?;
                 Node::Frozen(nid)
             }
             None => {
@@ -61,7 +62,7 @@ impl Server {
                 marks.set(NodeMarks::WRITE_BELOW, self.viewer.may_write(&attr));
                 marks.set(NodeMarks::WRITE_BESIDE, self.may_write_in(directory));
                 marks.set(NodeMarks::DIRECTORY, FileType::from_raw_mode(stat.st_mode).is_dir());
-                self.nodes.shed(|node| self.handles.is_open(node));
+                self.nodes.shed(|node| self.may_lose_original(node));
                 self.nodes.intern(key_of(stat), found, marks).ok_or(Errno::NFILE)?
             }
         };
@@ -73,7 +74,18 @@ impl Server {
         })
     }
 
-    /// How long a name that the original gave may be kept.
+    /// Whether a node is a file that no program has open, so that its original can be looked up again.
+    fn may_lose_original(&self, node: Node) -> bool {
+        let is_file = match node {
+            Node::Frozen(nid) => {
+                self.image.attributes(nid).is_ok_and(|packed| packed.kind != Kind::Directory)
+            }
+            Node::Found(_) => true,
+        };
+        is_file && !self.is_open(node)
+    }
+
+    /// The time for which a name that the original gave may be kept.
     pub(crate) fn name_validity(&self, directory: Node, counterpart: Option<Nid>, attr: &Attr) -> Validity {
         let live = self.is_live_node(directory);
         match counterpart {
@@ -91,10 +103,14 @@ impl Server {
     /// Compares an original with what the image has of it, and leaves the image behind if they differ.
     pub(crate) fn note_if_altered(&self, nid: Nid, stat: &Stat) -> Result<(), Errno> {
         let attributes = self.image.attributes(nid).map_err(damaged)?;
+        let (mtime, ctime) = (attributes.mtime, attributes.ctime);
         if attributes.kind == Kind::Directory {
+            // Names came or went, or it is another directory with this inode number.
+            if (mtime.seconds, u64::from(mtime.nanoseconds)) != (stat.st_mtime, stat.st_mtime_nsec) {
+                self.mark_live(Node::Frozen(nid));
+            }
             return Ok(());
         }
-        let (mtime, ctime) = (attributes.mtime, attributes.ctime);
         let same = attributes.size == stat.st_size.cast_unsigned()
             && (mtime.seconds, u64::from(mtime.nanoseconds)) == (stat.st_mtime, stat.st_mtime_nsec)
             && (ctime.seconds, u64::from(ctime.nanoseconds)) == (stat.st_ctime, stat.st_ctime_nsec);
@@ -256,7 +272,7 @@ impl Server {
         attr
     }
 
-    /// Whether the user may make and remove names in this directory.
+    /// Tells whether the user may make and remove names in this directory.
     pub(crate) fn may_write_in(&self, directory: Node) -> bool {
         match directory {
             Node::Frozen(nid) => self.may_write_below(nid),
@@ -264,7 +280,7 @@ impl Server {
         }
     }
 
-    /// Whether the user may make and remove names in the directory that the node lies in.
+    /// Tells whether the user may make and remove names in the directory that the node lies in.
     pub(crate) fn may_write_beside(&self, node: Node) -> bool {
         match node {
             Node::Frozen(nid) => self.image.parent(nid).is_ok_and(|parent| self.may_write_below(parent)),
@@ -272,12 +288,12 @@ impl Server {
         }
     }
 
-    /// Whether a directory's names come from the original because something was written to it.
+    /// Tells whether a directory's names come from the original because something was written to it.
     pub(crate) fn is_live(&self, nid: Nid) -> bool {
         self.nodes.is_marked(nid, NodeMarks::LIVE)
     }
 
-    /// Whether what a name in this directory leads to may have been changed by this run or others.
+    /// The same of any directory, one that only the original has too.
     fn is_live_node(&self, node: Node) -> bool {
         match node {
             Node::Frozen(nid) => self.is_live(nid),
@@ -285,17 +301,17 @@ impl Server {
         }
     }
 
-    /// Whether a file's content comes from the original.
+    /// Tells whether a file's content comes from the original.
     pub(crate) fn is_altered(&self, nid: Nid) -> bool {
         self.nodes.is_marked(nid, NodeMarks::ALTERED)
     }
 
-    /// Whether a node's attributes are those of the image.
+    /// Tells whether a node's attributes are those of the image.
     pub(crate) fn is_frozen(&self, nid: Nid) -> bool {
         !self.is_from_original(nid) && self.is_uncovered(nid) == Ok(false)
     }
 
-    /// Whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
+    /// Tells whether a node's attributes come from the original: it, or the directory that it lies in, was written to.
     pub(crate) fn is_from_original(&self, nid: Nid) -> bool {
         if !self.nodes.any_frozen() {
             return false;
@@ -305,7 +321,7 @@ impl Server {
     }
 }
 
-/// How long the attributes of an original hold. Those of a file not at all: another node may write to it at any time.
+/// The time for which the attributes of an original hold. Those of a file not at all: another node may write to it at any time.
 pub(crate) fn validity_of(attr: &Attr) -> Validity {
     if FileType::from_raw_mode(attr.mode).is_file() { Validity::Never } else { Validity::Brief }
 }

@@ -52,7 +52,7 @@ use quell_image::{Beyond, Image, Nid};
 use rustix::io::Errno;
 
 use crate::counters::{Asked, Counters, Loss};
-use crate::fuse::abi::{self, InitFlags, Validity};
+use crate::fuse::abi::{self, InitFlags, Opened, Validity};
 use crate::fuse::device::{Device, Received};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{FileHandle, Operation, Request};
@@ -63,6 +63,7 @@ use absences::ToldAbsences;
 use binding::{Devices, Identities};
 use changes::{completed, reply_with};
 use estate::{Estate, Fact};
+use files::opened_as;
 use frozen::{Answer, Patience};
 use handles::Handles;
 use holder::Holding;
@@ -356,10 +357,15 @@ impl Server {
                 reply_with(attributes, reply, |(attr, valid), reply| reply.attr(&attr, valid));
             }
             Operation::Open { flags, directory } => {
-                let opened = match directory {
-                    true => self.open_directory_handle(node, caller, unique),
-                    false => self.open(node, flags, caller, unique),
+                let opened = match attempt.before() {
+                    // The program may have gone on: the file must not be cut again.
+                    Before::Complete(outcome) => {
+                        outcome.and_then(|()| self.opened_before(node, flags, request))
+                    }
+                    _ if directory => self.open_directory_handle(node, caller, unique),
+                    _ => self.open(node, flags, caller, unique),
                 };
+                let opened = completed(opened, attempt);
                 reply_with(opened, reply, |opened, reply| reply.bytes(&opened.encode()));
             }
             Operation::Release { handle, owner } => {
@@ -411,6 +417,14 @@ impl Server {
         }
     }
 
+    /// What OPEN and OPENDIR give once more.
+    fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<Opened, Errno> {
+        match self.handles.opened_by(request.unique) {
+            Some((handle, open)) if open.node == node => Ok(opened_as(handle, open.flags)),
+            _ => self.open(node, flags & !changes::CREATION_ONLY, request.caller, request.unique),
+        }
+    }
+
     fn count(&self, operation: &Operation<'_>) {
         self.counters.asked(match operation {
             Operation::Lookup { .. } => Asked::Lookup,
@@ -436,6 +450,7 @@ impl Server {
         let acl = if self.viewer.acts_for_others() { InitFlags::POSIX_ACL } else { InitFlags::empty() };
         // Never WRITEBACK_CACHE: what others write would be overwritten.
         let wanted = InitFlags::ASYNC_READ
+            | InitFlags::ATOMIC_O_TRUNC
             | InitFlags::POSIX_LOCKS
             | InitFlags::DONT_MASK
             | InitFlags::BIG_WRITES

@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -24,7 +24,7 @@ use super::references::References;
 use crate::fuse::abi::NodeId;
 use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable};
+use crate::sys::table::{Index, SharedTable, name_of, named_by};
 
 /// A decoded [`NodeId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl Node {
 }
 
 bitflags! {
-    /// What is known of a node beside its original.
+    /// Facts of a node beside its original.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub(crate) struct NodeMarks: u64 {
         /// A directory whose names come from the original.
@@ -153,7 +153,7 @@ impl Nodes {
         }
     }
 
-    /// How often the kernel refers to frozen nodes.
+    /// The kernel's references to frozen nodes.
     pub(crate) fn references(&self) -> &References {
         &self.references
     }
@@ -218,7 +218,7 @@ impl Nodes {
         self.read().by_key.get(&key).copied()
     }
 
-    /// What is known of a node; nothing if it has no record.
+    /// The marks of a node; none if it has no record.
     pub(crate) fn marks(&self, node: Node) -> NodeMarks {
         self.look(node, |entry| entry.marks).unwrap_or_default()
     }
@@ -277,7 +277,11 @@ impl Nodes {
             Node::Frozen(nid) => {
                 let last = self.references.forget(nid, lookups);
                 if last && self.any_frozen.load(Ordering::Acquire) {
-                    self.write().close(node);
+                    let mut table = self.write();
+                    // Another thread may have counted a lookup, and is about to bind the node.
+                    if self.references.is_unknown(nid) {
+                        table.close(node);
+                    }
                 }
                 last
             }
@@ -308,16 +312,15 @@ impl Nodes {
 
     /// Closes the originals of found files that no program has open, when nodes take half of the descriptors that this
     /// process may have: what the kernel still asks of them is `ESTALE`, on which it looks the name up again.
-    pub(crate) fn shed(&self, is_open: impl Fn(Node) -> bool) {
+    pub(crate) fn shed(&self, may_go: impl Fn(Node) -> bool) {
         if self.read().originals < self.most {
             return;
         }
         let mut table = self.write();
-        let kept = NodeMarks::DIRECTORY;
-        let files = table.nodes.iter().filter(|(node, entry)| {
-            matches!(node, Node::Found(_)) && entry.original.is_some() && !entry.marks.intersects(kept)
-        });
-        let files: Vec<Node> = files.map(|(node, _)| *node).filter(|node| !is_open(*node)).collect();
+        let kept = NodeMarks::DIRECTORY | NodeMarks::GONE;
+        let open =
+            table.nodes.iter().filter(|(_, entry)| entry.original.is_some() && !entry.marks.intersects(kept));
+        let files: Vec<Node> = open.map(|(node, _)| *node).filter(|node| may_go(*node)).collect();
         for node in files {
             table.detach(node);
             table.change(node, |entry| entry.original = None);
@@ -362,7 +365,7 @@ fn most_originals() -> usize {
     half.unwrap_or(MOST_FOUND).min(MOST_FOUND / 2)
 }
 
-/// NodeMarks that each lookup sets anew.
+/// The marks that each lookup sets anew.
 const RIGHTS: NodeMarks = NodeMarks::WRITE_BELOW.union(NodeMarks::WRITE_BESIDE);
 
 impl Entry {
@@ -371,11 +374,8 @@ impl Entry {
     }
 
     fn words(&self, frozen: Option<Nid>) -> [u64; 7] {
-        let number = |descriptor: &Option<Arc<OwnedFd>>| {
-            descriptor.as_ref().map_or(0, |descriptor| u64::from(descriptor.as_raw_fd().unsigned_abs()) + 1)
-        };
         let (device, inode) = self.key.unwrap_or_default();
-        let descriptors = number(&self.original) | number(&self.reader) << 32;
+        let descriptors = name_of(self.original.as_deref()) | name_of(self.reader.as_deref()) << 32;
         let frozen = frozen.map_or(0, |nid| nid.value() + 1);
         [frozen, device, inode, descriptors, self.lookups, self.marks.bits(), 0]
     }
@@ -473,7 +473,7 @@ impl Table {
     /// Takes over a record. Nothing is asked of an original: its file system may not answer now, and the image can.
     fn restore(&mut self, index: Index) {
         let word = |number| self.records.get(index, number);
-        let open = |number| number_of(number).and_then(adopt).map(Arc::new);
+        let open = |word| named_by(word).and_then(adopt).map(Arc::new);
         let key = (word(DEVICE), word(INODE));
         let descriptors = word(DESCRIPTORS);
         let original = open(descriptors);
@@ -503,14 +503,9 @@ pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = NodeRecords::attach(Arc::clone(memory));
     let both = |index| {
         let word = records.get(index, DESCRIPTORS);
-        [number_of(word), number_of(word >> 32)]
+        [named_by(word), named_by(word >> 32)]
     };
     records.used().flat_map(both).flatten().collect()
-}
-
-/// The descriptor that half a word names, if it names one.
-fn number_of(word: u64) -> Option<RawFd> {
-    RawFd::try_from(word & 0xffff_ffff).ok()?.checked_sub(1).filter(|number| *number >= 0)
 }
 
 fn frozen_of(node: Node) -> Option<Nid> {

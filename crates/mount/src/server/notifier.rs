@@ -24,7 +24,7 @@ pub(crate) enum Forget {
         /// The name in it.
         name: Vec<u8>,
     },
-    /// How long a name is valid. It may be a directory's, which is never dropped.
+    /// The time for which a name is valid. It may be a directory's name, which is never dropped.
     Moved {
         /// The directory.
         parent: Node,
@@ -89,7 +89,7 @@ fn forget_directory(server: &Server, directory: Nid) {
 }
 
 impl Server {
-    /// How names are given up: what is open under a dropped one looks as if it were removed, so it is only made stale where
+    /// The way in which names are given up: what is open under a dropped one looks as if it were removed, so it is only made stale where
     /// the kernel can do that.
     fn forgetting(&self) -> Forgetting {
         if self.can_expire() { Forgetting::Expire } else { Forgetting::Drop }

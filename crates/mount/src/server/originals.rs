@@ -237,13 +237,13 @@ impl Originals {
         let path = path_of(directory);
         self.send_on(SentOn::List, &path)?;
         self.note(&path, &Event::Listed);
-        // What did not fit into the last answer was read ahead all the same.
+        // Names that did not fit into the last answer were read ahead all the same.
         rustix::fs::seek(directory, SeekFrom::Start(offset))?;
         hand_on(directory, push)
     }
 }
 
-/// What `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.
+/// The file that `name` in `directory` leads to, opened with `O_PATH`; a symbolic link is opened itself.
 pub(crate) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat(directory, OsStr::from_bytes(name), flags, Mode::empty())?;
@@ -293,7 +293,7 @@ fn hand_on(directory: &OwnedFd, push: &mut dyn FnMut(&ListedName<'_>) -> Pushed)
     Ok(())
 }
 
-/// How long a file system's totals are kept: tools that walk trees ask for them in every directory, and on a parallel
+/// The time for which a file system's totals are kept: tools that walk trees ask for them in every directory, and on a parallel
 /// file system each answer takes all its servers.
 const TOTALS_VALID: Duration = Duration::from_secs(1);
 
@@ -305,7 +305,7 @@ fn directory_type(kind: rustix::fs::FileType) -> u32 {
     kind.as_raw_mode() >> 12
 }
 
-/// What `stat` of an original says, for the kernel.
+/// The attributes of an original, for the kernel.
 pub(crate) fn attr_of(stat: &Stat) -> Attr {
     let time = |seconds: i64, nanoseconds: u64| Time {
         seconds,
@@ -327,7 +327,7 @@ pub(crate) fn attr_of(stat: &Stat) -> Attr {
     }
 }
 
-/// What we suggest for reading when the original does not say.
+/// The block size that we suggest when the original does not say.
 pub(crate) const BLOCK_SIZE: u32 = 4096;
 
 /// A device number as the kernel's `new_encode_dev` packs it, which is what FUSE carries.

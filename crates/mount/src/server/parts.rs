@@ -1,11 +1,11 @@
 //! Files that the image holds in part: which READ gets what.
 //!
-//! Almost none is asked: what is held was pushed into the kernel's cache before the file was opened (see `pusher`).
+//! Almost none is asked: what is held was pushed into the kernel's cache before the first open was answered (see `pusher`).
 //! What is left is what the recorded run did not need, what the kernel dropped again, and read-ahead.
 //!
 //! The kernel asks for more than the program does: it reads ahead, and around each fault. Where that meets pages that
 //! are not held, it could be answered short (which says that the file ends there), with zeros (which are wrong), or
-//! from the original (which nobody needs). It is refused instead, once. The kernel then has those pages without
+//! from the original (which no program needs). It is refused instead. The kernel then has those pages without
 //! content, and asks again for the one page that the program wants. An error of read-ahead reaches no program.
 //!
 //! ```text
@@ -160,7 +160,7 @@ impl Parts {
     }
 
     /// Whether the caller has to push the file. Waits while others do; for ever, if the file is not steady, since then
-    /// nobody may open it before all is pushed. Nor is such a file pushed by a server that took over.
+    /// no program may open it before all is pushed. Nor is such a file pushed by a server that took over.
     fn begin(&self, nid: Nid, steady: bool) -> bool {
         let mut table = lock(&self.table);
         loop {
@@ -213,7 +213,7 @@ impl Server {
         }
     }
 
-    /// Whether nobody here could write to the file.
+    /// Whether no process here could write to the file.
     pub(super) fn is_steady(&self, nid: Nid) -> bool {
         self.frozen_attr(nid).is_ok_and(|attr| !self.viewer.could_write(&attr))
     }
@@ -253,7 +253,7 @@ impl Server {
             file.refused.remove(pages(read.range()));
         }
         if file.progress == Progress::Due {
-            // Somebody came to the file by another way than opening it by name.
+            // It was open before this server took over, or was opened while other files were pushed for long.
             file.progress = Progress::Done;
             drop(table);
             if self.is_steady(nid) {

@@ -1,7 +1,6 @@
 //! How long another server is tried for while none can be had, or none lives long enough to be asked anything.
 //!
-//! A full control group, or a limit on processes that others have reached, passes: a parallel build ends, or somebody
-//! gives in. So every failure is followed by a longer pause.
+//! A full control group, or a limit on processes that others have reached, passes: a parallel build ends. So every failure is followed by a longer pause.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! Whose file the kernel is told a file is, where the namespace knows one user only.
+//! The owner that the kernel is told a file has, where the namespace knows one user only.
 //!
 //! In a user namespace all other users and groups are unmapped. The kernel then judges an inode of theirs by the
 //! "other" bits alone, and refuses every write to it, although the user may be in its group. So what the user may
 //! really do is worked out here, from the bits and the supplementary groups, and put where the kernel looks:
 //!
 //! - the user's own file in a foreign group: shown in the user's group, so that it can be written to;
-//! - somebody else's that the user may write to, or that lies in a directory that the user may write to (the kernel
+//! - another user's that the user may write to, or that lies in a directory that the user may write to (the kernel
 //!   removes and renames nothing of unmapped owners): shown as the user's own, with what the user may do;
 //! - anything else: what the user may do becomes the "other" bits, owner and group stay unmapped (65534).
 //!
@@ -27,7 +27,7 @@ pub(crate) struct Viewer {
     privilege: Privilege,
 }
 
-/// What is known of somebody else's file beside its bits.
+/// Evidence of another user's file beside its bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence<'a> {
     /// Its access control list, as getxattr(2) gives it.
@@ -52,7 +52,7 @@ impl Viewer {
         self.privilege == Privilege::User && owner != self.uid
     }
 
-    /// Whether an access control list could allow more of somebody else's file than its bits do. What a list gives to
+    /// Whether an access control list could allow more of another user's file than its bits do. What a list gives to
     /// users and groups is bounded by its mask, which stands where the bits of the group are.
     pub(crate) fn may_gain_by_list(&self, attr: &Attr) -> bool {
         self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
@@ -73,7 +73,7 @@ impl Viewer {
         self.privilege == Privilege::Administrator || presented.uid == self.uid || self.may_write(presented)
     }
 
-    /// Whether what the kernel creates must be given to the caller afterwards, because the server is somebody else.
+    /// Whether what the kernel creates must be given to the caller afterwards, because the server is another user.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator
     }

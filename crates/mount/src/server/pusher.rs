@@ -10,7 +10,7 @@
 //! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the threads
 //! that answer may store, before a file can have been read; all else is a thread's own.
 //!
-//! A store replaces what a program wrote through a mapping, of which nobody is told. So what somebody could write to is
+//! A store replaces what a program wrote through a mapping, of which the server is not told. So what a process here could write to is
 //! pushed before its first open is answered and never again.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use super::nodes::Node;
 use crate::fuse::request::Read;
 use crate::lock;
 
-/// What is to be pushed while nobody waits for it, in an order that suits who waits for a READ.
+/// Stretches to push while no open waits for them, in an order that suits programs that wait for a READ.
 #[derive(Debug, Default)]
 pub(crate) struct Pushes {
     queue: Mutex<Queue>,
@@ -116,7 +116,7 @@ impl Server {
         part.size()
     }
 
-    /// Has the kernel given what is held of a READ that was refused, soon, if nobody could have written there.
+    /// Has the kernel given what is held of a READ that was refused, soon, if no process here could have written there.
     pub(crate) fn push_window(&self, nid: Nid, read: &Read) {
         if self.is_steady(nid) {
             self.parts.pushes.window(nid, read.range());
@@ -146,7 +146,7 @@ impl Server {
             self.memory.ensure(piece)?;
             self.device.store(node, offset, piece)?;
             if self.is_altered(nid) {
-                // Somebody wrote to the file meanwhile: what was stored may lie over it.
+                // A program wrote to the file meanwhile: what was stored may lie over it.
                 self.device.forget_inode(node)?;
                 return Err(Errno::CANCELED);
             }

@@ -102,7 +102,7 @@ impl Rank {
     /// Tells it that what it came for is done, and ends the connection.
     pub(crate) fn dismiss(&mut self) {
         if let Some(connection) = self.connection.take() {
-            let _nobody = send(&connection, &FromServer::Written, &[]);
+            let _it_has_gone = send(&connection, &FromServer::Written, &[]);
         }
     }
 

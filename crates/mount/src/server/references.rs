@@ -1,5 +1,5 @@
-//! How often the kernel refers to each node of the image: lookups that it has not given back, and files open without a
-//! handle.
+//! Counts of the kernel's references to each node of the image: lookups that it has not given back, and files that are open
+//! without a handle.
 //!
 //! Exact counts tell when nothing in the kernel leads to a node any more, so that its descriptors can be closed. A server
 //! that dies may leave a count too high, which keeps a descriptor for longer; never one too low.
@@ -44,12 +44,17 @@ impl References {
         }
     }
 
-    /// The kernel gives lookups back. Whether it refers to the node no more.
+    /// The kernel gives lookups back. Returns whether it refers to the node no more.
     pub(crate) fn forget(&self, nid: Nid, lookups: u64) -> bool {
         let Some(word) = self.word(nid) else { return true };
         let take = |now: u64| Some(now & !LOOKUPS | (now & LOOKUPS).saturating_sub(lookups));
         let before = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).unwrap_or(0);
         before & LOOKUPS <= lookups
+    }
+
+    /// Whether the kernel does not refer to the node.
+    pub(crate) fn is_unknown(&self, nid: Nid) -> bool {
+        self.word(nid).is_none_or(|word| word.load(Ordering::Acquire) & LOOKUPS == 0)
     }
 
     /// A file was opened without a handle.
@@ -59,14 +64,14 @@ impl References {
         }
     }
 
-    /// Such a file was closed. Whether none is open any more.
+    /// Such a file was closed. Returns whether none is open any more.
     pub(crate) fn close(&self, nid: Nid) -> bool {
         let Some(word) = self.word(nid) else { return true };
         let take = |now: u64| if now >= OPEN { Some(now - OPEN) } else { None };
         word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).map_or(true, |before| before < 2 * OPEN)
     }
 
-    /// Whether such a file is open.
+    /// Tells whether such a file is open.
     pub(crate) fn is_open(&self, nid: Nid) -> bool {
         self.word(nid).is_some_and(|word| word.load(Ordering::Acquire) >= OPEN)
     }

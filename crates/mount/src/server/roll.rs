@@ -15,7 +15,7 @@ pub(crate) struct RankRecord {
     /// Number and start time of its process, while it may live.
     pub(crate) process: Option<(i32, u64)>,
     pub(crate) membership: Membership,
-    /// Where its statistics go: bytes of an absolute path.
+    /// The file for its statistics: bytes of an absolute path.
     pub(crate) stats: Option<Vec<u8>>,
     pub(crate) learned: Option<Vec<u8>>,
     pub(crate) seconds_to_exec: f64,
@@ -40,7 +40,7 @@ impl Roll {
         if self.append(number, &text) {
             return;
         }
-        // What is not the latest of its rank can go. If there is no room then, another holder will not know this rank.
+        // Older records of a rank can go. If there is no room then, another holder will not know this rank.
         let latest = self.texts();
         let words: Vec<[u64; 1]> = latest.keys().map(|number| [*number]).collect();
         let records = words.iter().zip(latest.values());

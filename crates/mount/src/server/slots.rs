@@ -1,7 +1,7 @@
 //! The requests that are being answered, in memory that outlives the server.
 //!
 //! Each thread reads its requests into a slot of its own. A slot whose first bytes, the request's length, are not zero
-//! holds a request that may not have been answered: whoever takes over answers it, again or for the first time. The
+//! holds a request that may not have been answered: the next server answers it, again or for the first time. The
 //! kernel does not mind an answer that it has already (`ENOENT`), and whether a change was carried out stands in the
 //! slot's [`Attempt`].
 //!
@@ -184,7 +184,7 @@ impl Attempt<'_> {
 /// How a server died, with the weight of such a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Death {
-    /// Somebody killed it, or it is not known. Requests that need much memory may be the cause, so this counts too.
+    /// Another process killed it, or it is not known. Requests that need much memory may be the cause, so this counts too.
     Killed = 1,
     /// It ended by a fault of its own, which the requests in its hands may have caused.
     Crashed = 80,

@@ -69,8 +69,8 @@ pub(crate) fn start(start: Start, alone: &SingleThreaded) -> Result<LoadedImage,
     loop {
         match rustix::process::waitpid(Some(middle), WaitOptions::empty()) {
             Err(Errno::INTR) => {}
-            // Whoever started us has SIGCHLD ignored, so there is nothing to wait for. If no server came to life,
-            // nobody will be met.
+            // The process that started us has SIGCHLD ignored, so there is nothing to wait for. If no server came to life,
+            // the meeting place stays empty.
             Err(Errno::CHILD) => return Ok(start.image),
             Ok(Some((_, status))) if status.exit_status() == Some(0) => return Ok(start.image),
             Ok(_) => return Err(Errno::AGAIN),

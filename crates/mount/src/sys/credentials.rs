@@ -1,6 +1,7 @@
 //! The identity by which the calling thread asks the file system.
 
 use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// A user with groups, as the file system judges by them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +28,13 @@ impl Identity {
     /// **Errors** `EPERM` where the kernel does not allow the change; `action` is not carried out then.
     pub(crate) fn assume<T>(&self, action: impl FnOnce() -> T) -> Result<T, Errno> {
         let own = rustix::process::getgroups()?;
-        let back = Restore(own.into_iter().map(rustix::process::Gid::as_raw).collect());
+        let capabilities = capabilities(None)?;
+        let groups = own.into_iter().map(rustix::process::Gid::as_raw).collect();
+        let back = Restore { groups, capabilities };
         set_groups(&self.groups)?;
         set_fs_ids(self.uid, self.gid)?;
+        // The kernel takes away those over files alone; quotas and reserved blocks go by another one.
+        set_capabilities(None, CapabilitySets { effective: CapabilitySet::empty(), ..capabilities })?;
         let outcome = action();
         drop(back);
         Ok(outcome)
@@ -37,14 +42,20 @@ impl Identity {
 }
 
 /// Gives a thread the identity back that its process has.
-struct Restore(Vec<u32>);
+struct Restore {
+    groups: Vec<u32>,
+    capabilities: CapabilitySets,
+}
 
 impl Drop for Restore {
     fn drop(&mut self) {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        // The kernel always allows the way back to the effective ids, and groups to a process that could set them.
+        // The kernel always allows the way back to permitted capabilities and to the effective ids, and groups to a process
+        // that could set them. Changing the user changes capabilities, so they come first and last.
+        let _allowed = set_capabilities(None, self.capabilities);
         let _allowed = set_fs_ids(uid, gid);
-        let _allowed = set_groups(&self.0);
+        let _allowed = set_groups(&self.groups);
+        let _allowed = set_capabilities(None, self.capabilities);
     }
 }
 

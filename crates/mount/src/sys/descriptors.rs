@@ -1,9 +1,11 @@
-//! What the system says when a descriptor is closed, and truncate(2), which rustix does not have.
+//! close(2) with its error, and truncate(2), which rustix does not have.
 
 use std::ffi::CStr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
 use rustix::io::Errno;
+
+use super::process::last_errno;
 
 /// close(2). The descriptor is gone whatever it says.
 ///
@@ -26,8 +28,4 @@ pub(crate) fn truncate(path: &CStr, size: u64) -> Result<(), Errno> {
     let size = i64::try_from(size).map_err(|_| Errno::INVAL)?;
     // SAFETY: `path` ends with a zero byte and outlives the call.
     if unsafe { libc::truncate(path.as_ptr(), size) } == 0 { Ok(()) } else { Err(last_errno()) }
-}
-
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

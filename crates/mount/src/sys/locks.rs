@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
+use super::process::last_errno;
+
 /// A range of a file with what is wanted of it, or what is in the way there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RangeLock {
@@ -39,7 +41,7 @@ fn control(file: impl AsFd, command: libc::c_int, lock: RangeLock) -> Result<Ran
     raw.l_len = i64::try_from(lock.length).map_err(invalid)?;
     // SAFETY: these commands read and write one `struct flock`, which outlives the call.
     if unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut raw) } != 0 {
-        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+        return Err(last_errno());
     }
     Ok(RangeLock {
         kind: u32::try_from(raw.l_type).unwrap_or(0),

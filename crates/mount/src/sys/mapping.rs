@@ -52,7 +52,7 @@ const PAGE: usize = 4096;
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: `start` and `bytes` are those of a mapping that lives as long as `self`; it is readable, and
-        // whoever made it promised not to read bytes that are still being written (see `of`).
+        // its maker promised not to read bytes that are still being written (see `of`).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn block_parent_signal() {
     let _cannot_fail = unsafe { libc::sigprocmask(libc::SIG_BLOCK, &parent_signal(), std::ptr::null_mut()) };
 }
 
-/// Waits until [`PARENT_DIED`] comes, from whomever; it must be blocked in all threads.
+/// Waits until [`PARENT_DIED`] comes, from any process; it must be blocked in all threads.
 pub(crate) fn wait_for_parent_signal() {
     // SAFETY: the set is valid, and nothing else about the signal is asked for. An interruption is like a signal.
     let _which = unsafe { libc::sigwaitinfo(&parent_signal(), std::ptr::null_mut()) };
@@ -106,12 +106,12 @@ fn parent_signal() -> libc::sigset_t {
     set
 }
 
-/// What a server has the kernel send when its holder dies. Its default action is none, so a stray one does no harm.
+/// The signal that a server has the kernel send when its holder dies. Its default action is none, so a stray one does no harm.
 pub(crate) const PARENT_DIED: Signal = Signal::CHILD;
 
 /// An open descriptor of the shared table, by the number under which an earlier process of it was given it.
 ///
-/// `None` if it is not open. The caller has that number from a record that says that it is nobody else's.
+/// `None` if it is not open. The caller has that number from a record that says that no other owner has it.
 pub(crate) fn adopt(number: RawFd) -> Option<OwnedFd> {
     let _is_open = inherited(number).ok()?;
     // SAFETY: it is open, as was just verified; its last owner died, and the caller is the one that its record passed to.
@@ -191,7 +191,7 @@ fn close_range(first: RawFd, last: RawFd) {
     }
 }
 
-/// A descriptor that this process was started with, by the number that somebody told.
+/// A descriptor that this process was started with, by the number that a variable or a record names.
 ///
 /// **Errors** `EBADF` if it is not open.
 pub(crate) fn inherited(number: RawFd) -> Result<BorrowedFd<'static>, Errno> {
@@ -238,6 +238,6 @@ pub(crate) fn exec(program: &CStr, arguments: &[CString]) -> Errno {
 }
 
 /// The error of the last call of this thread through libc.
-fn last_errno() -> Errno {
+pub(super) fn last_errno() -> Errno {
     std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }

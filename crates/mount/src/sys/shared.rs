@@ -78,15 +78,15 @@ impl SharedMemory {
         (!self.claimed.swap(true, Ordering::AcqRel)).then(|| Exclusive(Arc::clone(self)))
     }
 
-    /// In a process that was forked by one of several threads: whoever had claimed this memory was another thread,
-    /// which does not exist here.
+    /// In a process that was forked by one of several threads: the thread that had claimed this memory does not
+    /// exist here.
     pub(crate) fn forsake(&self, _alone: &SingleThreaded) {
         self.claimed.store(false, Ordering::Release);
     }
 }
 
 /// Memory that one user in this process has for itself. That no other process uses its bytes meanwhile is the promise
-/// of whoever claims it.
+/// of the thread that claims it.
 #[derive(Debug)]
 pub(crate) struct Exclusive(Arc<SharedMemory>);
 

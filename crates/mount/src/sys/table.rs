@@ -11,9 +11,11 @@
 //! One process at a time allocates and frees: which indexes are free is known to that process only, and is found anew
 //! by the next one.
 //!
-//! A record may name a descriptor, which is open before the record is published and until it is freed. Then a process
-//! that is forked while the table is paused, and so copies the descriptors that are open, has all that records name.
+//! A record may name a descriptor ([`name_of`]), which is open before the record is published and until it is freed. Then
+//! a process that is forked while none comes or goes, and so copies the descriptors that are open, has all that records
+//! name.
 
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -63,9 +65,9 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         Some(index)
     }
 
-    /// A place for a record, whose words are those of the record that was there before. It is nobody else's from now
-    /// on, and there is no record before [`Self::publish`]. `None` if the table is full.
-    pub(crate) fn allocate(&self) -> Option<Index> {
+    /// A place for a record, whose words are those of the record that was there before. It is not given again, and there
+    /// is no record before [`Self::publish`]. `None` if the table is full.
+    fn allocate(&self) -> Option<Index> {
         let mut free = lock(&self.free);
         if let Some(index) = free.pop() {
             return Some(index);
@@ -74,18 +76,15 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         if next >= self.capacity {
             return None;
         }
-        // Before the record can be there: who scans the table must come as far.
+        // Before the record can be there: a scan of the table must come as far.
         self.memory.word(0).store(u64::from(next) + 1, Ordering::Release);
         Some(Index(next))
     }
 
-    /// What was allocated is a record from now on, with the words that it has; returns its generation.
-    pub(crate) fn publish(&self, index: Index) -> u64 {
-        let _not_paused = lock(&self.free);
+    /// Makes what was allocated a record, with the words that it has. Its place is the caller's alone until then.
+    fn publish(&self, index: Index) {
         let word = self.first_word(index);
-        let used = word.load(Ordering::Relaxed) | USED;
-        word.store(used, Ordering::Release);
-        used >> 1
+        word.store(word.load(Ordering::Relaxed) | USED, Ordering::Release);
     }
 
     /// Removes a record. One that is not there stays absent.
@@ -126,10 +125,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         self.word(index, number).store(value, Ordering::Release);
     }
 
-    /// Word `number` of a record, for what takes more than a load or a store.
-    ///
-    /// **Panics** as [`Self::get`].
-    pub(crate) fn word(&self, index: Index, number: usize) -> &AtomicU64 {
+    fn word(&self, index: Index, number: usize) -> &AtomicU64 {
         assert!(number < WORDS, "a word lies in its record");
         self.memory.word(Self::start_of(index) + 8 * (1 + number))
     }
@@ -139,7 +135,7 @@ impl<const WORDS: usize> SharedTable<WORDS> {
         (0..self.ever_used()).map(Index).filter(|index| self.generation(*index).is_some())
     }
 
-    /// Where the places end that a record ever had.
+    /// The end of the places that a record ever had.
     fn ever_used(&self) -> u32 {
         let mark = self.memory.word(0).load(Ordering::Acquire);
         u32::try_from(mark).unwrap_or(u32::MAX).min(self.capacity)
@@ -156,6 +152,16 @@ impl<const WORDS: usize> SharedTable<WORDS> {
     const RECORD_BYTES: usize = 8 * (1 + WORDS);
 }
 
+/// A descriptor, as a word of a record names it; 0 for none. It takes the lower half of the word.
+pub(crate) fn name_of(descriptor: Option<&impl AsRawFd>) -> u64 {
+    descriptor.map_or(0, |descriptor| u64::from(descriptor.as_raw_fd().unsigned_abs()) + 1)
+}
+
+/// The descriptor that the lower half of a word names, if it names one.
+pub(crate) fn named_by(word: u64) -> Option<RawFd> {
+    RawFd::try_from(word & 0xffff_ffff).ok()?.checked_sub(1).filter(|number| *number >= 0)
+}
+
 /// Bytes before the first record: a line of the processor's cache, so that records of eight words do not straddle two.
 const HEADER_BYTES: usize = 64;
 
@@ -167,6 +173,14 @@ mod tests {
     use super::*;
 
     type Table = SharedTable<3>;
+
+    #[test]
+    fn a_word_names_one_descriptor_or_none() {
+        assert_eq!((name_of(Some(&0)), named_by(name_of(Some(&0)))), (1, Some(0)));
+        assert_eq!((name_of(None::<&RawFd>), named_by(0)), (0, None));
+        assert_eq!(named_by(name_of(Some(&7)) | name_of(Some(&9)) << 32), Some(7));
+        assert_eq!(named_by(u64::from(u32::MAX)), None);
+    }
 
     #[test]
     fn a_record_is_there_once_it_is_published_and_gone_once_it_is_freed() {

@@ -1,8 +1,8 @@
 //! A place that one thread has until it is dead, among processes that share memory.
 //!
 //! A thread that is killed may be in the middle of a system call, which is carried out to its end first: it reads a
-//! request, makes a file. Who follows it must not begin before. A robust mutex that the thread never gives back tells
-//! when that is: the kernel marks it when the thread is gone, and wakes who waits. Source: pthread_mutexattr_setrobust(3),
+//! request, makes a file. Its successor must not begin before. A robust mutex that the thread never gives back tells
+//! when that is: the kernel marks it when the thread is gone, and wakes its successor. Source: pthread_mutexattr_setrobust(3),
 //! the kernel's `Documentation/locking/robust-futexes.rst`.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Tenure {
         // SAFETY: `new` made it a robust mutex. The thread's number is known to the C library, or the mutex could
         // not be given back; the caller is a thread that was started as such, or the first one of fork(2).
         if unsafe { libc::pthread_mutex_lock(mutex) } == libc::EOWNERDEAD {
-            // SAFETY: this thread has it now, and what it protects is made good by whoever takes over.
+            // SAFETY: this thread has it now, and what it protects is made good by the next server.
             let _cannot_fail = unsafe { libc::pthread_mutex_consistent(mutex) };
         }
     }

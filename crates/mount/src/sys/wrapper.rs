@@ -5,7 +5,7 @@ use rustix::process::{Pid, Resource, Rlimit};
 /// Signals, before they were held back.
 pub(crate) struct Before {
     mask: libc::sigset_t,
-    /// What was done about children that end.
+    /// The action for children that end.
     children: libc::sighandler_t,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Source: Lua 5.3 reference manual, section 3.1; `serializeTbl.lua` of Lmod.
 
-/// What is wrong with a text.
+/// The fault of a text.
 pub(super) type Fault = &'static str;
 
 /// Tables within tables; Lmod makes fewer than ten.
@@ -34,7 +34,7 @@ pub(super) fn check(text: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Where a value stands.
+/// The place where a value stands.
 #[derive(Clone, Copy, Default)]
 struct Within<'a> {
     is_modulepaths: bool,
@@ -48,13 +48,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Whether anything follows but space.
+    /// Tells whether anything follows but space.
     fn skips_to_more(&mut self) -> bool {
         self.text = self.text.trim_ascii_start();
         !self.text.is_empty()
     }
 
-    /// Whether this sign is next, which is passed then.
+    /// Tells whether this sign is next, which is passed then.
     fn passes(&mut self, sign: u8) -> bool {
         self.skips_to_more();
         match self.text.split_first() {
