@@ -86,6 +86,8 @@ class Views:
                 base, word = str(self.plain.root), word[1:]
             if op.name == "open" and set(op.words[3].split("|")) & {"NOFOLLOW", "EXCL"}:
                 follow = False
+            if "SYMLINK_NOFOLLOW" in op.words or (op.name == "link" and op.words[4] != "SYMLINK_FOLLOW"):
+                follow = False
             found.append(walk(base, word, follow))
         return found
 
