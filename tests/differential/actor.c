@@ -570,16 +570,12 @@ static void open_files(int with_content)
 static void do_tree(void)
 {
 	int with_content = strcmp(text(2), "full") == 0;
-	struct stat stat;
+	struct stat status;
+	if (stat(text(1), &status) == 0) fputc('.', answer), attributes(&status), fputc('\n', answer);
 	int top = open(text(1), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	said(top < 0 ? -1 : 0);
-	fputc('\n', answer);
-	if (top < 0) return;
-	fstat(top, &stat);
-	fputc('.', answer), attributes(&stat), fputc('\n', answer);
-	below(".", top, with_content);
+	if (top < 0) fprintf(answer, "./ -%s\n", strerrorname_np(errno));
+	else below(".", top, with_content), close(top);
 	open_files(with_content);
-	close(top);
 }
 
 static void do_quit(void) { exit(0); }

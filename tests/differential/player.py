@@ -100,7 +100,7 @@ class Player:
         before = None
         if self.several and op.name in NAMES:
             touched = self.views.touched(op)
-            if here in NAMESPACES and touched & self.views.stale[here]:
+            if here in NAMESPACES and touched & self.views.stale[here] and op.name != "close":
                 self.left_out["stale"] += 1
                 return None
             text = self.write_mapped(here)
