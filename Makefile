@@ -44,8 +44,8 @@ check: ## format, lints, documentation, generated files
 	cargo xtask --check
 
 web: deps build ## the page of `report --html`: its bundle is that of its sources, and it works in a browser
-	cd crates/report/web && npm ci --silent && npm run --silent check && \
-		QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) npm test --silent
+	QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/stage web \
+		sh -ec 'cd crates/report/web && npm ci --silent && npm run --silent check && npm test --silent'
 
 aarch64: deps ## the binary for aarch64 compiles and links
 	rustup target add $(AARCH64)
@@ -62,14 +62,14 @@ differential: build deps ## what programs do below packed directories is what th
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
 
 fuzz: deps ## every reader with damaged input, SECONDS a target
-	FUZZ_SECONDS=$(or $(SECONDS),5) fuzz/run
+	FUZZ_SECONDS=$(or $(SECONDS),5) scripts/stage fuzz fuzz/run
 
 rig-tests: build ## what a real metadata server counts
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run
-	QUELL_WIRE=$(WIRE) python3 -B -m unittest discover -s rig
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) scripts/stage shared_fs tests/shared_fs/run
+	QUELL_WIRE=$(WIRE) scripts/stage rig python3 -B -m unittest discover -s rig
 
 modules: build deps ## the cookbook's recipe with real versions of Environment Modules: what each step saves
-	QUELL=$(QUELL) tests/modules/recipe
+	QUELL=$(QUELL) scripts/stage modules tests/modules/recipe
 
 suites: build deps ## some tests of other projects, plain and from an extracted image, as an ordinary user
 	QUELL=$(QUELL) tests/suites/run --mode extract --short

@@ -519,7 +519,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__image__subcmd__extract)
-            opts="-o -f -q -h --output --fill --force --color --colour --quiet --config --help"
+            opts="-o -f -q -h --output --fill --force --trust --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -752,7 +752,7 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__convert)
-            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --user --no-verify --json --color --colour --quiet --config --help"
+            opts="-q -h --to --out --in-place --dry-run --delete-strays --exact --eval-enforced --undo --tools --user --group --no-verify --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -775,6 +775,10 @@ _quell() {
                     return 0
                     ;;
                 --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --group)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -896,13 +900,17 @@ _quell() {
             return 0
             ;;
         quell__subcmd__modules__subcmd__verify)
-            opts="-q -h --with --exact --tools --user --json --color --colour --quiet --config --help"
+            opts="-q -h --with --exact --group --tools --user --json --color --colour --quiet --config --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --with)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --group)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -232,7 +232,7 @@ always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l require -d 'Fail, rather than run the command plain, where the image cannot be used'
-complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that neither you nor root own'
+complete -c quell -n "__fish_quell_using_subcommand run" -l trust -d 'Use an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand run" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -242,7 +242,7 @@ complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand check" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that neither you nor root own'
+complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -292,6 +292,7 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s f -l force -d 'Write into a directory that is not empty, and replace files of the same names'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l trust -d 'As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'Where to; for --tar, `-` is standard output' -r -F
@@ -366,7 +367,8 @@ lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of. With --dry-run, say what that would do' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user. Only root may name another. Root itself asks only where it is named, or where nobody else may write in the modulepaths: what others wrote is not evaluated as root' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user, and build caches as the first. Only root may name another. Where others can change modulepaths, what they wrote is evaluated as their owner or without any rights, unless root names users or groups here' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l group -d 'Ask as a member of this group, too, by name or number, who has no other rights. Only root may' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -402,6 +404,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l group -d 'Ask as a member of this group, too, by name or number, who has no other rights. Only root may' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
@@ -427,7 +430,7 @@ complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at an image that neither you nor root own'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at an image that other users own, or can change or replace'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -116,7 +116,7 @@ class TestPrivilegedRig(OwnRigCase):
     def test_privileged_exec_is_the_command(self) -> None:
         self.assertEqual(self.rig("exec", 1, "--", "sh", "-c", "exit 7", status=7).stdout, "")
         self.rig("exec", 1, "--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
-        self.rig("exec", 1, "--", "/nonexistent/command", status=127)
+        self.rig("exec", 1, "--", "/proc/nonexistent/command", status=127)
         self.rig("exec", 1, "--", "/", status=126)
         self.assertEqual(self.on(1, "pwd"), str(Path.cwd()))
 
@@ -249,7 +249,7 @@ class TestPrivilegedLifetime(OwnRigCase):
             f"mkdir -p {directory}; mount -t tmpfs -o size=8m none {directory}; {up}": "8 MiB free",
             f"mkdir -p {directory}; mount -t tmpfs -o size=1m none {directory};"
             f" head -c 2000000 /dev/zero > {directory}/zeros; {up}": "0 MiB free",
-            f"PATH=/nonexistent; {up}": "rig deps",
+            f"PATH=/proc/nonexistent; {up}": "rig deps",
             f"exec setpriv --reuid {NOBODY} --clear-groups {up}": "needs root",
         }
         for script, expected in cases.items():

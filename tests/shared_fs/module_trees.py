@@ -48,7 +48,7 @@ def words(modules: Path, strategy: str, *command: str) -> list[str]:
     modulecmd = next(modules.glob("usr/lib/*/modulecmd.tcl"))
     modulepath = ":".join(str(PLACE / strategy / name) for name in MODULEPATHS)
     check = "eval" if strategy in ("eval", "virtual") else "always"
-    variables = ["PATH=/usr/bin:/bin", "HOME=/nonexistent", f"MODULEPATH={modulepath}", f"MODULES_MCOOKIE_CHECK={check}"]
+    variables = ["PATH=/usr/bin:/bin", "HOME=/proc/nonexistent", f"MODULEPATH={modulepath}", f"MODULES_MCOOKIE_CHECK={check}"]
     return ["env", "-i", *variables, "tclsh", str(modulecmd), "bash", *command]
 
 

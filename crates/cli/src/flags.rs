@@ -385,7 +385,7 @@ pub struct Run {
     /// Fail, rather than run the command plain, where the image cannot be used.
     #[arg(long, env = "QUELL_REQUIRE", value_parser = FalseyValueParser::new())]
     pub require: bool,
-    /// Use an image that neither you nor root own.
+    /// Use an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
     /// Run the command plain: the switch to leave in a script.
@@ -416,7 +416,7 @@ pub struct CheckSources {
     /// Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp.
     #[arg(long, value_name = "TIME", env = "QUELL_VALID_FOR", default_value = "10m")]
     pub valid_for: Seconds,
-    /// Compare an image that neither you nor root own.
+    /// Compare an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
     /// Print one JSON object instead.
@@ -460,7 +460,7 @@ pub struct Doctor {
     /// An image that is to be run here.
     #[arg(value_name = "IMG")]
     pub image: Option<PathBuf>,
-    /// Look at an image that neither you nor root own.
+    /// Look at an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
     /// Print one JSON object instead.

@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::flags::{Arguments, Colour, Verbosity};
 use anstyle::{AnsiColor, Style};
+use quell_trace::path::is_hidden;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -116,7 +117,7 @@ impl Printer {
 
 /// Text for a terminal: what would steer it, or begin a line, is escaped. Names of files come from anybody.
 fn printable(text: &str) -> String {
-    let letter = |letter: char| match letter.is_control() {
+    let letter = |letter: char| match is_hidden(letter) {
         true => letter.escape_default().collect(),
         false => String::from(letter),
     };
@@ -148,5 +149,6 @@ mod tests {
     #[test]
     fn no_name_steers_a_terminal_or_begins_a_line() {
         assert_eq!(printable("`a\u{1b}[31m\nquell: wrote ü`"), "`a\\u{1b}[31m\\nquell: wrote ü`");
+        assert_eq!(printable("a\u{202e}gpj.exe"), "a\\u{202e}gpj.exe");
     }
 }

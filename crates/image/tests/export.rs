@@ -14,7 +14,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use quell_image::check::Finding;
-use quell_image::export::directory::{self, Existing};
+use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{
     ExportError, Found, LeftOut, Missing, Reason, Selection, Walk, erofs, select, squashfs, tar,
@@ -118,16 +118,16 @@ fn files_come_out_as_they_went_in() {
     populate(&top);
     let image = opened(written(&tree_of(&top)));
     let out = scratch.path().join("out");
-    let extracted = directory::write(&selection(&image), &out, Existing::Refuse).unwrap();
+    let extracted = directory::write(&selection(&image), &out, Existing::Refuse, Owners::Originals).unwrap();
     assert_equal(&top, &out.join("top"), Times::Whole);
     assert_eq!((extracted.files, extracted.links), (9, 3));
     let inode = |name: &str| fs::metadata(out.join("top").join(name)).unwrap().ino();
     assert_eq!(inode("one"), inode("another one"));
-    let again = directory::write(&selection(&image), &out, Existing::Refuse);
+    let again = directory::write(&selection(&image), &out, Existing::Refuse, Owners::Originals);
     assert!(matches!(again, Err(ExportError::Occupied { .. })));
     fs::write(out.join("top/over"), "other").unwrap();
     fs::write(out.join("kept"), "kept").unwrap();
-    directory::write(&selection(&image), &out, Existing::Replace).unwrap();
+    directory::write(&selection(&image), &out, Existing::Replace, Owners::Originals).unwrap();
     assert_equal(&top, &out.join("top"), Times::Whole);
     assert!(out.join("kept").exists());
 }
@@ -390,12 +390,12 @@ fn links_that_are_in_the_way_are_not_followed() {
     let out = scratch.path().join("out");
     fs::create_dir(&out).unwrap();
     symlink(&victim, out.join("top")).unwrap();
-    assert!(directory::write(&selection(&image), &out, Existing::Replace).is_err());
+    assert!(directory::write(&selection(&image), &out, Existing::Replace, Owners::Originals).is_err());
     assert_eq!(fs::read_dir(&victim).unwrap().count(), 1);
     fs::remove_file(out.join("top")).unwrap();
     fs::create_dir(out.join("top")).unwrap();
     symlink(victim.join("file"), out.join("top/large")).unwrap();
-    directory::write(&selection(&image), &out, Existing::Replace).unwrap();
+    directory::write(&selection(&image), &out, Existing::Replace, Owners::Originals).unwrap();
     assert_eq!(fs::read(victim.join("file")).unwrap(), b"untouched");
     assert_equal(&top, &out.join("top"), Times::Whole);
 }
@@ -423,8 +423,8 @@ proptest! {
         if let Ok(selection) = select(&image, all(), Missing::Leave) {
             tar::stream(&selection, &mut |_| Ok(())).unwrap();
             let scratch = scratch();
-            let _extracted = directory::write(&selection, &scratch.path().join("a/out"), Existing::Refuse);
-            let _extracted = directory::write(&selection, &scratch.path().join("out"), Existing::Replace);
+            let _extracted = directory::write(&selection, &scratch.path().join("a/out"), Existing::Refuse, Owners::Originals);
+            let _extracted = directory::write(&selection, &scratch.path().join("out"), Existing::Replace, Owners::Originals);
             let names: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert!(names.iter().all(|name| name == "out"), "{names:?}");
         }

@@ -127,7 +127,7 @@ fn ends(plan: &Plan, root: &Path) -> bool {
     let (over, watched) = mpsc::channel::<()>();
     let flag = Arc::clone(&interrupted);
     let watch = std::thread::spawn(move || {
-        let is_late = watched.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_late = watched.recv_timeout(Duration::from_secs(300)) == Err(mpsc::RecvTimeoutError::Timeout);
         flag.store(is_late, Ordering::Relaxed);
     });
     let manner = Manner { root: root.to_owned(), first: 0, ranks: 1, think: None, nonce: 1 };

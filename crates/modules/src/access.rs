@@ -178,6 +178,25 @@ impl Acl {
         Self::parse(value.get(..length)?)
     }
 
+    /// The value of `system.posix_acl_access` of a directory whose owner may do all, this user pass, and all others nothing.
+    pub(crate) fn passable(user: u32) -> Vec<u8> {
+        let nobody = u32::MAX;
+        let entries = [
+            (1, 7, nobody),
+            (USER, 1, user),
+            (OWNING_GROUP, 0, nobody),
+            (MASK, 1, nobody),
+            (0x20, 0, nobody),
+        ];
+        let mut value = VERSION.to_le_bytes().to_vec();
+        for (tag, bits, id) in entries {
+            value.extend((tag as u16).to_le_bytes());
+            value.extend(u16::to_le_bytes(bits));
+            value.extend(id.to_le_bytes());
+        }
+        value
+    }
+
     /// Reads the value of `system.posix_acl_access`; `None` for what is no list.
     ///
     /// Layout, little-endian: `version: u32`, then for each entry `tag: u16, permissions: u16, id: u32`.

@@ -3,12 +3,16 @@
 
 use crate::ModulesError;
 use crate::tools::unless_ended;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, SeekFrom, Timespec, Timestamps, XattrFlags};
+use crate::{trust, walk};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Seek};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
@@ -40,31 +44,39 @@ pub(crate) struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// Copies everything below the tree into a directory that is there. Its own attributes are not touched.
+    /// Copies everything below the tree into a directory that is there, and that no other user can enter. Its own attributes are
+    /// not touched. Returns the tree, as it was copied.
+    ///
+    /// The tree may be another user's, who may exchange anything in it for a link at any time: it is read by descriptors, and what
+    /// a copy is open to is what the file was open to whose content it has.
     ///
     /// **Errors**: [`ModulesError::Read`] for a file that cannot be read, where it is to be kept and cannot be linked;
-    /// [`ModulesError::Write`]; [`ModulesError::Owner`].
-    pub(crate) fn copy(&self, to: &Path) -> Result<(), ModulesError> {
-        self.below(self.root, to, b"")
+    /// [`ModulesError::Write`]; [`ModulesError::Owner`]; [`ModulesError::Special`] for a device; [`ModulesError::Untrusted`].
+    pub(crate) fn copy(&self, to: &Path) -> Result<Original, ModulesError> {
+        let tree = Original::open(self.root)?;
+        trust::refuse_foreign(tree.stat.st_dev, self.root)?;
+        if let Some(descriptor) = &tree.descriptor {
+            self.below(descriptor, self.root, to, b"")?;
+        }
+        Ok(tree)
     }
 
     /// Copies what is in a directory. `path` is its place below the tree.
-    fn below(&self, from: &Path, to: &Path, path: &[u8]) -> Result<(), ModulesError> {
-        let listed = fs::read_dir(from).and_then(|entries| {
-            entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>()
+    fn below(&self, directory: &OwnedFd, from: &Path, to: &Path, path: &[u8]) -> Result<(), ModulesError> {
+        let listed = Dir::read_from(directory).and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.file_name().to_owned())).collect::<Result<_, _>>()
         });
-        let mut names: Vec<_> = match listed {
-            Err(error) if is_denied(&error) && from != self.root && self.may_lack(from) => return Ok(()),
-            listed => listed.map_err(ModulesError::read(from))?,
-        };
+        let mut names: Vec<CString> = listed.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+        names.retain(|name| !matches!(name.to_bytes(), b"." | b".."));
         names.sort();
         for name in names {
             let path = match path {
-                b"" => name.as_bytes().to_vec(),
-                path => [path, b"/", name.as_bytes()].concat(),
+                b"" => name.to_bytes().to_vec(),
+                path => [path, b"/", name.to_bytes()].concat(),
             };
             if !(self.leaves_out)(&path) {
-                self.one(&from.join(&name), &to.join(&name), &path)?;
+                let base = OsStr::from_bytes(name.to_bytes());
+                self.one(directory, &name, &from.join(base), &to.join(base), &path)?;
             }
         }
         Ok(())
@@ -72,59 +84,108 @@ impl Copying<'_> {
 
     /// Whether a directory that we may not list may be empty in the copy: nobody else may list it either, or the copy is to show
     /// no more than we see.
-    fn may_lack(&self, directory: &Path) -> bool {
+    fn may_lack(&self, directory: &Stat) -> bool {
         match self.purpose {
             Purpose::Trial => true,
-            Purpose::Use => fs::symlink_metadata(directory).is_ok_and(|it| it.mode() & 0o055 == 0),
+            Purpose::Use => directory.st_mode & 0o055 == 0,
             Purpose::Replace => false,
         }
     }
 
-    fn one(&self, from: &Path, to: &Path, path: &[u8]) -> Result<(), ModulesError> {
+    fn one(
+        &self,
+        parent: &OwnedFd,
+        name: &CStr,
+        from: &Path,
+        to: &Path,
+        path: &[u8],
+    ) -> Result<(), ModulesError> {
         unless_ended().map_err(ModulesError::write(to))?;
-        let metadata = fs::symlink_metadata(from).map_err(ModulesError::read(from))?;
-        let kind = FileType::from_raw_mode(metadata.mode());
-        match kind {
+        let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+        let original = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
-                let link = fs::read_link(from).map_err(ModulesError::read(from))?;
+                let link = rustix::fs::readlinkat(parent, name, Vec::new());
+                let link = link.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+                let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
                 symlink(self.destination(from, to, &link), to).map_err(ModulesError::write(to))?;
-                return own(to, &metadata)
-                    .and_then(|()| times(to, &metadata))
-                    .map_err(ModulesError::write(to));
+                return own(to, &stat).and_then(|()| times(to, &stat)).map_err(ModulesError::write(to));
             }
-            FileType::Directory => {
-                make_directory(to).map_err(ModulesError::write(to))?;
-                self.below(from, to, path)?;
-            }
-            FileType::RegularFile => {
-                if self.file(from, to)? == Made::Linked {
-                    return Ok(());
-                }
-            }
+            FileType::Directory => self.directory(parent, name, from, to, path, stat)?,
+            FileType::RegularFile => match self.file(parent, name, from, to, stat)? {
+                Some(original) => original,
+                None => return Ok(()),
+            },
             _ if self.purpose == Purpose::Trial => return Ok(()),
-            kind => rustix::fs::mknodat(CWD, to, kind, Mode::empty(), metadata.rdev())
-                .map_err(|errno| ModulesError::write(to)(errno.into()))?,
-        }
-        attributes(from, to, &metadata).map_err(ModulesError::write(to))?;
-        refuse_others(from, to, &metadata, self.purpose)
+            kind @ (FileType::Fifo | FileType::Socket) => {
+                rustix::fs::mknodat(CWD, to, kind, Mode::empty(), 0)
+                    .map_err(|errno| ModulesError::write(to)(errno.into()))?;
+                Original { path: from.to_owned(), descriptor: None, stat }
+            }
+            // Who shows us one may not be who could make one.
+            _ => return Err(ModulesError::Special { path: from.to_owned() }),
+        };
+        attributes(&original, to).map_err(ModulesError::write(to))?;
+        refuse_others(&original, to, self.purpose)
     }
 
-    fn file(&self, from: &Path, to: &Path) -> Result<Made, ModulesError> {
-        // What has become a pipe since must not hold us.
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let limit = if self.purpose == Purpose::Trial { LONGEST } else { u64::MAX };
-        match (File::options().read(true).custom_flags(flags).open(from), self.purpose) {
-            (Err(error), Purpose::Trial) if is_denied(&error) => make_file(to).map(drop),
-            (Err(error), _) if is_denied(&error) => {
-                // An owner who may not read a file may still give it a second name.
-                fs::hard_link(from, to).map_err(|_| ModulesError::read(from)(error))?;
-                return Ok(Made::Linked);
+    fn directory(
+        &self,
+        parent: &OwnedFd,
+        name: &CStr,
+        from: &Path,
+        to: &Path,
+        path: &[u8],
+        stat: Stat,
+    ) -> Result<Original, ModulesError> {
+        make_directory(to).map_err(ModulesError::write(to))?;
+        let original = match walk::open_in(parent, name, OFlags::RDONLY | OFlags::DIRECTORY) {
+            Err(Errno::ACCESS) if self.may_lack(&stat) => {
+                return Ok(Original { path: from.to_owned(), descriptor: None, stat });
             }
-            (Err(error), _) => return Err(ModulesError::read(from)(error)),
-            (Ok(source), _) => make_file(to).and_then(|target| extents(source, target, limit)),
+            opened => Original::of(opened, from)?,
+        };
+        if let Some(descriptor) = &original.descriptor {
+            self.below(descriptor, from, to, path)?;
         }
-        .map_err(ModulesError::write(to))?;
-        Ok(Made::Anew)
+        Ok(original)
+    }
+
+    /// Copies a file; `None` where the copy is the same file.
+    fn file(
+        &self,
+        parent: &OwnedFd,
+        name: &CStr,
+        from: &Path,
+        to: &Path,
+        stat: Stat,
+    ) -> Result<Option<Original>, ModulesError> {
+        let limit = if self.purpose == Purpose::Trial { LONGEST } else { u64::MAX };
+        let opened = walk::open_in(parent, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+        let original = match (opened, self.purpose) {
+            (Err(Errno::ACCESS), Purpose::Trial) => {
+                make_file(to).map_err(ModulesError::write(to))?;
+                return Ok(Some(Original { path: from.to_owned(), descriptor: None, stat }));
+            }
+            (Err(errno @ Errno::ACCESS), _) => {
+                // An owner who may not read a file may still give it a second name. Root may not, where it is not root.
+                let denied = || ModulesError::read(from)(errno.into());
+                if trust::is_root() || rustix::fs::linkat(parent, name, CWD, to, AtFlags::empty()).is_err() {
+                    return Err(denied());
+                }
+                return Ok(None);
+            }
+            (opened, _) => Original::of(opened, from)?,
+        };
+        if FileType::from_raw_mode(original.stat.st_mode) != FileType::RegularFile {
+            return Err(ModulesError::Special { path: from.to_owned() });
+        }
+        if let Some(descriptor) = &original.descriptor {
+            let source = descriptor.try_clone().map(File::from);
+            let copied = make_file(to).and_then(|target| extents(source?, target, limit));
+            copied.map_err(ModulesError::write(to))?;
+        }
+        Ok(Some(original))
     }
 
     /// Where a link leads in the copy: as before within the tree, to the copy of what has one, to the same place outside.
@@ -184,13 +245,46 @@ pub(crate) fn make_file(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// How a file came to be in the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    /// It is a copy, which has its own attributes.
-    Anew,
-    /// It is the same file.
-    Linked,
+/// What is copied: who may read it is asked of the same file that is read.
+#[derive(Debug)]
+pub(crate) struct Original {
+    path: PathBuf,
+    /// `None` where it could not be opened, which is not so for root.
+    descriptor: Option<OwnedFd>,
+    pub(crate) stat: Stat,
+}
+
+impl Original {
+    /// A file or directory without links in its path.
+    ///
+    /// **Errors**: [`ModulesError::Read`], also for a link that has taken its place, or that of a directory above.
+    pub(crate) fn open(path: &Path) -> Result<Self, ModulesError> {
+        Self::of(walk::open_plain(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY), path)
+    }
+
+    fn of(opened: Result<OwnedFd, Errno>, path: &Path) -> Result<Self, ModulesError> {
+        let failed = |errno: Errno| ModulesError::read(path)(errno.into());
+        let descriptor = opened.map_err(failed)?;
+        let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), descriptor: Some(descriptor), stat })
+    }
+
+    /// `None` where there is no list, or a file system or kind of file without lists.
+    fn list(&self, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+        let mut value = vec![0; 1 << 16];
+        let asked = match &self.descriptor {
+            Some(descriptor) => rustix::fs::fgetxattr(descriptor, name, value.as_mut_slice()),
+            None => rustix::fs::lgetxattr(&self.path, name, value.as_mut_slice()),
+        };
+        match asked {
+            Ok(length) => {
+                value.truncate(length);
+                Ok(Some(value))
+            }
+            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
 }
 
 fn is_denied(error: &io::Error) -> bool {
@@ -221,9 +315,9 @@ fn extents(mut source: File, mut target: File, limit: u64) -> io::Result<()> {
 /// Gives a copy the owner, mode, lists and times of the original.
 ///
 /// **Errors**: what the system says.
-pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
-    permissions(from, to, metadata)?;
-    times(to, metadata)
+pub(crate) fn attributes(from: &Original, to: &Path) -> io::Result<()> {
+    permissions(from, to)?;
+    times(to, &from.stat)
 }
 
 /// Gives a file the owner, mode and lists of another, in the order in which they do not undo each other.
@@ -231,17 +325,17 @@ pub(crate) fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Res
 /// Who is not root can give a file to nobody else; see [`refuse_others`].
 ///
 /// **Errors**: what the system says.
-pub(crate) fn permissions(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
-    own(to, metadata)?;
+pub(crate) fn permissions(from: &Original, to: &Path) -> io::Result<()> {
+    own(to, &from.stat)?;
     for name in LISTS {
-        match list(from, name)? {
+        match from.list(name)? {
             Some(value) => rustix::fs::setxattr(to, name, &value, XattrFlags::empty())?,
             None => no_list(to, name)?,
         }
     }
-    fs::set_permissions(to, PermissionsExt::from_mode(metadata.mode() & 0o7777))?;
+    fs::set_permissions(to, PermissionsExt::from_mode(mode(&from.stat)))?;
     // A list of NFSv4 decides what the mode is, and every file has one: where there are none the mode says it.
-    if let Some(value) = list(from, NFS_LIST)? {
+    if let Some(value) = from.list(NFS_LIST)? {
         match rustix::fs::setxattr(to, NFS_LIST, &value, XattrFlags::empty()) {
             Err(errno) if errno != Errno::OPNOTSUPP => return Err(errno.into()),
             _ => {}
@@ -250,14 +344,21 @@ pub(crate) fn permissions(from: &Path, to: &Path, metadata: &Metadata) -> io::Re
     Ok(())
 }
 
+/// The mode of a copy. No modulefile runs with the rights of its owner, and the file system of the original may be one on which
+/// none does.
+fn mode(stat: &Stat) -> u32 {
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    stat.st_mode & if is_directory { 0o7777 } else { 0o777 }
+}
+
 /// Access control lists of POSIX: of a file or directory, and what is made in a directory gets.
 const LISTS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
 
 const NFS_LIST: &CStr = c"system.nfs4_acl";
 
 /// Owner and group, as far as we can give them.
-fn own(to: &Path, metadata: &Metadata) -> io::Result<()> {
-    let (user, group) = (Some(metadata.uid()), Some(metadata.gid()));
+fn own(to: &Path, stat: &Stat) -> io::Result<()> {
+    let (user, group) = (Some(stat.st_uid), Some(stat.st_gid));
     match std::os::unix::fs::lchown(to, user, group) {
         Err(error) if is_denied(&error) && !rustix::process::geteuid().is_root() => {
             // A group of ours; or it stays as it is.
@@ -272,17 +373,14 @@ fn own(to: &Path, metadata: &Metadata) -> io::Result<()> {
 /// what takes the original's place.
 ///
 /// **Errors**: [`ModulesError::Owner`].
-pub(crate) fn refuse_others(
-    from: &Path,
-    to: &Path,
-    metadata: &Metadata,
-    purpose: Purpose,
-) -> Result<(), ModulesError> {
-    let is_same = |copy: Metadata| (copy.uid(), copy.gid()) == (metadata.uid(), metadata.gid());
-    let everybody = if metadata.is_dir() { 0o555 } else { 0o444 };
+pub(crate) fn refuse_others(from: &Original, to: &Path, purpose: Purpose) -> Result<(), ModulesError> {
+    let stat = &from.stat;
+    let is_same = |copy: Metadata| (copy.uid(), copy.gid()) == (stat.st_uid, stat.st_gid);
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let everybody = if is_directory { 0o555 } else { 0o444 };
     let is_alike = || -> Result<bool, ModulesError> {
-        let lists = list(from, LISTS[0]).map_err(ModulesError::read(from))?;
-        Ok(lists.is_none() && metadata.mode() & everybody == everybody)
+        let lists = from.list(LISTS[0]).map_err(ModulesError::read(&from.path))?;
+        Ok(lists.is_none() && stat.st_mode & everybody == everybody)
     };
     let may_differ = match purpose {
         Purpose::Trial => true,
@@ -291,31 +389,17 @@ pub(crate) fn refuse_others(
     };
     match may_differ || is_same(fs::symlink_metadata(to).map_err(ModulesError::read(to))?) {
         true => Ok(()),
-        false => Err(ModulesError::Owner { path: from.to_owned() }),
+        false => Err(ModulesError::Owner { path: from.path.clone() }),
     }
 }
 
 /// Those of the file or link itself.
-fn times(to: &Path, metadata: &Metadata) -> io::Result<()> {
-    let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+fn times(to: &Path, stat: &Stat) -> io::Result<()> {
     let times = Timestamps {
-        last_access: time(metadata.atime(), metadata.atime_nsec()),
-        last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
     };
     Ok(rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
-}
-
-/// `None` where there is no list, or a file system or kind of file without lists.
-fn list(of: &Path, name: &CStr) -> io::Result<Option<Vec<u8>>> {
-    let mut value = vec![0; 1 << 16];
-    match rustix::fs::getxattr(of, name, value.as_mut_slice()) {
-        Ok(length) => {
-            value.truncate(length);
-            Ok(Some(value))
-        }
-        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::PERM) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
 }
 
 /// Takes away the lists that a new file got from its directory.

@@ -152,6 +152,25 @@ pub enum ModulesError {
         /// Who.
         user: String,
     },
+    /// A place in which others could exchange what root makes.
+    #[error("root does not work in `{}`: others can change `{}`", path.display(), place.display())]
+    Untrusted {
+        /// Where root was to work.
+        path: PathBuf,
+        /// What is not root's alone.
+        place: PathBuf,
+    },
+    /// A modulepath that is evaluated neither as root nor as a user without rights.
+    #[error(
+        "cannot evaluate `{}`: others can change `{}`, so not as root, and the user `nobody` cannot enter it",
+        modulepath.display(), place.display()
+    )]
+    Unsafe {
+        /// The modulepath.
+        modulepath: PathBuf,
+        /// What is not root's alone.
+        place: PathBuf,
+    },
     /// What was given as a module tool is none that can be run.
     #[error("no module tool at `{}`: {why}", path.display())]
     Tool {

@@ -23,7 +23,9 @@ pub mod measure;
 pub mod rc;
 pub mod scan;
 pub mod tools;
+pub mod trust;
 pub mod verify;
 pub mod version;
+mod walk;
 
 pub use error::ModulesError;

@@ -1,31 +1,85 @@
 //! One at a time: conversions of a modulepath, builders of caches in a directory.
+//!
+//! A directory that others may read can be locked by them, for ever. So root locks a file that no other user can open, beside what it
+//! stands for, and removes it with the lock.
 
 use crate::ModulesError;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use crate::trust;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the name of a lock ends in.
+const LOCK: &str = ".quell-lock";
 
 /// Keeps others away from a directory until it is dropped. Without a descriptor the file system has no such locks.
 #[derive(Debug)]
-pub(crate) struct Lock(Option<OwnedFd>);
+pub(crate) struct Lock {
+    held: Option<OwnedFd>,
+    /// Root's file, which goes with the lock.
+    file: Option<PathBuf>,
+}
 
 impl Lock {
-    /// **Errors**: [`ModulesError::Busy`] while somebody else has it; [`ModulesError::Write`] without the directory.
-    pub(crate) fn take(directory: &Path) -> Result<Self, ModulesError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(directory, flags, Mode::empty());
-        let opened = opened.map_err(|errno| ModulesError::write(directory)(errno.into()))?;
-        match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self(Some(opened))),
-            Err(Errno::WOULDBLOCK) => Err(ModulesError::Busy { path: directory.to_owned() }),
-            Err(_) => Ok(Self(None)),
+    /// For what is made in a directory. As root, in a directory that is root's.
+    ///
+    /// **Errors**: [`ModulesError::Busy`] while another process has it; [`ModulesError::Write`] without the directory.
+    pub(crate) fn inside(directory: &Path) -> Result<Self, ModulesError> {
+        Self::take(directory, directory.join(LOCK))
+    }
+
+    /// For what becomes of a directory, whatever name it has now. As root, beside its own name, in a directory that is root's.
+    ///
+    /// **Errors**: as [`Lock::inside`].
+    pub(crate) fn beside(directory: &Path, now: &Path) -> Result<Self, ModulesError> {
+        let mut name = directory.file_name().unwrap_or_default().to_owned();
+        name.push(LOCK);
+        Self::take(now, directory.with_file_name(name))
+    }
+
+    fn take(directory: &Path, file: PathBuf) -> Result<Self, ModulesError> {
+        match trust::is_root() {
+            true => loop {
+                if let Some(lock) = of_file(&file, directory)? {
+                    return Ok(lock);
+                }
+            },
+            false => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = rustix::fs::open(directory, flags, Mode::empty());
+                let opened = opened.map_err(|errno| ModulesError::write(directory)(errno.into()))?;
+                Ok(Self { held: locked(opened, directory)?, file: None })
+            }
         }
     }
 
     /// Whether there is nobody else.
     pub(crate) fn is_held(&self) -> bool {
-        self.0.is_some()
+        self.held.is_some()
+    }
+}
+
+/// Locks root's file; `None` if it was removed meanwhile by who had it.
+fn of_file(file: &Path, directory: &Path) -> Result<Option<Lock>, ModulesError> {
+    let failed = |errno: Errno| ModulesError::write(file)(errno.into());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let stat = rustix::fs::fstat(&opened).map_err(failed)?;
+    if trust::refuse_file(&stat, 0).is_err() || stat.st_mode & 0o077 != 0 {
+        return Err(ModulesError::Untrusted { path: directory.to_owned(), place: file.to_owned() });
+    }
+    let held = locked(opened, directory)?;
+    let now = rustix::fs::statat(CWD, file, AtFlags::SYMLINK_NOFOLLOW);
+    let is_same = now.is_ok_and(|now| (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino));
+    Ok(is_same.then(|| Lock { held, file: Some(file.to_owned()) }))
+}
+
+fn locked(opened: OwnedFd, directory: &Path) -> Result<Option<OwnedFd>, ModulesError> {
+    match rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::WOULDBLOCK) => Err(ModulesError::Busy { path: directory.to_owned() }),
+        Err(_) => Ok(None),
     }
 }
 
@@ -33,8 +87,10 @@ impl Lock {
 /// leave the lock with it.
 impl Drop for Lock {
     fn drop(&mut self) {
-        if let Some(directory) = &self.0 {
-            let _ = rustix::fs::flock(directory, FlockOperation::Unlock);
+        // Before it is unlocked: who opens it from here on finds another file, or none.
+        self.file.iter().for_each(|file| _ = rustix::fs::unlink(file));
+        if let Some(held) = &self.held {
+            let _ = rustix::fs::flock(held, FlockOperation::Unlock);
         }
     }
 }

@@ -171,7 +171,8 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
         User::new("a member of 1235", NOBODY, 1235, Vec::new()),
     ];
     let jobs = std::thread::available_parallelism().unwrap();
-    let judge = Tools { tools: vec![site.tool.clone()], users, variables: Vec::new(), jobs };
+    let judge =
+        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
     let compared = judge.compare(&side(&plain), &side(&site.modulepath), &|_| {}).unwrap();
     assert_eq!(compared.differences, []);
     let leak = site
@@ -262,8 +263,13 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
             Side { modulepaths: modulepaths.clone(), variables: with, root: None },
         );
         let jobs = std::thread::available_parallelism().unwrap();
-        let judge =
-            Tools { tools: vec![lmod.clone()], users: vec![User::ourselves()], variables: Vec::new(), jobs };
+        let judge = Tools {
+            tools: vec![lmod.clone()],
+            users: vec![User::ourselves()],
+            members: Vec::new(),
+            variables: Vec::new(),
+            jobs,
+        };
         assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
 
         fs::write(open.join("a/3.0"), "#%Module\n").unwrap();
@@ -422,7 +428,8 @@ fn privileged_a_cache_is_judged_before_users_see_it() {
     };
     let jobs = std::thread::available_parallelism().unwrap();
     let users = vec![User::ourselves()];
-    let judge = Tools { tools: vec![site.tool.clone()], users, variables: Vec::new(), jobs };
+    let judge =
+        Tools { tools: vec![site.tool.clone()], users, members: Vec::new(), variables: Vec::new(), jobs };
     assert_eq!(judge.compare(&old, &new, &|_| {}).unwrap().differences, []);
     let cache = mirror.modulepath().join(modules::NAME);
     let wrong = fs::read_to_string(&cache).unwrap().replace("appa/1.0", "appa/7.0");

@@ -44,7 +44,7 @@ impl Pair {
             root: None,
         };
         let jobs = std::thread::available_parallelism().unwrap();
-        let judge = Tools { tools: tools.to_vec(), users, variables: Vec::new(), jobs };
+        let judge = Tools { tools: tools.to_vec(), users, members: Vec::new(), variables: Vec::new(), jobs };
         judge.compare(&side("old"), &side("new"), &|_| {}).unwrap()
     }
 }
@@ -128,7 +128,13 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
     }
     let side = |path: &Path| Side { modulepaths: vec![path.to_owned()], variables: Vec::new(), root: None };
     let users = vec![User::ourselves()];
-    let judge = Tools { tools: vec![tool], users, variables: Vec::new(), jobs: 1.try_into().unwrap() };
+    let judge = Tools {
+        tools: vec![tool],
+        users,
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs: 1.try_into().unwrap(),
+    };
     let compare = |path: &Path| judge.compare(&side(path), &side(path), &|_| {});
     let silent = compare(&odd);
     assert!(matches!(silent, Err(ModulesError::Unlisted { .. })), "{silent:?}");
@@ -148,11 +154,16 @@ fn privileged_what_no_tool_can_look_at_proves_nothing() {
 #[test]
 fn a_tree_that_is_gone_has_no_names() {
     let side = Side {
-        modulepaths: vec![Path::new("/nonexistent/modules").into()],
+        modulepaths: vec![Path::new("/proc/nonexistent/modules").into()],
         variables: Vec::new(),
         root: None,
     };
-    let judge =
-        Tools { tools: Vec::new(), users: Vec::new(), variables: Vec::new(), jobs: 1.try_into().unwrap() };
+    let judge = Tools {
+        tools: Vec::new(),
+        users: Vec::new(),
+        members: Vec::new(),
+        variables: Vec::new(),
+        jobs: 1.try_into().unwrap(),
+    };
     assert_eq!(judge.compare(&side, &side, &|_| {}).unwrap().questions, 0);
 }

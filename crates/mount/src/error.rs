@@ -103,6 +103,9 @@ impl Step {
     /// The setting that usually bars this step, and how to look at it.
     fn setting(self, errno: Errno) -> Option<&'static str> {
         Some(match (self, errno) {
+            (Self::Meet, Errno::ADDRINUSE) => {
+                "the names `@quell-*` in `/proc/net/unix`, which other users hold"
+            }
             (Self::OpenFuse, Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
                 "whether the kernel module `fuse` is loaded (`modprobe fuse`)"
             }
@@ -216,6 +219,12 @@ pub enum ImageError {
         /// Owner of the file.
         owner: u32,
     },
+    /// Others can give its name to another file.
+    #[error("others can put another file in its place: `{}` is not yours alone", by.display())]
+    Replaceable {
+        /// The directory or link that they can change.
+        by: PathBuf,
+    },
     /// Others can write to it.
     #[error("others can write to it (mode {mode:04o})")]
     Writable {
@@ -238,9 +247,24 @@ pub enum ImageError {
         /// Whether the limit was given, rather than found.
         given: bool,
     },
+    /// Others can change it, and it is compressed to less than images are: a small file that fills the memory.
+    #[error("its {file_bytes} bytes would be {bytes} bytes of memory, and others can change it")]
+    Inflated {
+        /// Bytes of its file.
+        file_bytes: u64,
+        /// Bytes that it says it has.
+        bytes: u64,
+    },
     /// It covers no directory that could be mounted over.
     #[error("it covers no directory")]
     NoRoots,
+}
+
+impl ImageError {
+    /// Tells whether the image was refused for what others can do with its file.
+    pub fn is_distrust(&self) -> bool {
+        matches!(self, Self::Untrusted { .. } | Self::Writable { .. } | Self::Replaceable { .. })
+    }
 }
 
 /// Why the command did not run from the image.

@@ -22,6 +22,7 @@ pub mod doctor;
 mod error;
 mod extract;
 mod fuse;
+mod listener;
 mod loaded;
 mod local;
 mod memory;

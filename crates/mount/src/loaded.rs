@@ -6,9 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use quell_files::{Passed, Way, changeable_by_others, is_anothers};
 use quell_image::frames::{self, Frames};
 use quell_image::{Image, OpenError};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::Uid;
 
@@ -20,7 +21,7 @@ use crate::memory::{Memory, Shared, read_exact_at};
 /// Whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of the user who runs, and of root; nobody else may write to them.
+    /// Those of the user who runs, and of root, which no other user may write to or put another file in place of.
     OwnerOrRoot,
     /// Anybody's.
     Anybody,
@@ -38,7 +39,7 @@ pub(crate) struct LoadedImage {
 impl LoadedImage {
     /// Opens the image at `path`: verifies who owns it and what it is, and brings its metadata into memory.
     pub(crate) fn open(path: &Path, trust: Trust, budget: Budget) -> Result<Self, ImageError> {
-        let (file, stat) = opened(path, trust)?;
+        let Opening { file, stat, .. } = opened(path, trust)?;
         let file_bytes = stat.st_size.cast_unsigned();
         let owner = Uid::from_raw(stat.st_uid);
         let (image, memory) = match frames_of(&file, file_bytes)? {
@@ -56,23 +57,55 @@ impl LoadedImage {
 /// An image and the memory that it is in.
 type Opened = (Image<Shared>, Arc<Memory>);
 
-/// The file of an image that may be trusted and is not empty.
-pub(crate) fn opened(path: &Path, trust: Trust) -> Result<(OwnedFd, Stat), ImageError> {
+/// The file of an image, which is not empty.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) file: OwnedFd,
+    pub(crate) stat: Stat,
+    /// True when another user than the caller and root can change it, or put another in its place.
+    pub(crate) is_anybodys: bool,
+}
+
+/// Opens the file of an image that may be trusted.
+pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
+    let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let way = Way::walk(path).map_err(unwalkable)?;
     // A pipe must not be waited for, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unreadable)?;
+    let no_link = if way.is_descriptor { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let file =
+        rustix::fs::openat(&way.directory, &way.name, flags | no_link, Mode::empty()).map_err(unreadable)?;
     let stat = rustix::fs::fstat(&file).map_err(unreadable)?;
     verify_owner(&stat, trust)?;
+    let own = verify_owner(&stat, Trust::OwnerOrRoot).and_then(|()| verify_way(&way));
+    let is_anybodys = own.is_err();
+    if trust == Trust::OwnerOrRoot {
+        own?;
+    }
     match stat.st_size {
         0 => Err(OpenError::TooShort { bytes: 0 }.into()),
-        _ => Ok((file, stat)),
+        _ => Ok(Opening { file, stat, is_anybodys }),
     }
 }
 
-/// Refuses an image by which somebody else could decide what this user runs.
+/// Refuses a way on which another user could put another file in an image's place.
+fn verify_way(way: &Way) -> Result<(), ImageError> {
+    let replaceable = |passed: &Passed| match passed {
+        Passed::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
+        Passed::Link { stat, within, path, .. } => {
+            (changeable_by_others(within) || is_anothers(stat)).then(|| path.clone())
+        }
+    };
+    match way.passed.iter().find_map(replaceable) {
+        Some(by) => Err(ImageError::Replaceable { by }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses an image by which another user could decide what this user runs.
 pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> {
-    const WRITABLE_BY_ALL: u32 = 0o002;
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
     if !FileType::from_raw_mode(stat.st_mode).is_file() {
         return Err(ImageError::NotAFile);
     }
@@ -82,7 +115,7 @@ pub(crate) fn verify_owner(stat: &Stat, trust: Trust) -> Result<(), ImageError> 
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(ImageError::Untrusted { owner: stat.st_uid });
     }
-    if stat.st_mode & WRITABLE_BY_ALL != 0 {
+    if stat.st_mode & WRITABLE_BY_OTHERS != 0 {
         return Err(ImageError::Writable { mode: stat.st_mode & 0o7777 });
     }
     Ok(())

@@ -6,7 +6,9 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -137,6 +139,25 @@ pub(crate) fn receive<M: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
     let descriptors = control.drain().filter_map(rights).flatten().collect();
     let message = serde_json::from_slice(&bytes[..received.bytes]).map_err(|_| Errno::BADMSG)?;
     Ok(Some((message, descriptors)))
+}
+
+/// The same, for at most as long as `until` is not over.
+///
+/// **Errors** `ETIMEDOUT` too.
+pub(crate) fn receive_until<M: DeserializeOwned>(
+    socket: impl AsFd,
+    until: Instant,
+) -> Result<Option<(M, Vec<OwnedFd>)>, Errno> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+        match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) => return receive(socket),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
 }
 
 fn rights(message: RecvAncillaryMessage<'_>) -> Option<impl Iterator<Item = OwnedFd>> {

@@ -2,8 +2,15 @@
 //!
 //! An abstract socket leaves no file, is separate for each network namespace, and its `bind` is atomic: whoever binds
 //! is elected. The name is derived from what must be equal for ranks to share a namespace, so a rank needs one `stat`
-//! of the image to find it. Anybody may bind a name, so both ends verify the other's user; a name that a stranger
-//! holds is passed over by all ranks in the same way. Source: unix(7).
+//! of the image to find it. Source: unix(7).
+//!
+//! Any user may bind a name, so both ends verify the other's user, and no wait is without an end. A name that another
+//! user holds is passed over by all ranks in the same way, also where that user listens and never answers:
+//! [`crate::listener`] tells whose it is. All that such a user gains is that runs which find all names taken are plain.
+//!
+//! A socket in a directory of the user's would keep others from even that. But a path of it is left behind by a server
+//! that is killed, `$XDG_RUNTIME_DIR` differs between the ways in which ranks are started and comes and goes with logins,
+//! and ranks of a job that do not meet hang in MPI. So the place depends on nothing but what all ranks have.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,7 +20,9 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
+use rustix::process::Pid;
 
+use crate::listener::{Owner, owner_of};
 use crate::mode::Mode;
 
 /// The name of a meeting place: `quell-`, 16 hexadecimal digits for the image, `-`, 16 for everything else.
@@ -76,19 +85,19 @@ impl MeetingPlace {
         &self.0
     }
 
-    /// Goes to the meeting place: either somebody is there, or this process is elected.
+    /// Goes to the meeting place: either a server is there, or this process is elected.
     ///
-    /// **Errors** `ETIMEDOUT` when strangers hold every name that is tried.
-    pub(crate) fn meet(&self) -> Result<Meeting, Errno> {
+    /// **Errors** `ADDRINUSE` when other users hold every name that is tried, `ETIMEDOUT` when `until` is over.
+    pub(crate) fn meet(&self, until: Instant) -> Result<Meeting, Errno> {
         for attempt in 0..MAX_NAMES {
-            if let Some(meeting) = self.meet_at(attempt)? {
+            if let Some(meeting) = self.meet_at(attempt, until)? {
                 return Ok(meeting);
             }
         }
-        Err(Errno::TIMEDOUT)
+        Err(Errno::ADDRINUSE)
     }
 
-    /// Connects to whoever is already there; `None` if nobody of this user is.
+    /// Connects to the server that is already there; `None` if none of this user's is.
     pub(crate) fn visit(&self) -> Option<OwnedFd> {
         (0..MAX_NAMES).find_map(|attempt| match self.connect(attempt) {
             Ok(Visit::Met(connection)) => Some(connection),
@@ -96,40 +105,51 @@ impl MeetingPlace {
         })
     }
 
-    /// One name. `None` when a stranger holds it.
-    fn meet_at(&self, attempt: u32) -> Result<Option<Meeting>, Errno> {
-        let patience = Instant::now() + PATIENCE;
+    /// One name. `None` when another user holds it.
+    fn meet_at(&self, attempt: u32, until: Instant) -> Result<Option<Meeting>, Errno> {
+        let mut silence = Silence::new();
         loop {
             match self.connect(attempt)? {
                 Visit::Met(connection) => return Ok(Some(Meeting::Joined(connection))),
                 Visit::Stranger => return Ok(None),
-                Visit::Nobody => {}
+                Visit::Full => {}
+                Visit::Refused => {
+                    if let Some(listener) = self.elect(attempt)? {
+                        return Ok(Some(Meeting::Elected(listener)));
+                    }
+                }
             }
-            if let Some(listener) = self.elect(attempt)? {
-                return Ok(Some(Meeting::Elected(listener)));
-            }
-            // Somebody has bound the name and not called listen yet, or has just gone.
-            if Instant::now() > patience {
+            // The name is bound, and its holder does not answer: it has not called listen yet, has just gone, has too
+            // many ranks before its door, or is another user that keeps us waiting.
+            if silence.is_a_strangers(&self.name_of(attempt)) {
                 return Ok(None);
             }
-            std::thread::sleep(PAUSE);
+            if Instant::now() > until {
+                return Err(Errno::TIMEDOUT);
+            }
+            silence.pause();
         }
     }
 
+    /// Tries one name, without waiting for its holder.
     fn connect(&self, attempt: u32) -> Result<Visit, Errno> {
-        let socket = seqpacket()?;
+        let socket = seqpacket(SocketFlags::NONBLOCK)?;
         match connect(&socket, &self.address(attempt)?) {
             Ok(()) => {}
-            Err(Errno::CONNREFUSED) => return Ok(Visit::Nobody),
-            Err(Errno::INTR) => return Ok(Visit::Nobody),
+            Err(Errno::CONNREFUSED | Errno::INTR) => return Ok(Visit::Refused),
+            Err(Errno::AGAIN) => return Ok(Visit::Full),
             Err(errno) => return Err(errno),
         }
-        Ok(if is_this_user(&socket) { Visit::Met(socket) } else { Visit::Stranger })
+        if !is_this_user(&socket) {
+            return Ok(Visit::Stranger);
+        }
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        Ok(Visit::Met(socket))
     }
 
     /// Binds the name; `None` if somebody else has.
     fn elect(&self, attempt: u32) -> Result<Option<OwnedFd>, Errno> {
-        let socket = seqpacket()?;
+        let socket = seqpacket(SocketFlags::empty())?;
         match bind(&socket, &self.address(attempt)?) {
             Ok(()) => {}
             Err(Errno::ADDRINUSE) => return Ok(None),
@@ -140,7 +160,11 @@ impl MeetingPlace {
     }
 
     fn address(&self, attempt: u32) -> Result<SocketAddrUnix, Errno> {
-        SocketAddrUnix::new_abstract_name(format!("{}-{attempt}", self.0).as_bytes())
+        SocketAddrUnix::new_abstract_name(self.name_of(attempt).as_bytes())
+    }
+
+    fn name_of(&self, attempt: u32) -> String {
+        format!("{}-{attempt}", self.0)
     }
 }
 
@@ -156,7 +180,7 @@ fn digest(numbers: &[u64]) -> blake3::Hasher {
 /// How a meeting began.
 #[derive(Debug)]
 pub(crate) enum Meeting {
-    /// Nobody was there: this process holds the listening socket and must start the server.
+    /// None was there: this process holds the listening socket and must start the server.
     Elected(OwnedFd),
     /// A connection to the server.
     Joined(OwnedFd),
@@ -164,8 +188,50 @@ pub(crate) enum Meeting {
 
 enum Visit {
     Met(OwnedFd),
+    /// Another user listens there.
     Stranger,
-    Nobody,
+    /// A user listens there before whose door there is no room.
+    Full,
+    /// No process listens there.
+    Refused,
+}
+
+/// The time since a name was found bound by a process that does not answer, and what was found out meanwhile.
+#[derive(Debug)]
+struct Silence {
+    began: Instant,
+    look: Instant,
+    pause: Duration,
+    /// The number of looks in a row at which no process of ours had the socket.
+    foreign: u32,
+}
+
+impl Silence {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { began: now, look: now + LOOK_AFTER, pause: FIRST_PAUSE, foreign: 0 }
+    }
+
+    /// Tells whether the holder of `name` is another user, as far as that is known by now.
+    fn is_a_strangers(&mut self, name: &str) -> bool {
+        let now = Instant::now();
+        if now < self.look {
+            return false;
+        }
+        self.look = now + LOOK_AFTER;
+        match owner_of(name) {
+            // Twice, since the socket may pass from one process of ours to another while all are looked at.
+            Owner::AnotherUser => self.foreign += 1,
+            Owner::ThisUser | Owner::Unbound => self.foreign = 0,
+            Owner::Unknown => return now > self.began + PATIENCE,
+        }
+        self.foreign == 2
+    }
+
+    fn pause(&mut self) {
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// Whether the process at the other end runs as this user.
@@ -173,21 +239,30 @@ pub(crate) fn is_this_user(connection: impl AsFd) -> bool {
     sockopt::socket_peercred(connection).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
-fn seqpacket() -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+/// The process that was elected for the server at the other end of `connection`: the one that called listen(2).
+pub(crate) fn elected(connection: impl AsFd) -> Option<Pid> {
+    sockopt::socket_peercred(connection).ok().map(|peer| peer.pid)
 }
 
-/// Names that are tried when strangers hold them.
+fn seqpacket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags | SocketFlags::CLOEXEC, None)
+}
+
+/// Names that are tried when other users hold them.
 const MAX_NAMES: u32 = 16;
 
-/// How long a name may be bound without anybody listening before it counts as a stranger's. The time between the two
-/// calls is microseconds; a node that is heavily loaded may stretch it.
+/// The time for which a name may be bound without an answer before it is looked whose it is, and again. The time between bind and
+/// listen is microseconds.
+const LOOK_AFTER: Duration = Duration::from_millis(20);
+
+/// The time for which such a name may stay silent where it cannot be told whose it is, before it counts as another user's.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Between two looks at a name in that state.
-const PAUSE: Duration = Duration::from_micros(200);
+/// Between two tries of a name in that state: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Ranks that may wait at once; the kernel lowers it to `net.core.somaxconn`, and further ones wait in `connect`.
+/// Ranks that may wait at once; the kernel lowers it to `net.core.somaxconn`, and further ones try again.
 const BACKLOG: i32 = 4096;
 
 #[cfg(test)]
@@ -200,7 +275,7 @@ mod tests {
         let elected = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| match place.meet().unwrap() {
+                scope.spawn(|| match place.meet(Instant::now() + PATIENCE).unwrap() {
                     Meeting::Elected(listener) => elected.lock().unwrap().push(listener),
                     Meeting::Joined(_) => {}
                 });

@@ -9,10 +9,11 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quell_image::Image;
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::budget::Budget;
 use crate::check::{check, is_beside_its_sources};
@@ -20,10 +21,10 @@ use crate::command::execute;
 use crate::error::{ImageError, OsError, RunError, Step, Unavailable};
 use crate::loaded::{LoadedImage, Trust, verify_owner};
 use crate::memory::Shared;
-use crate::message::{FromRank, FromServer, receive, send};
+use crate::message::{FromRank, FromServer, receive_until, send};
 use crate::mode::Mode;
 use crate::namespace::{Layout, Namespaces, mounted_source};
-use crate::rendezvous::{Common, Meeting, MeetingPlace};
+use crate::rendezvous::{Common, Meeting, MeetingPlace, elected};
 use crate::server::start::{Start, start};
 use crate::stamp;
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
@@ -138,11 +139,15 @@ fn enter_through(
     request: &RunRequest,
     (stats, learned): (Option<PathBuf>, Option<PathBuf>),
 ) -> Result<Admitted, RunError> {
+    let until = Instant::now() + PATIENCE;
     let mut membership = Membership::Joined;
     let mut unchecked = Some(None);
+    let mut failures = Failures::default();
     // Each round ends when the server, or the rank that was to start it, died before it could answer.
-    for _ in 0..MAX_ROUNDS {
-        let connection = match place.meet().map_err(|errno| Unavailable::new(Step::Meet, errno))? {
+    let mut rounds = 0;
+    while rounds < MAX_ROUNDS {
+        rounds += 1;
+        let connection = match place.meet(until).map_err(|errno| Unavailable::new(Step::Meet, errno))? {
             Meeting::Joined(connection) => connection,
             Meeting::Elected(listener) => {
                 let image = start_server(listener, place, request)?;
@@ -162,18 +167,67 @@ fn enter_through(
         if let Some(image) = unchecked.take() {
             verify_sources(request, image)?;
         }
-        match receive::<FromServer>(&connection) {
+        match receive_until::<FromServer>(&connection, until) {
             Ok(Some((FromServer::Ready { own_root }, descriptors))) => {
                 let namespaces = Namespaces::from_descriptors(descriptors);
                 let namespaces = namespaces.ok_or(Unavailable::new(Step::Join, Errno::BADMSG))?;
                 return Ok(Admitted { connection, namespaces, own_root: own_root.map(path_of) });
             }
-            Ok(Some((FromServer::Failed(failure), _))) => return Err(Unavailable::from(failure).into()),
+            Ok(Some((FromServer::Failed(failure), _))) => match failures.hear(membership, &connection) {
+                Verdict::Believe => return Err(Unavailable::from(failure).into()),
+                Verdict::TryAgain => {}
+                Verdict::HeardBefore => {
+                    rounds -= 1;
+                    std::thread::sleep(PAUSE);
+                }
+            },
+            Err(Errno::TIMEDOUT) => return Err(Unavailable::new(Step::Join, Errno::TIMEDOUT).into()),
             Ok(None) | Err(_) => {}
         }
     }
     Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
 }
+
+/// The words of others that failed to make a namespace.
+///
+/// It may have failed for what only the rank has that was elected, such as its limits, and it may be another run that
+/// has come to the same place since. So one such failure is not believed; after a second one all ranks run plain,
+/// instead of each failing for itself.
+#[derive(Debug, Default)]
+struct Failures {
+    /// The rank that was elected where this rank was told of a failure.
+    of: Option<Pid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Believe,
+    TryAgain,
+    /// It is the same failure again.
+    HeardBefore,
+}
+
+impl Failures {
+    fn hear(&mut self, membership: Membership, connection: &OwnedFd) -> Verdict {
+        let of = elected(connection);
+        match self.of {
+            _ if membership == Membership::Created => Verdict::Believe,
+            Some(_) if self.of == of => Verdict::HeardBefore,
+            Some(_) => Verdict::Believe,
+            None => {
+                self.of = of;
+                Verdict::TryAgain
+            }
+        }
+    }
+}
+
+/// The time for which a rank waits to be let in: making a namespace may take long where an image is extracted, or a file system is
+/// slow, and other ranks that went in wait for this one. It must end: a process that does not answer may be stopped.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Before a rank goes again to a server that is about to go.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How often a rank tries again after a server died. Each time one of the waiting ranks takes over.
 const MAX_ROUNDS: usize = 64;
@@ -263,7 +317,9 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
         return write_stats(&alone, &path).err().unwrap_or_else(|| execute(&request.command));
     };
     let join = FromRank::Join { created: false, stats: Some(bytes(path)), learned: None };
-    let _unanswered = send(&connection, &join, &[]).map(|()| receive::<FromServer>(&connection).is_ok());
+    let until = Instant::now() + PATIENCE;
+    let _unanswered =
+        send(&connection, &join, &[]).map(|()| receive_until::<FromServer>(&connection, until).is_ok());
     start_command(request, &connection)
 }
 

@@ -14,11 +14,13 @@
 //! It counts when who owns it may be trusted with an image, when it is whole, and while it lives. The clocks of nodes
 //! differ: one that seems to come from the future counts up to [`SKEW`], and lives that much longer at most. What does
 //! not count is no error: then the rank compares for itself. The sum is against damage, not against forgery; against
-//! that there is the owner.
+//! that there is the owner. And as an old stamp of the owner's could be put back by who may rename or link in its
+//! directory, stamps count only where no other user can write.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use quell_files::{Passed, Way, changeable_by_others, is_anothers};
 use quell_image::Identity;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -66,21 +68,47 @@ pub fn leave(image: &Path, identity: Identity, stamp: Stamp) -> Result<PathBuf, 
     Ok(path)
 }
 
+/// Tells whether a stamp beside the image at `image` could count: no other user can make or change names there.
+pub fn may_count(image: &Path) -> bool {
+    Way::walk(&path_of(image)).is_ok_and(|way| is_private(&way))
+}
+
+fn is_private(way: &Way) -> bool {
+    let last = rustix::fs::fstat(&way.directory);
+    let closed = last.is_ok_and(|stat| stat.st_mode & 0o022 == 0);
+    closed
+        && way.passed.iter().all(|passed| match passed {
+            Passed::Directory { stat, .. } => !changeable_by_others(stat),
+            Passed::Link { stat, .. } => !is_anothers(stat),
+        })
+}
+
 /// Removes the stamp of the image at `image`, if there is one.
 ///
 /// **Errors** What the system said; a stamp that stays is trusted until its time is over.
 pub fn withdraw(image: &Path) -> Result<(), OsError> {
-    match rustix::fs::unlink(path_of(image)) {
+    let path = path_of(image);
+    // A stamp under another name of the file must not count either.
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
+    if let Ok(file) = rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+        let _not_ours = rustix::fs::ftruncate(file, 0);
+    }
+    match rustix::fs::unlink(path) {
         Err(errno) if errno != Errno::NOENT => Err(errno.into()),
         _ => Ok(()),
     }
 }
 
-/// Whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
+/// Tells whether a stamp beside the image at `image` says that the image `identity` needs no comparison at `now`.
 pub(crate) fn vouches(image: &Path, identity: Identity, trust: Trust, now: u64) -> bool {
     let read = || {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(CWD, path_of(image), flags, Mode::empty()).ok()?;
+        let way = Way::walk(&path_of(image)).ok()?;
+        if trust == Trust::OwnerOrRoot && !is_private(&way) {
+            return None;
+        }
+        let file =
+            rustix::fs::openat(&way.directory, path_of(image).file_name()?, flags, Mode::empty()).ok()?;
         verify_owner(&rustix::fs::fstat(&file).ok()?, trust).ok()?;
         parse(&read_short(&file)?, identity)
     };

@@ -3,10 +3,10 @@
 //! The names are a promise of DESIGN to other programs: fields are only added. `Counters` counts while the server
 //! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
 
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use quell_files::{Access, Durability, Target};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -186,16 +186,11 @@ impl RunStats {
 
 /// Writes a file, which appears whole, by rename. Its mode is `mode`, whatever the umask.
 ///
-/// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
+/// **Errors** What open(2), write(2) and rename(2) say, `ELOOP` for a way through a link of another user's; nothing is
+/// left behind then.
 pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), Errno> {
-    let (unfinished, file) = create_unfinished(path)?;
-    let written = write_whole(&file, bytes)
-        .and_then(|()| rustix::fs::fchmod(&file, mode))
-        .and_then(|()| rustix::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _absent_already = rustix::fs::unlink(&unfinished);
-    }
-    written
+    let access = Access::Exactly(mode.as_raw_mode());
+    quell_files::replace(path, access, Durability::Cached, bytes).map_err(|error| errno_of(&error))
 }
 
 /// Verifies that a statistics file can be written to `path`, and removes what an earlier run left there, so that the
@@ -203,46 +198,21 @@ pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), 
 ///
 /// **Errors** What open(2) says of the directory, or `EISDIR`, `EINVAL` for a `path` that is no regular file.
 pub fn prepare_file(path: &Path) -> Result<(), Errno> {
-    match rustix::fs::stat(path) {
-        Ok(stat) if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir() => return Err(Errno::ISDIR),
-        Ok(stat) if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() => return Err(Errno::INVAL),
-        // Another rank that was given the same name may be faster.
-        Ok(_) => rustix::fs::unlink(path)
-            .or_else(|errno| if errno == Errno::NOENT { Ok(()) } else { Err(errno) })?,
-        Err(Errno::NOENT) => {}
-        Err(errno) => return Err(errno),
-    }
-    let (unfinished, _file) = create_unfinished(path)?;
-    rustix::fs::unlink(&unfinished)
-}
-
-/// Creates the file that is written before it is complete: beside it, with our process number and, where another node
-/// has the same, a further one.
-fn create_unfinished(path: &Path) -> Result<(PathBuf, OwnedFd), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    for attempt in 0..MOST_NAMES {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{}.{attempt}", std::process::id()));
-        let unfinished = path.with_file_name(name);
-        match rustix::fs::openat(CWD, &unfinished, flags, Mode::from_raw_mode(0o600)) {
-            Err(Errno::EXIST) => {}
-            outcome => return outcome.map(|file| (unfinished, file)),
+    let prepare = || {
+        let target = Target::of(path)?;
+        if !target.is_file() {
+            return Err(Errno::INVAL.into());
         }
-    }
-    Err(Errno::EXIST)
+        // Another rank that was given the same name may be faster.
+        target.remove()?;
+        target.create(Access::Exactly(0o600)).map(drop)
+    };
+    prepare().map_err(|error| errno_of(&error))
 }
 
-/// Nodes whose processes of the same number write the same file at the same time; one in 10 000 is already rare.
-const MOST_NAMES: u32 = 100;
-
-fn write_whole(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let written = rustix::io::write(file, rest)?;
-        rest = &rest[written..];
-    }
-    Ok(())
+/// The error that the kernel gave, or would have given of a link that it does not follow.
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::LOOP)
 }
 
 #[cfg(test)]

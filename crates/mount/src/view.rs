@@ -7,12 +7,20 @@ use quell_image::Image;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
-use crate::loaded::{Trust, frames_of, opened};
+use crate::loaded::{Opening, Trust, frames_of, opened};
 use crate::memory::Memory;
+use crate::sys::bus::end_with_words;
 use crate::sys::mapping::Mapping;
 
-/// The bytes of an image. A plain image's file must not be shortened meanwhile: quell replaces images, it never writes
-/// to one.
+/// The number of times its file's length that an image that anybody can change may be in memory. Images of programs are 2 to 10
+/// times as long as their compressed form.
+const MOST_TIMES: u64 = 100;
+
+/// The memory that any image may take. Unit: bytes.
+const UNASKED: u64 = 64 << 20;
+
+/// The bytes of an image. Where a plain image's file is cut short meanwhile, the process ends with an error: quell replaces
+/// images and never writes to one, but a file's owner may.
 #[derive(Debug)]
 pub struct View(Bytes);
 
@@ -34,25 +42,32 @@ impl AsRef<[u8]> for View {
 /// Opens the image at `path` to look at it.
 ///
 /// **Errors** [`ImageError::Unreadable`], [`ImageError::NotAFile`], [`ImageError::Invalid`], and [`ImageError::Memory`]
-/// for a compressed image that takes more than half of the memory that is left.
+/// for a compressed image that takes more than half of the memory that is left, [`ImageError::Inflated`] for a small file of
+/// others that takes very much.
 pub fn view(path: &Path) -> Result<Image<View>, ImageError> {
     view_trusted(path, Trust::Anybody)
 }
 
 /// The same for an image that something is to be made of.
 ///
-/// **Errors** [`ImageError::Untrusted`] and [`ImageError::Writable`] too.
+/// **Errors** [`ImageError::Untrusted`], [`ImageError::Writable`] and [`ImageError::Replaceable`] too.
 pub fn view_trusted(path: &Path, trust: Trust) -> Result<Image<View>, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
-    let (file, stat) = opened(path, trust)?;
-    let bytes = match frames_of(&file, stat.st_size.cast_unsigned())? {
+    let Opening { file, stat, is_anybodys } = opened(path, trust)?;
+    let file_bytes = stat.st_size.cast_unsigned();
+    let bytes = match frames_of(&file, file_bytes)? {
         Some(frames) => {
+            let bytes = frames.length();
+            if is_anybodys && bytes > UNASKED.max(file_bytes.saturating_mul(MOST_TIMES)) {
+                return Err(ImageError::Inflated { file_bytes, bytes });
+            }
             let memory = Memory::to_be_decompressed(file, frames, Budget::HalfOfAvailable)?;
             memory.copy_all()?;
             Bytes::Decompressed(memory)
         }
         None => {
             let length = usize::try_from(stat.st_size).map_err(|_| unreadable(rustix::io::Errno::FBIG))?;
+            end_with_words();
             Bytes::Mapped(Mapping::of(file.as_fd(), length).map_err(unreadable)?)
         }
     };

@@ -7,6 +7,8 @@
 
 mod cases;
 mod hunter;
+#[path = "../../../tests/place.rs"]
+mod place;
 mod scene;
 mod support;
 mod tool;
@@ -24,6 +26,10 @@ fn main() -> ExitCode {
     if let Err(reason) = scene::prerequisites() {
         println!("privileged tests of mount: skipped, because {reason}");
         return ExitCode::SUCCESS;
+    }
+    // What is executed as an ordinary user, and below a private /tmp, is this program.
+    if let Some(status) = place::run_copied() {
+        return status;
     }
     let mut failed = 0;
     for (name, test) in cases::ALL.iter().filter(|(name, _)| selection.takes(&format!("privileged_{name}"))) {

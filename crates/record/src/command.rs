@@ -97,7 +97,7 @@ mod tests {
     fn a_command_with_a_slash_is_a_file() {
         let find = |command: &str| find(OsStr::new(command), None);
         assert_eq!(find("/bin/sh").unwrap(), Path::new("/bin/sh"));
-        assert!(matches!(find("/nowhere/sh"), Err(RecordError::NotFound { .. })));
+        assert!(matches!(find("/proc/nowhere/sh"), Err(RecordError::NotFound { .. })));
         assert!(matches!(find("/usr"), Err(RecordError::NotExecutable { .. })));
         assert!(matches!(find("/etc/passwd"), Err(RecordError::NotExecutable { .. })));
         assert!(find("sh").is_ok(), "without PATH the system's directories are searched");

@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use support::place::{copy_of, write_executable};
 use support::{Stage, fixture, may_trace, recorder};
 
 fn record(trace: &Path, command: &[&str]) -> Command {
@@ -58,7 +59,7 @@ fn privileged_signals_and_descriptors_are_inherited_unchanged() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     // The test program itself ignores SIGPIPE; `env` gives the command the default, and then again ignores it.
     for before in [&["env", "--default-signal=PIPE"][..], &["env", "--ignore-signal=PIPE,HUP,USR1"]] {
         for (index, redirection) in ["", "<&-", ">/dev/null 3<&0 7</etc/hostname", "2>&-"].iter().enumerate()
@@ -92,7 +93,7 @@ fn privileged_data_flows_through_pipes() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let script = format!(
         "seq 100000 | {} {} cat | tail -n 1; {} {} yes | head -n 1",
         recorder().display(),
@@ -111,7 +112,7 @@ fn privileged_a_terminal_stays_a_terminal() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let inner = "test -t 0 && test -t 1 && ps -o stat= -p $$ | grep -q + && echo foreground";
     let recorded = format!("{} {} sh -c '{inner}'", recorder().display(), folder.path().join("t").display());
     let output =
@@ -124,7 +125,7 @@ fn privileged_the_terminal_s_keys_reach_the_command() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let trace = folder.path().join("t");
     let program = fixture("signals");
     let recorded = format!("{} {} {}", recorder().display(), trace.display(), program.display());
@@ -155,7 +156,7 @@ fn wait_until_ready(output: &mut impl BufRead) {
 
 /// Starts the fixture that counts signals, does something to it, and gives what it counted.
 fn counted(to_whom: impl Fn(&Child)) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let program = fixture("signals");
     let mut command = record(&folder.path().join("t"), &[program.to_str().unwrap()]);
     let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
@@ -192,23 +193,30 @@ fn privileged_a_killed_recorder_takes_the_command_along_and_leaves_a_partial_tra
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let trace = folder.path().join("t");
-    let script = "cat /etc/hostname; echo $$; while true; do test -e /nowhere; sleep 0.05; done";
+    let script = "cat /etc/hostname; echo $$; while true; do test -e /proc/nowhere; sleep 0.05; done";
     let mut child = record(&trace, &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let command = lines.nth(1).unwrap().unwrap();
+    let opens = || {
+        let mut opens = 0;
+        let count = |event: &quell_trace::Event| opens += usize::from(event.call == Call::Openat);
+        Recording::open(&trace).ok()?.for_each_event(count).ok()?;
+        Some(opens)
+    };
     // The spool goes to the kernel every 200 ms.
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    while opens().is_none_or(|opens| opens == 0) {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(lines.next().is_none(), "nobody holds the pipe any more");
     assert!(!Path::new(&format!("/proc/{command}/root")).exists(), "the command has ended");
     let recording = Recording::open(&trace).unwrap();
     assert_eq!(recording.header.completeness, Completeness::Partial);
-    let mut opens = 0;
-    recording.for_each_event(|event| opens += usize::from(event.call == Call::Openat)).unwrap();
-    assert!(opens > 0);
+    assert!(opens().is_some_and(|opens| opens > 0));
 }
 
 #[test]
@@ -216,18 +224,13 @@ fn privileged_a_command_that_cannot_start_leaves_nothing() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let trace = folder.path().join("t");
     let bad_interpreter = folder.path().join("bad");
-    std::fs::write(&bad_interpreter, "#!/nowhere/interpreter\n").unwrap();
-    let garbage = folder.path().join("garbage");
-    std::fs::write(&garbage, "\x7fELF but not really").unwrap();
-    for file in [&bad_interpreter, &garbage] {
-        std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    }
+    write_executable(&bad_interpreter, b"#!/proc/nowhere/interpreter\n", 0o755);
     for (command, status, message) in [
         ("no-such-command", 127, "cannot find the command `no-such-command`"),
-        ("/nowhere/command", 127, "cannot find the command `/nowhere/command`"),
+        ("/proc/nowhere/command", 127, "cannot find the command `/proc/nowhere/command`"),
         ("/etc", 126, "cannot execute `/etc`"),
         ("/etc/passwd", 126, "cannot execute `/etc/passwd`"),
         (bad_interpreter.to_str().unwrap(), 126, "No such file"),
@@ -244,11 +247,11 @@ fn privileged_an_unwritable_output_is_said_before_the_command_runs() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let witness = folder.path().join("witness");
     let existing = folder.path().join("existing");
     std::fs::create_dir(&existing).unwrap();
-    for trace in [Path::new("/proc/trace"), Path::new("/nowhere/trace"), existing.as_path()] {
+    for trace in [Path::new("/proc/trace"), Path::new("/proc/nowhere/trace"), existing.as_path()] {
         let output = record(trace, &["touch", witness.to_str().unwrap()]).output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{output:?}");
         assert!(error(&output).contains(trace.to_str().unwrap()), "{output:?}");
@@ -262,10 +265,9 @@ fn privileged_a_script_without_interpreter_is_run_by_the_shell() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let script = folder.path().join("script");
-    std::fs::write(&script, "echo script $1\nexit 4\n").unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_executable(&script, b"echo script $1\nexit 4\n", 0o755);
     let run = Stage::new(&[script.to_str().unwrap(), "one"]).record();
     assert_eq!((text(&run.output).as_str(), run.output.status.code()), ("script one\n", Some(4)));
     assert_eq!(run.count(Call::Execve, "/bin/sh"), 1);
@@ -276,14 +278,15 @@ fn privileged_a_full_disk_does_not_stop_the_command() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let mount = ["-t", "tmpfs", "-o", "size=256k", "none", folder.path().to_str().unwrap()];
     let mounted = Command::new("mount").args(mount).status();
     if !mounted.is_ok_and(|status| status.success()) {
         println!("skipped, because this test may not mount");
         return;
     }
-    let script = "i=0; while [ $i -lt 20000 ]; do test -e /nowhere/$i; i=$((i+1)); done; echo done; exit 6";
+    let script =
+        "i=0; while [ $i -lt 20000 ]; do test -e /proc/nowhere/$i; i=$((i+1)); done; echo done; exit 6";
     let output = record(&folder.path().join("t"), &["sh", "-c", script]).output().unwrap();
     let recording = Recording::open(&folder.path().join("t"));
     assert!(Command::new("umount").arg(folder.path()).status().unwrap().success());
@@ -301,13 +304,11 @@ fn privileged_an_ordinary_user_may_record() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let output = Command::new("chmod").args(["1777", folder.path().to_str().unwrap()]).status();
     assert!(output.unwrap().success());
     let trace = folder.path().join("t");
-    // Another user may not read the target directory of a build.
-    let copy = folder.path().join("record");
-    std::fs::copy(recorder(), &copy).unwrap();
+    let copy = copy_of(&recorder());
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .args([copy.as_os_str(), trace.as_os_str()])
@@ -330,7 +331,7 @@ fn privileged_a_command_inside_a_recording_cannot_be_recorded_again() {
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let inner = folder.path().join("inner");
     let recorder = recorder();
     let words = [recorder.to_str().unwrap(), inner.to_str().unwrap(), "true"];

@@ -235,10 +235,9 @@ fn privileged_a_set_user_id_program_keeps_its_privilege_for_root() {
     if !may_trace() {
         return;
     }
-    let copy = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    let copy = support::place::directory("quell-record-");
     let id = copy.path().join("id");
-    std::fs::copy("/usr/bin/id", &id).unwrap();
-    let prepare = "chmod 755 \"$0\" && chown 65534 \"$1\" && chmod 4755 \"$1\"";
+    let prepare = "cp /usr/bin/id \"$1\" && chmod 755 \"$0\" && chown 65534 \"$1\" && chmod 4755 \"$1\"";
     let words = [copy.path().to_str().unwrap(), id.to_str().unwrap()];
     let prepared = std::process::Command::new("sh").args(["-c", prepare]).args(words).status().unwrap();
     let stage = Stage::new(&[id.to_str().unwrap(), "-u"]);
@@ -270,12 +269,15 @@ fn privileged_a_stopped_job_stops_as_one_and_goes_on() {
         return;
     }
     // A shell with job control on a terminal: the command stops itself as the key would stop it.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let program = fixture("signals");
     let recorder = support::recorder();
     let job = format!("{} {}/t {}", recorder.display(), folder.path().display(), program.display());
-    let script =
-        format!("set -m; {job} & sleep 0.5; kill -TSTP %1; sleep 0.5; jobs; bg; wait %1; echo status $?");
+    let began = folder.path().join("began").display().to_string();
+    let script = format!(
+        "set -m; {job} unasked > {began} & until grep -q ready {began}; do sleep 0.02; done; \
+         kill -TSTP %1; until jobs | grep Stopped; do sleep 0.02; done; bg; wait %1; echo status $?"
+    );
     let command = ["-qec".to_owned(), format!("bash -c '{script}'"), "/dev/null".to_owned()];
     let output = std::process::Command::new("script")
         .args(command)

@@ -113,7 +113,7 @@ fn privileged_a_killed_recorder_says_nothing_of_processes_that_it_had_not_seen_t
     if !may_trace() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::place::directory("quell-record-");
     let trace = folder.path().join("t.qtrace");
     let script = "/bin/true; while :; do /bin/ls -d /; done";
     let mut recorder = Command::new(support::recorder());

@@ -68,7 +68,7 @@ pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            match character.is_control() || is_invisible(character) {
+            match is_hidden(character) {
                 true => text.extend(character.to_string().bytes().map(|byte| format!("\\x{byte:02x}"))),
                 false => text.push(character),
             }
@@ -78,9 +78,12 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Characters that show nothing themselves and change how their neighbours look, such as the order of a line.
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+/// Tells whether a character is not seen, or changes how its neighbours are seen, such as the order of a line. The one list of
+/// them: what is shown to people, in any form, shows these as numbers. All are below U+10000, so that four digits name
+/// them.
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 

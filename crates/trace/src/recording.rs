@@ -3,7 +3,7 @@
 use crate::header::{FORMAT, VERSION};
 use crate::path::LONGEST;
 use crate::resolve::{Nobody, Resolver};
-use crate::store::spool::{Note, Record};
+use crate::store::spool::{Note, Record, SpoolReader};
 use crate::store::sums::Sums;
 use crate::store::{events, tables};
 use crate::touched::Collected;
@@ -164,12 +164,13 @@ struct Recovered {
 
 /// Reads a spool and resolves it without asking the file system: links are then not followed.
 fn recover(spool: &Path) -> Result<Recovered, TraceError> {
-    let writer::Loaded { mut paths, context, .. } = writer::load_context(spool, Damage::Ends)?;
+    let writer::Loaded { mut paths, context, .. } =
+        writer::load_context(SpoolReader::open(spool)?, Damage::Ends)?;
     let known = (context.processes.len(), paths.len());
     let mut resolver = Resolver::new(&context);
     let mut events = Vec::new();
     let mut touched = Collected::default();
-    writer::for_each(spool, Damage::Ends, &mut PathTable::default(), |record| {
+    writer::for_each(SpoolReader::open(spool)?, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
             Record::Event(mut event) => {
                 resolver.resolve(&mut paths, &mut Nobody, &mut event);

@@ -3,6 +3,7 @@
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::path::LONGEST;
 use crate::resolve::{Links, Nobody, Resolver};
+use crate::store::create;
 use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
 use crate::store::sums::Sums;
@@ -12,8 +13,8 @@ use crate::{
     Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
     PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use quell_files::Folder;
+use std::path::Path;
 
 /// A recording being written.
 ///
@@ -21,7 +22,8 @@ use std::path::{Path, PathBuf};
 /// that is never called, because the recorder was killed, [`crate::Recording::open`] reads the spool.
 #[derive(Debug)]
 pub struct Writer {
-    directory: PathBuf,
+    /// Held open: what has its name later is not written to.
+    folder: Folder,
     header: Header,
     spool: SpoolWriter,
     paths: PathTable,
@@ -67,25 +69,23 @@ impl Writer {
     /// # Errors
     /// [`TraceError::Exists`] when something is there already; [`TraceError::Io`] when it cannot be written.
     pub fn create(directory: &Path, header: Header) -> Result<Self, TraceError> {
-        std::fs::DirBuilder::new().mode(0o700).create(directory).map_err(|error| match error.kind() {
+        let folder = Folder::create(directory).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => TraceError::Exists { path: directory.to_owned() },
             _ => TraceError::io("create", directory)(error),
         })?;
         let begin = || {
-            write_header(directory, &header, &Sums::default())?;
-            SpoolWriter::create(&directory.join("spool"))
+            write_header(&folder, &header, &Sums::default())?;
+            SpoolWriter::create(create(&folder, "spool")?)
         };
-        let spool = begin().inspect_err(|_| _ = std::fs::remove_dir_all(directory))?;
-        let directory = directory.to_owned();
-        Ok(Self {
-            directory,
-            header,
-            spool,
-            paths: PathTable::default(),
-            processes: 0,
-            threads: 0,
-            events: 0,
-        })
+        let spool = match begin() {
+            Ok(spool) => spool,
+            Err(error) => {
+                // The error says more than what cannot be removed now.
+                _ = folder.discard();
+                return Err(error);
+            }
+        };
+        Ok(Self { folder, header, spool, paths: PathTable::default(), processes: 0, threads: 0, events: 0 })
     }
 
     /// The number of a path as the program gave it. What is longer than [`LONGEST`], which names nothing, is cut there.
@@ -195,13 +195,18 @@ impl Writer {
     /// When it fails, the spool is left and the trace can be read as a partial one.
     pub fn finish(mut self, ending: Ending, ask: &mut dyn Finish) -> Result<Header, TraceError> {
         self.spool.flush()?;
-        let spool = self.directory.join("spool");
-        let mut loaded = load_context(&spool, Damage::Fails)?;
+        let folder = &self.folder;
+        let spool = || {
+            let path = folder.path_of("spool");
+            let file = folder.open_file("spool").map_err(TraceError::io("open", &path))?;
+            SpoolReader::of(file, &path)
+        };
+        let mut loaded = load_context(spool()?, Damage::Fails)?;
         let mut resolver = Resolver::new(&loaded.context);
-        let mut events = EventWriter::create(&self.directory.join(events::NAME))?;
+        let mut events = EventWriter::create(create(folder, events::NAME)?)?;
         let mut files = Files::default();
         let mut touched = Collected::default();
-        for_each(&spool, Damage::Fails, &mut PathTable::default(), |record| {
+        for_each(spool()?, Damage::Fails, &mut PathTable::default(), |record| {
             match record {
                 Record::Event(mut event) => {
                     resolver.resolve(&mut loaded.paths, ask, &mut event);
@@ -225,7 +230,7 @@ impl Writer {
         for file in &loaded.context.files {
             loaded.context.stripes.extend(ask.stripe(file.path, loaded.paths.bytes(file.path)));
         }
-        tables::write(&self.directory, &loaded.paths, &loaded.context)?;
+        tables::write(folder, &loaded.paths, &loaded.context)?;
         self.header.completeness = Completeness::Complete;
         self.header.exit = ending.exit;
         self.header.seconds = ending.took.map(Nanos::as_seconds);
@@ -234,12 +239,12 @@ impl Writer {
         self.header.recorder.notes = ending.notes;
         let touched = touched.into_rows();
         if let Some(touched) = &touched {
-            tables::write_touched(&self.directory, touched)?;
+            tables::write_touched(folder, touched)?;
         }
         let known = touched.map(|_| tables::TOUCHED);
         let names: Vec<&str> = tables::NAMES.into_iter().chain([events::NAME]).chain(known).collect();
-        write_header(&self.directory, &self.header, &Sums::of(&self.directory, &names)?)?;
-        std::fs::remove_file(&spool).map_err(TraceError::io("remove", &spool))?;
+        write_header(folder, &self.header, &Sums::of(folder, &names)?)?;
+        folder.remove("spool").map_err(TraceError::io("remove", &folder.path_of("spool")))?;
         Ok(self.header)
     }
 }
@@ -300,7 +305,7 @@ pub(crate) struct Loaded {
     pub(crate) context: Context,
 }
 
-pub(crate) fn load_context(spool: &Path, damage: Damage) -> Result<Loaded, TraceError> {
+pub(crate) fn load_context(spool: SpoolReader, damage: Damage) -> Result<Loaded, TraceError> {
     let mut loaded = Loaded::default();
     let mut paths = PathTable::default();
     for_each(spool, damage, &mut paths, |record| {
@@ -323,14 +328,13 @@ pub(crate) enum Damage {
 }
 
 pub(crate) fn for_each(
-    spool: &Path,
+    mut spool: SpoolReader,
     damage: Damage,
     paths: &mut PathTable,
     mut each: impl FnMut(Record) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
-    let mut reader = SpoolReader::open(spool)?;
     loop {
-        match reader.next(paths) {
+        match spool.next(paths) {
             Ok(Some(record)) => each(record)?,
             Ok(None) => return Ok(()),
             Err(TraceError::Damaged { .. }) if damage == Damage::Ends => return Ok(()),
@@ -366,7 +370,6 @@ fn apply(note: Note, context: &mut Context) {
     }
 }
 
-/// Writes the header under another name and renames it, so that a reader never sees half of one.
 /// `header.json` as it is written.
 #[derive(serde::Serialize)]
 struct Stored<'a> {
@@ -375,16 +378,16 @@ struct Stored<'a> {
     files: &'a Sums,
 }
 
-fn write_header(directory: &Path, header: &Header, files: &Sums) -> Result<(), TraceError> {
-    let (path, aside) = (directory.join("header.json"), directory.join("header.json.new"));
+/// Writes the header under another name and renames it, so that a reader never sees half of one.
+fn write_header(folder: &Folder, header: &Header, files: &Sums) -> Result<(), TraceError> {
+    const ASIDE: &str = "header.json.new";
+    let path = folder.path_of("header.json");
     let mut json = serde_json::to_string_pretty(&Stored { header, files })
         .map_err(|error| TraceError::damaged(&path, error))?;
     json.push('\n');
     let write = || -> std::io::Result<()> {
-        let mut file =
-            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        std::io::Write::write_all(&mut file, json.as_bytes())?;
-        std::fs::rename(&aside, &path)
+        std::io::Write::write_all(&mut folder.create_file(ASIDE)?, json.as_bytes())?;
+        folder.rename(ASIDE, "header.json")
     };
     write().map_err(TraceError::io("write", &path))
 }

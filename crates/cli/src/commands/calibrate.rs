@@ -1,7 +1,7 @@
 //! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
 
+use super::leftovers;
 use super::signals::Signals;
-use super::{leftovers, whole};
 use crate::failure::Failure;
 use crate::flags::Calibrate;
 use crate::host;
@@ -193,7 +193,7 @@ fn may_be_written(file: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn put(file: &Path, content: &[u8]) -> Result<(), Failure> {
-    whole::put(file, content)
+    quell_files::put(file, content)
         .map_err(|error| Failure::new(error).context(format!("cannot write `{}`", shown(file))))
 }
 

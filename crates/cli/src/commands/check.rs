@@ -139,6 +139,9 @@ fn leave(
     if let Some(directory) = covered {
         return Err(format!("the image covers `{}`, which it would change", image::shown(&directory)));
     }
+    if !flags.trust && !stamp::may_count(path) {
+        return Err("others can write to the directory, or to one above it".to_owned());
+    }
     let stamp = Stamp { checked, lifetime: flags.valid_for.0 };
     match stamp::leave(path, opened.index().identity(), stamp) {
         Ok(left) => Ok(LeftStamp { path: image::shown(&left), until: stamp.checked + stamp.lifetime }),

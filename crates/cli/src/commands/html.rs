@@ -1,6 +1,5 @@
 //! The pages of `quell report --html` and `quell predict --html`.
 
-use super::whole;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use std::io::ErrorKind;
@@ -14,7 +13,7 @@ pub(crate) fn write(page: &str, file: &Path, printer: &Printer) -> Result<(), Fa
     if is_stdout(file) {
         return printer.data(page);
     }
-    whole::put(file, page.as_bytes()).map_err(|error| explain(error, file))?;
+    quell_files::put(file, page.as_bytes()).map_err(|error| explain(error, file))?;
     printer.talk(&format!("wrote `{}`, a page for a browser", file.display()));
     Ok(())
 }

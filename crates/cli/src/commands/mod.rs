@@ -26,4 +26,3 @@ pub(crate) mod synth;
 pub(crate) mod traces;
 mod transport;
 pub(crate) mod validate;
-mod whole;

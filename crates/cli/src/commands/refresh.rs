@@ -8,7 +8,7 @@ use quell_image::frames::Level;
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::pack::{Alteration, Altered, NAMED, RefreshOptions};
 use quell_image::write::{Audience, Form};
-use quell_mount::{ImageError, Trust};
+use quell_mount::Trust;
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use std::path::Path;
 pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8, Failure> {
     let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
         Ok(opened) => image::sound(path, opened)?,
-        Err(error @ (ImageError::Untrusted { .. } | ImageError::Writable { .. })) => {
+        Err(error) if error.is_distrust() => {
             let failure = Failure::new(error).context(format!("image `{}`", image::shown(path)));
             return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
         }

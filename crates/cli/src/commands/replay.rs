@@ -7,7 +7,7 @@ use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
 use quell_load::replay::{
-    self, Conductor, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
+    self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
 use quell_report::{csv, json, terminal};
 use quell_trace::path::escape;
@@ -63,9 +63,9 @@ fn perform(
     let conductor = Conductor::start(plan, &manner, signals.came()).map_err(explain)?;
     let meeting = match launcher {
         Some(launcher) => {
-            let (place, word) = place(flags, launcher)?;
+            let (place, key) = place(flags, launcher)?;
             let ranks = launcher.ranks.unwrap_or(1);
-            Some(Meeting::attend(&place, &word, (launcher.rank.0, ranks), signals.came()).map_err(explain)?)
+            Some(Meeting::attend(&place, &key, (launcher.rank.0, ranks), signals.came()).map_err(explain)?)
         }
         None => None,
     };
@@ -76,13 +76,17 @@ fn perform(
     }
 }
 
-/// Where the launcher's ranks meet, and the word by which they know each other.
-fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure> {
+/// The place where the launcher's ranks meet, and the key by which they know each other. All of them read the trace, which others
+/// cannot as long as its directory has the mode that it was made with.
+fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, Key), Failure> {
     let job = host::job(Some(launcher));
     let user = rustix::process::geteuid().as_raw();
-    let word = format!("{user} {job} {}", flags.trace.display());
+    let header = flags.trace.join("header.json");
+    let read = std::fs::read(&header)
+        .map_err(|error| Failure::new(error).context(format!("cannot read `{}`", header.display())))?;
+    let key = Key::of(&[&read, job.as_bytes(), &user.to_le_bytes()]);
     if let Some(address) = &flags.meet {
-        return Ok((Place::Network(address.clone()), word));
+        return Ok((Place::Network(address.clone()), key));
     }
     let here = launcher.local_ranks == launcher.ranks || launcher.nodes == Some(1);
     match here {
@@ -90,7 +94,8 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, String), Failure
             let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
             // Where a launcher does not name its job: the ranks that it has on one node have one parent.
             let common = if job.is_empty() { parent().to_string() } else { job };
-            Ok((Place::Node(format!("quell-replay {user} {common}")), word))
+            let key = Key::of(&[&read, common.as_bytes(), &user.to_le_bytes()]);
+            Ok((Place::Node(key.name()), key))
         }
         false => {
             let message =

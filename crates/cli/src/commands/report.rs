@@ -63,9 +63,17 @@ pub(crate) fn only_one_on_stdout(flags: &[(&str, bool)]) -> Result<(), Failure> 
     }
 }
 
-/// One object, indented, with a final newline.
+/// One object, indented, with a final newline. It is looked at on terminals too: characters that are not seen, or that
+/// change how others are seen, are escaped. They stand in strings only, so the value is the same.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(value)?;
+    let pretty = serde_json::to_string_pretty(value)?;
+    let mut text = String::with_capacity(pretty.len() + 1);
+    for character in pretty.chars() {
+        match character != '\n' && quell_trace::path::is_hidden(character) {
+            true => text += &format!("\\u{:04x}", u32::from(character)),
+            false => text.push(character),
+        }
+    }
     text.push('\n');
     Ok(text)
 }

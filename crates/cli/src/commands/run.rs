@@ -161,8 +161,9 @@ fn is_recorded() -> bool {
 
 pub(crate) fn image_hint(error: &ImageError) -> &'static str {
     match error {
-        ImageError::Untrusted { .. } | ImageError::Writable { .. } => {
-            "`--trust` uses it; whoever can write it decides what you run"
+        error if error.is_distrust() => "`--trust` uses it; whoever can write it decides what you run",
+        ImageError::Inflated { .. } => {
+            "if you trust it, decompress it where there is room: `zstd -d IMG -o PLAIN`"
         }
         ImageError::Unreadable(OsError(Errno::ACCESS)) => {
             "`quell pack --public` makes an image for every user"

@@ -122,6 +122,9 @@ pub struct ImageExtract {
     /// Write into a directory that is not empty, and replace files of the same names.
     #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
     pub force: bool,
+    /// As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change.
+    #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
+    pub trust: bool,
 }
 
 /// Write what an image holds as a tar archive, or as a file system that a site without namespaces can bind, for example

@@ -148,10 +148,14 @@ pub struct ModulesJudges {
     /// and those below /usr]. May be given several times.
     #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS")]
     pub tools: Vec<PathBuf>,
-    /// Ask as this user, by name or number, with all groups of that user. Only root may name another. Root itself asks only where it
-    /// is named, or where nobody else may write in the modulepaths: what others wrote is not evaluated as root.
+    /// Ask as this user, by name or number, with all groups of that user, and build caches as the first. Only root may name another.
+    /// Where others can change modulepaths, what they wrote is evaluated as their owner or without any rights, unless root names
+    /// users or groups here.
     #[arg(long = "user", value_name = "USER", value_delimiter = ',', env = "QUELL_USER")]
     pub users: Vec<String>,
+    /// Ask as a member of this group, too, by name or number, who has no other rights. Only root may.
+    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',', env = "QUELL_GROUP")]
+    pub groups: Vec<String>,
     /// Ask nobody: the rules alone must do.
     #[arg(long, env = "QUELL_NO_VERIFY", value_parser = FalseyValueParser::new())]
     pub no_verify: bool,

@@ -20,9 +20,9 @@ pub struct ModulesSite {
 /// the path of every name with its default, latest and symbolic versions, and the environment, messages and exit status of every
 /// load.
 ///
-/// Every installed tool is asked, with the settings of Environment Modules and Lmod that this shell has. Root asks as each class
-/// of users that permissions and access control lists tell apart, or as the users of --user; as root only where it is named or
-/// nobody else may write in the modulepaths. Others ask for themselves. A modulepath of OLD stands for that at the same place of
+/// Every installed tool is asked, with the settings of Environment Modules and Lmod that this shell has. Root asks as the users of
+/// --user, else as each class of users that permissions and access control lists tell apart where root alone can change the
+/// modulepaths, and as their owner and a user without rights elsewhere. Others ask for themselves. A modulepath of OLD stands for that at the same place of
 /// NEW.
 ///
 /// Exit status: 0, 1 when an answer differs, 2 for an error.
@@ -41,6 +41,9 @@ pub struct ModulesVerify {
     /// denied", as after `convert --to eval`.
     #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
     pub exact: bool,
+    /// Ask as a member of this group, too, by name or number, who has no other rights. Only root may.
+    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',', env = "QUELL_GROUP")]
+    pub groups: Vec<String>,
     /// What is run.
     #[command(flatten)]
     pub site: ModulesSite,

@@ -1,6 +1,7 @@
 //! A settings file: where it lies, whether it may be believed, its text. One open each, and nothing else where there is
 //! no such file: every rank of a job comes past here.
 
+use quell_files::is_unmapped;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -100,25 +101,6 @@ fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
     })
 }
 
-/// The number as which a user namespace shows an owner that it does not know. Source: user_namespaces(7); every
-/// distribution leaves `/proc/sys/kernel/overflowuid` at this.
-const NOBODY: u32 = 65534;
-
-/// Whether an owner is hidden by a user namespace, as root is inside of `quell run`: there the owner of a file in `/etc`
-/// cannot be told, and is nobody that the namespace holds.
-fn is_unmapped(owner: u32) -> bool {
-    owner == NOBODY && std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps(&map, NOBODY))
-}
-
-/// Whether a map of user numbers has one for `user`. Shape of a line: first inside, first outside, how many.
-fn maps(map: &str, user: u32) -> bool {
-    map.lines().any(|line| {
-        let mut numbers = line.split_whitespace().filter_map(|number| number.parse::<u32>().ok());
-        let (first, count) = (numbers.next(), numbers.nth(1));
-        first.zip(count).is_some_and(|(first, count)| user.checked_sub(first).is_some_and(|at| at < count))
-    })
-}
-
 fn text(file: File) -> Result<Vec<u8>, std::io::Error> {
     let mut text = Vec::new();
     file.take(LIMIT + 1).read_to_end(&mut text)?;
@@ -144,20 +126,6 @@ mod tests {
             assert_eq!(place(None, Some(unset)), None);
         }
         assert_eq!(place(None, None), None);
-    }
-
-    #[test]
-    fn a_map_says_which_users_a_namespace_knows() {
-        for (map, known) in [
-            ("         0          0 4294967295\n", true),
-            ("      1000       1000          1\n", false),
-            ("0 1000 1\n1 100000 65536\n", true),
-            ("0 1000 1\n1 100000 65533\n", false),
-            ("", false),
-            ("65534 x", false),
-        ] {
-            assert_eq!(maps(map, NOBODY), known, "{map}");
-        }
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn a_directory_of_any_name_reaches_a_second_client_behind_a_shell() {
         assert!(test.files().is_empty(), "{:?}", test.files());
     }
     std::fs::create_dir(test.path("here")).unwrap();
-    std::fs::copy(QUELL, test.path("a quell")).unwrap();
+    test.run(&["cp", *QUELL, "a quell"]).succeeds();
     let said = test.script("'./a quell' calibrate here -o fs.toml --second-client env");
     assert_eq!(said.code(), 2, "{said}");
     assert!(said.stderr.contains("would not read `[DIR]/a quell` as it is written"), "{said}");

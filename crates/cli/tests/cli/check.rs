@@ -11,7 +11,7 @@ const ALL: &[Need] = &[Need::Fuse, Need::Ptrace];
 /// Runs the program of the usual image as rank `rank` of a job.
 fn run_as(test: &Test, rank: u32, check: &str) -> Outcome {
     let rank = format!("PMI_RANK={rank}");
-    let quell = crate::harness::QUELL;
+    let quell = *crate::harness::QUELL;
     test.run(&["env", &rank, "PMI_SIZE=4", quell, "run", "--check", check, "app.qimg", "--", "env/bin/app"])
 }
 

@@ -62,8 +62,7 @@ impl Slurm {
         if !barred.is_ok_and(|status| status.success()) {
             return skip("this machine lets nobody make network namespaces");
         }
-        // The nodes have a /tmp of their own.
-        let test = Test::of(user, Path::new("/var/tmp"));
+        let test = Test::of(user);
         test.pack();
         let files = test.files();
         let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +78,7 @@ impl Slurm {
         command.arg(format!("--target={}", self.cluster.head)).arg(format!("--wdns={}", self.test.text("")));
         command.arg(as_user.get_program()).args(as_user.get_args()).env_clear();
         command.envs(as_user.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("SLURM_CONF", "/run/slurm/slurm.conf").env("quell", crate::harness::QUELL);
+        command.env("SLURM_CONF", "/run/slurm/slurm.conf").env("quell", *crate::harness::QUELL);
         command.stdin(Stdio::null());
         command
     }

@@ -114,8 +114,9 @@ fn privileged_a_directory_is_added_whole() {
         "{}",
         outside.stderr
     );
-    let missing = test.quell(&["pack", "app.qtrace", "-o", "other", "--root", &app, "--add", "/nonexistent"]);
-    assert!(missing.stderr.contains("cannot pack all of `/nonexistent`"), "{}", missing.stderr);
+    let missing =
+        test.quell(&["pack", "app.qtrace", "-o", "other", "--root", &app, "--add", "/proc/nonexistent"]);
+    assert!(missing.stderr.contains("cannot pack all of `/proc/nonexistent`"), "{}", missing.stderr);
     environment.vanish();
     let script = format!("cat {extra}/unread {extra}/deep; ls {extra}");
     let run = test.quell(&["run", "--require", "app.qimg", "--", "sh", "-c", &script]);
@@ -130,7 +131,7 @@ fn privileged_without_fuse_the_image_is_extracted() {
     let run = |flags: &str, image: &str, command: &str| {
         let script = format!(
             "mount --bind /dev/null /dev/fuse; exec {} run --require --stats stats.json {flags} {image} -- {command}",
-            crate::harness::QUELL
+            *crate::harness::QUELL
         );
         test.run(&["unshare", "--mount", "sh", "-c", &script])
     };

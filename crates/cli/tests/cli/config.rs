@@ -15,7 +15,7 @@ fn quell(test: &Test, arguments: &[&str], variables: &[(&str, &str)]) -> Outcome
 fn with_site(test: &Test, script: &str) -> Outcome {
     let script = format!("mount --bind etc /etc; {script}");
     let mut command = test.command(&["unshare", "--mount", "sh", "-c", &script]);
-    command.env("XDG_CONFIG_HOME", test.path("")).env("quell", QUELL);
+    command.env("XDG_CONFIG_HOME", test.path("")).env("quell", *QUELL);
     test.finish(command)
 }
 
@@ -254,7 +254,7 @@ fn privileged_a_recorded_run_has_the_settings_of_run() {
     let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
     test.pack();
     test.write("env/lib/a.txt", "changed\n");
-    let recorded = ["record", "-o", "again.qtrace", "--", QUELL, "run", "app.qimg", "--", "env/bin/app"];
+    let recorded = ["record", "-o", "again.qtrace", "--", *QUELL, "run", "app.qimg", "--", "env/bin/app"];
     assert_eq!(quell(&test, &recorded, &[]).code(), 1, "the check finds the change");
     test.write("quell.toml", "[run]\ncheck = \"none\"\n");
     let outcome = quell(&test, &recorded, &[]);
@@ -263,7 +263,7 @@ fn privileged_a_recorded_run_has_the_settings_of_run() {
 
 /// Opens of settings files that a command makes, as strace sees them.
 fn opens(test: &Test, variables: &[(&str, &str)]) -> Vec<String> {
-    let traced = ["strace", "-o", "log", "-e", "trace=%file", QUELL];
+    let traced = ["strace", "-o", "log", "-e", "trace=%file", *QUELL];
     let words = [&traced[..], &["run", "--disable", "absent.qimg", "--", "true"]].concat();
     let mut command = test.command(&words);
     command.env("XDG_CONFIG_HOME", test.path("")).envs(variables.iter().copied());

@@ -159,7 +159,7 @@ fn privileged_mpi_initialises_between_its_marks() {
     {
         let Some(test) = Test::privileged(needs) else { return };
         with_mpi(&test, compiler, "marks");
-        let record = ["-n", "2", QUELL, "-q", "record", "--ranks", "0,1", "-o", "t", "--", "./marks"];
+        let record = ["-n", "2", *QUELL, "-q", "record", "--ranks", "0,1", "-o", "t", "--", "./marks"];
         test.run(&[launcher, &record].concat()).succeeds();
         let report = report(&test, &["t"]);
         let marks = marks(&test, "t");
@@ -200,7 +200,7 @@ fn privileged_ways_in_which_ranks_write_are_told_apart() {
         ("aggregated", "collective", 1, 2),
     ] {
         let output = format!("{way}.qtrace");
-        let record = [QUELL, "-q", "record", "--ranks", RANKS_8, "-o", &output, "--", "./ranks", way];
+        let record = [*QUELL, "-q", "record", "--ranks", RANKS_8, "-o", &output, "--", "./ranks", way];
         test.run(&[&OPEN_MPI_8[..], &record].concat()).succeeds();
         let traces: Vec<String> = (0..8)
             .map(|rank| if rank == 0 { output.clone() } else { format!("{way}.rank{rank}.qtrace") })
@@ -222,7 +222,7 @@ fn privileged_ranks_that_did_the_same_are_one_row() {
     let Some(test) = Test::privileged(MPICH) else { return };
     with_mpi(&test, "mpicc.mpich", "marks");
     let ranks = (0..16).map(|rank| rank.to_string()).collect::<Vec<_>>().join(",");
-    let record = [QUELL, "-q", "record", "--ranks", &ranks, "-o", "t.qtrace", "--", "./marks"];
+    let record = [*QUELL, "-q", "record", "--ranks", &ranks, "-o", "t.qtrace", "--", "./marks"];
     test.run(&[&["mpirun.mpich", "-n", "16"], &record[..]].concat()).succeeds();
     let traces: Vec<String> = (0..16)
         .map(|rank| if rank == 0 { "t.qtrace".into() } else { format!("t.rank{rank}.qtrace") })

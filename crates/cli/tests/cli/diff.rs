@@ -182,7 +182,7 @@ fn an_increase_beyond_the_tolerance_fails_and_nothing_else_does() {
     ");
     let increases = &json(&test, &["--fail-on-increase=missed", "a.qtrace", "b.qtrace"])["increases"];
     assert_eq!(*increases, serde_json::json!([{ "metric": "missed", "a": 2, "b": 3, "most": 2 }]));
-    let mut from_variable = test.command(&[QUELL, "-q", "diff", "a.qtrace", "b.qtrace"]);
+    let mut from_variable = test.command(&[*QUELL, "-q", "diff", "a.qtrace", "b.qtrace"]);
     from_variable.env("QUELL_FAIL_ON_INCREASE", "bytes_read");
     assert_eq!(test.finish(from_variable).code(), 0);
 }
@@ -220,7 +220,7 @@ fn privileged_a_module_tree_with_fewer_files_asks_less() {
     }
     let avail = |trace: &str| {
         let mut command =
-            test.command(&[QUELL, "-q", "record", "-o", trace, "--", "modulecmd", "bash", "avail", "-t"]);
+            test.command(&[*QUELL, "-q", "record", "-o", trace, "--", "modulecmd", "bash", "avail", "-t"]);
         command.env("MODULEPATH", format!("{}:{}", test.text("apps"), test.text("libs")));
         let outcome = test.finish(command);
         outcome.stderr.lines().filter(|line| line.starts_with("app") || line.starts_with("lib")).count()
@@ -254,7 +254,7 @@ fn privileged_a_shorter_search_list_asks_less() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("python3")]) else { return };
     let import = |trace: &str, path: &str| {
         let mut command =
-            test.command(&[QUELL, "-q", "record", "-o", trace, "--", "python3", "-c", "import json"]);
+            test.command(&[*QUELL, "-q", "record", "-o", trace, "--", "python3", "-c", "import json"]);
         command.env("PYTHONPATH", path);
         test.finish(command).succeeds();
     };

@@ -194,7 +194,7 @@ fn privileged_no_fuse_device_and_one_that_is_closed() {
 fn privileged_tracing_is_barred() {
     let Some([test, _]) = tests() else { return };
     crate::harness::program(&test, "barred", &[]);
-    snapshot!(test.run(&["./barred", "ptrace", QUELL, "doctor"]), @"
+    snapshot!(test.run(&["./barred", "ptrace", *QUELL, "doctor"]), @"
     status 1
     --- stdout
     user namespace   ok
@@ -214,7 +214,7 @@ fn privileged_tracing_is_barred() {
     quell run     mounts the image (mode `mount`)
     quell record  does not work; `quell import strace LOG` reads a log of strace
     ");
-    snapshot!(test.run(&["./barred", "unshare", QUELL, "doctor"]), @"
+    snapshot!(test.run(&["./barred", "unshare", *QUELL, "doctor"]), @"
     status 1
     --- stdout
     user namespace   no       refused; root does without, other users do not

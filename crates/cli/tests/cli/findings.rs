@@ -367,7 +367,7 @@ fn privileged_modules_with_their_extension_library() {
     let Some(test) = Test::privileged(MODULES) else { return };
     let setting = module_trees(&test);
     let script = std::fs::read_to_string(MODULECMD).unwrap();
-    let without = script.replace("set libdir {/usr/lib/x86_64-linux-gnu}", "set libdir {/nonexistent}");
+    let without = script.replace("set libdir {/usr/lib/x86_64-linux-gnu}", "set libdir {/proc/nonexistent}");
     assert_ne!(script, without);
     test.write("modulecmd.tcl", without);
     let before = Report::of(

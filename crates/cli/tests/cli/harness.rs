@@ -14,17 +14,37 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The binary that is tested.
-pub(crate) const QUELL: &str = env!("CARGO_BIN_EXE_quell");
+/// The binary that is tested, as a path: `*QUELL`, and in formats `{QUELL}`.
+pub(crate) static QUELL: Quell = Quell(LazyLock::new(|| {
+    let copy = crate::place::copy_of(Path::new(env!("CARGO_BIN_EXE_quell")));
+    copy.to_str().unwrap().to_owned().leak()
+}));
 
 /// The ordinary user of the tests: `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Against hanging; nothing in the tests is expected to take nearly as long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The variable by which the processes of a test are found.
 const MARK: &str = "DIRECTORY_OF_THE_TEST";
+
+/// See [`QUELL`].
+pub(crate) struct Quell(LazyLock<&'static str>);
+
+impl std::ops::Deref for Quell {
+    type Target = &'static str;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Quell {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self)
+    }
+}
 
 /// What a test needs from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +78,7 @@ pub(crate) struct Test {
 impl Test {
     /// For a test that needs nothing special.
     pub(crate) fn new() -> Self {
-        Self::of(User::Ourselves, &std::env::temp_dir())
+        Self::of(User::Ourselves)
     }
 
     /// For a test with needs; `None`, and a line that says why, where one is not met.
@@ -75,16 +95,14 @@ impl Test {
         let unmet =
             [Need::Root].iter().chain(needs).find_map(|need| need.unmet()).or_else(quell_is_out_of_reach);
         match unmet {
-            None => Some(Self::of(User::Nobody, &std::env::temp_dir())),
+            None => Some(Self::of(User::Nobody)),
             Some(why) => skip(&why),
         }
     }
 
-    /// A test in a directory below `place`.
-    pub(crate) fn of(user: User, place: &Path) -> Self {
-        let directory = tempfile::Builder::new().prefix("quell-cli-").tempdir_in(place).unwrap();
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let test = Self { directory, user };
+    /// A test of which the needs are known to be met.
+    pub(crate) fn of(user: User) -> Self {
+        let test = Self { directory: crate::place::directory("quell-cli-"), user };
         test.give("");
         test
     }
@@ -120,8 +138,12 @@ impl Test {
     pub(crate) fn write_mode(&self, name: &str, content: impl AsRef<[u8]>, mode: u32) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content).unwrap();
-        self.mode(name, mode);
+        if mode & 0o111 == 0 {
+            std::fs::write(&path, content).unwrap();
+            self.mode(name, mode);
+        } else {
+            crate::place::write_executable(&path, content.as_ref(), mode);
+        }
         self.give(name);
     }
 
@@ -177,7 +199,7 @@ impl Test {
     /// A shell script with `$quell`, not started.
     pub(crate) fn shell(&self, script: &str) -> Command {
         let mut command = self.command(&["sh", "-c", script]);
-        command.env("quell", QUELL);
+        command.env("quell", *QUELL);
         command
     }
 
@@ -193,7 +215,7 @@ impl Test {
             }
         };
         command.args(&words[1..]).current_dir(self.directory.path()).stdin(Stdio::null()).env_clear();
-        for (name, value) in [("PATH", SEARCH), ("LC_ALL", "C"), ("HOME", "/nonexistent")] {
+        for (name, value) in [("PATH", SEARCH), ("LC_ALL", "C"), ("HOME", "/proc/nonexistent")] {
             command.env(name, value);
         }
         command.env(MARK, self.directory.path());
@@ -395,9 +417,8 @@ fn unusable_fuse() -> Option<String> {
 }
 
 fn quell_is_out_of_reach() -> Option<String> {
-    static REACHED: LazyLock<bool> = LazyLock::new(|| {
-        Test::of(User::Nobody, &std::env::temp_dir()).quell(&["--version"]).status.success()
-    });
+    static REACHED: LazyLock<bool> =
+        LazyLock::new(|| Test::of(User::Nobody).quell(&["--version"]).status.success());
     (!*REACHED).then(|| format!("user {NOBODY} cannot execute `{QUELL}`"))
 }
 
@@ -417,7 +438,7 @@ pub(crate) fn compiled(test: &Test, name: &str, compiler: &str, options: &[&str]
 
 /// The words of a quell command.
 pub(crate) fn with_quell<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    [QUELL].into_iter().chain(arguments.iter().copied()).collect()
+    [*QUELL].into_iter().chain(arguments.iter().copied()).collect()
 }
 
 /// SIGKILL.

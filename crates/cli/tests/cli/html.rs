@@ -74,7 +74,7 @@ fn privileged_what_cannot_be_written_is_said_in_one_line() {
     snapshot!(test.quell(&["report", "app.qtrace", "--html", "directory"]), @"
     status 2
     --- stderr
-    quell: error: cannot write `directory`: is a directory
+    quell: error: cannot write `directory`: EISDIR (is a directory)
     hint: name a file, such as `--html report.html`
     ");
     snapshot!(test.quell(&["report", "app.qtrace", "--html", "absent/app.html"]), @"

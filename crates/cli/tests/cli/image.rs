@@ -48,8 +48,8 @@ fn privileged_what_is_in_an_image() {
         command      env/bin/app
         held         3 files of [SIZE]
         original     1 file of [SIZE], known by attributes only
-        names        12, 1 of them symbolic links
-        directories  3 complete, 0 partial, 4 uncovered
+        names        13, 1 of them symbolic links
+        directories  3 complete, 0 partial, 5 uncovered
         absences     0, and every name that a complete directory lacks
 
         covers:
@@ -190,7 +190,7 @@ fn privileged_what_cannot_be_had_is_one_clear_line() {
     quell: error: only `--tar` can go to standard output
     hint: `-o FILE` writes a file
     ");
-    snapshot!(test.script("PATH=/nonexistent; $quell image export --squashfs app.qimg -o x"), @"
+    snapshot!(test.script("PATH=/proc/nonexistent; $quell image export --squashfs app.qimg -o x"), @"
     status 2
     --- stderr
     quell: error: cannot start `mksquashfs`: ENOENT (no such file or directory)
@@ -288,7 +288,7 @@ fn privileged_a_full_disk() {
             "mkdir -p full; mount -t tmpfs -o size=64k none full; $quell image {what}; echo $?; ls -A full"
         );
         let mut command = test.command(&["unshare", "-m", "sh", "-c", &script]);
-        command.env("quell", crate::harness::QUELL);
+        command.env("quell", *crate::harness::QUELL);
         let outcome = test.finish(command);
         assert_eq!(outcome.stdout, "2\n", "{what}: {outcome}");
         assert!(outcome.stderr.starts_with("quell: error: no room for the "), "{what}: {outcome}");

@@ -52,11 +52,11 @@ struct Stage {
 
 impl Stage {
     fn new(user: User) -> Self {
-        let test = Test::of(user, Path::new("/var/tmp"));
+        let test = Test::of(user);
         test.pack();
         let empty =
             "mount -t tmpfs none /tmp && mount -t tmpfs none /dev/shm && echo ready && exec sleep 1000";
-        let as_root = Test::of(User::Ourselves, Path::new("/var/tmp"));
+        let as_root = Test::of(User::Ourselves);
         let mut holder = as_root.command(&["unshare", "--mount", "sh", "-c", empty]);
         // The holder is no process of the test.
         holder.env_remove("DIRECTORY_OF_THE_TEST");

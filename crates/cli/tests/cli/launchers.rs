@@ -138,7 +138,7 @@ fn privileged_ranks_that_the_job_has_not_are_missed_once() {
 fn privileged_a_recorded_run_records_the_same_ranks() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Fuse]) else { return };
     test.pack();
-    let run = ["--", QUELL, "run", "app.qimg", "--", "env/bin/app"];
+    let run = ["--", *QUELL, "run", "app.qimg", "--", "env/bin/app"];
     as_ranks(&test, LAUNCHERS[0].1, SMALL, &[&["record", "-o", "a.qtrace"], &run[..]].concat());
     assert_eq!(traces(&test), ["a.qtrace", "a.rank2.qtrace", "app.qtrace"]);
     as_ranks(&test, LAUNCHERS[0].1, SMALL, &[&["record", "--ranks=1", "-o", "b.qtrace"], &run[..]].concat());
@@ -152,7 +152,7 @@ fn privileged_one_rank_says_why_the_image_is_not_used() {
     let run = "mkdir dev; mount -t tmpfs none dev; mknod -m 666 dev/null c 1 3; mount --move dev /dev; rmdir dev; \
                for rank in 0 1 2 3; do SLURM_PROCID=$rank SLURM_STEP_ID=0 $quell run --mode mount app.qimg echo $rank; done";
     let mut command = test.command(&["unshare", "--mount", "sh", "-c", run]);
-    command.env("quell", QUELL);
+    command.env("quell", *QUELL);
     snapshot!(test.finish(command), @"
     status 0
     --- stdout
@@ -190,7 +190,7 @@ fn privileged_64_real_ranks_on_one_node_leave_one_trace() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("mpirun")]) else { return };
     test.write("data", "data\n");
     let outcome =
-        test.finish(of_64_ranks(&test, &[], &[QUELL, "record", "-o", "job.qtrace", "--", "cat", "data"]));
+        test.finish(of_64_ranks(&test, &[], &[*QUELL, "record", "-o", "job.qtrace", "--", "cat", "data"]));
     let said = outcome.stderr.clone();
     assert_eq!(outcome.succeeds(), "data\n".repeat(64));
     assert_eq!(traces(&test), ["job.qtrace"]);
@@ -202,7 +202,7 @@ fn privileged_64_real_ranks_on_one_node_leave_one_trace() {
 fn privileged_a_recorded_launcher_of_64_ranks_leaves_one_trace() {
     let Some(test) = Test::privileged(&[Need::Ptrace, Need::Program("mpirun")]) else { return };
     test.write("data", "data\n");
-    let record = [QUELL, "record", "-o", "job.qtrace", "--"];
+    let record = [*QUELL, "record", "-o", "job.qtrace", "--"];
     let outcome = test.finish(of_64_ranks(&test, &record, &["cat", "data"]));
     assert_eq!(outcome.succeeds(), "data\n".repeat(64));
     assert_eq!(traces(&test), ["job.qtrace"]);
@@ -260,7 +260,7 @@ fn privileged_real_ranks_exchange_data_inside_one_namespace() {
         with_exchange(&test);
         let ours = std::fs::read_link("/proc/self/ns/mnt").unwrap().to_str().unwrap().to_owned();
         assert_eq!(exchanged(&test, &[]), BTreeSet::from([ours.clone()]));
-        let run = [QUELL, "run", "app.qimg", "--"];
+        let run = [*QUELL, "run", "app.qimg", "--"];
         let shared = exchanged(&test, &run);
         assert!(shared.len() == 1 && !shared.contains(&ours), "{shared:?}");
         // The same, watched: the data goes by one copy from process to process.

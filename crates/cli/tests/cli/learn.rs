@@ -144,7 +144,7 @@ fn privileged_what_is_learned_passes_the_rules_of_packing() {
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg", "--learn", "learned"]), @"
     status 0
     --- stdout
-    app.qimg: [SIZE] with 4 files of [SIZE], 19 names in 5 directories, 2 absences
+    app.qimg: [SIZE] with 4 files of [SIZE], 20 names in 5 directories, 2 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 14 paths were asked for, 1 directory below it stays the original)
@@ -188,7 +188,7 @@ fn privileged_ranks_learn_on_one_node_unless_others_are_named() {
     };
     let run = |rank: &str, job: &str, ranks: &[&str]| {
         let (rank, job) = (format!("PMI_RANK={rank}"), format!("SLURM_JOB_ID={job}"));
-        let line = ["env", &rank, "PMI_SIZE=9", &job, QUELL, "run", "--check", "none", "--learn", "learned"];
+        let line = ["env", &rank, "PMI_SIZE=9", &job, *QUELL, "run", "--check", "none", "--learn", "learned"];
         let command = ["app.qimg", "--", "cat", "env/aside/deep/data"];
         test.run(&[&line[..], ranks, &command].concat()).succeeds();
     };

@@ -33,6 +33,7 @@
 //! data           requests, phases and ranks of real programs that know what they do
 //! config         settings files: what goes before what, and what is wrong in them
 //! creates        `quell predict create`, and the profiles that come with quell
+//! strangers      other users of the node: what they hold, own or change stops no command and gets nothing from one
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
@@ -44,6 +45,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod harness;
+#[path = "../../../../tests/place.rs"]
+mod place;
 
 mod awaited;
 mod bad_input;
@@ -73,6 +76,7 @@ mod learn;
 mod libraries;
 mod modules;
 mod modules_convert;
+mod modules_root;
 mod modules_tools;
 mod mpi;
 mod pack_and_run;
@@ -86,5 +90,6 @@ mod searches;
 mod server_life;
 mod slurm;
 mod starts;
+mod strangers;
 mod synth;
 mod transparent;

@@ -25,7 +25,7 @@ const IN_PLACE: [&str; 8] = ["modules", "convert", "--to", "rc", "--in-place", "
 fn injected(test: &Test, inject: &[&str], words: &[&str]) -> Outcome {
     let mut command = vec!["strace", "-f", "-o", "/dev/null", "-e", "trace=rename,renameat,renameat2"];
     inject.iter().for_each(|what| command.extend(["-e", what]));
-    command.push(env!("CARGO_BIN_EXE_quell"));
+    command.push(*crate::harness::QUELL);
     test.run(&[&command[..], words].concat())
 }
 
@@ -218,7 +218,7 @@ fn privileged_what_others_may_write_is_not_evaluated_as_root() {
         let words = ["modules", "convert", "--to", "rc", "--tools", &prefix, "one", "two", "--out", out];
         let converted = test.quell(&[&words[..], more].concat());
         assert_eq!(converted.code(), 0, "{converted}");
-        let told = converted.stderr.contains("root is not asked: others may write in `[DIR]/one`");
+        let told = converted.stderr.contains("not asked: root; others can change `[DIR]/one/foo/1.0`");
         let who = std::mem::take(&mut test.read_text("who"));
         test.write_mode("who", "", 0o666);
         (told, who.lines().any(|user| user == "0"), who.lines().any(|user| user == "65534"))
@@ -250,7 +250,7 @@ fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
     assert!(!test.path("other").exists());
     // A member of the group can give it away.
     let member = ["setpriv", "--reuid", "65534", "--regid", "65534", "--groups", "60", "--"];
-    let words: Vec<&str> = [&member[..], &[env!("CARGO_BIN_EXE_quell")], &out, &["other"]].concat();
+    let words: Vec<&str> = [&member[..], &[*crate::harness::QUELL], &out, &["other"]].concat();
     let mut command = std::process::Command::new(words[0]);
     command.args(&words[1..]).current_dir(test.path("")).env_clear();
     let made = test.finish(command);

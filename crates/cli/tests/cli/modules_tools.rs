@@ -13,7 +13,7 @@ use crate::harness::{Need, Outcome, Test, send, skip, wait_until};
 pub(crate) fn tool(name: &str) -> Option<String> {
     let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
         Some(directory) => PathBuf::from(directory),
-        None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../module-tools"),
+        None => crate::place::kept(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap(), "module-tools"),
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/install");
     let installed = Command::new(script).arg(&directory).output().unwrap();
@@ -237,12 +237,13 @@ fn privileged_what_root_makes_aside_stays_below_a_closed_directory() {
     let Some(prefix) = tool("modules-5.7.0") else { return };
     let Some(test) = Test::privileged(&[Need::Root]) else { return };
     let seen = restrict(&test, "restricted");
+    test.write_mode("seen", "", 0o666);
     std::os::unix::fs::lchown(test.path("restricted"), None, Some(4321)).unwrap();
     let build = ["modules", "convert", "--to", "cache", "--tools", &prefix, "--user", "4321", "restricted/m"];
     let outside = test.quell(&[&build[..], &["--out", "open"]].concat());
     assert!(outside.code() == 1 && outside.stderr.contains("the cache would be outside of it"), "{outside}");
     assert!(outside.stderr.contains("hint: `--out DIR` below the closed directory"), "{outside}");
-    assert!(!test.path("open").exists() && !Path::new(&seen).exists());
+    assert!(!test.path("open").exists() && test.read("seen").is_empty());
     test.quell(&build).succeeds();
     assert!(std::fs::read_to_string(seen).unwrap().starts_with("drwxr-xr-x"));
     assert!(test.files().iter().all(|name| !name.contains("quell-caches-")), "{:?}", test.files());
@@ -276,7 +277,7 @@ fn privileged_what_others_make_aside_of_a_closed_directory_is_theirs_alone() {
     std::fs::create_dir(test.path("temporary")).unwrap();
     test.give("temporary");
     let words =
-        [crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "restricted/m"];
+        [*crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "restricted/m"];
     let mut command = test.command(&words);
     command.env("TMPDIR", test.path("temporary"));
     test.finish(command).succeeds();
@@ -290,7 +291,7 @@ fn privileged_a_signal_that_ends_a_command_gives_its_status() {
     let Some(test) = Test::privileged(&[]) else { return };
     test.quell(&["-q", "modules", "example", "--names", "250", "--versions", "4", "m"]).succeeds();
     let words =
-        [crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "m/applications"];
+        [*crate::harness::QUELL, "modules", "convert", "--to", "cache", "--tools", &prefix, "m/applications"];
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let mut command = test.command(&words);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());

@@ -68,14 +68,14 @@ impl Library {
         let mut command = test.command(&[self.launcher, &["-n", ranks], command].concat());
         std::fs::create_dir_all(test.path("session")).unwrap();
         test.give("session");
-        command.env("TMPDIR", test.path("session")).env("quell", QUELL).env("rank", self.rank);
+        command.env("TMPDIR", test.path("session")).env("quell", *QUELL).env("rank", self.rank);
         command
     }
 
     /// The same from the image, of a shell script in which `$me` is the rank.
     fn script(self, test: &Test, ranks: &str, script: &str) -> Command {
         let script = format!("eval me=\\$$rank; {script}");
-        self.command(test, ranks, &[QUELL, "run", "app.qimg", "--", "sh", "-c", &script])
+        self.command(test, ranks, &[*QUELL, "run", "app.qimg", "--", "sh", "-c", &script])
     }
 }
 
@@ -131,7 +131,7 @@ fn privileged_ranks_of_each_library_exchange_data() {
             words.iter().map(|line| line[2].to_owned()).collect()
         };
         let plain = exchanged(&[]);
-        let shared = exchanged(&[QUELL, "run", "app.qimg", "--"]);
+        let shared = exchanged(&[*QUELL, "run", "app.qimg", "--"]);
         assert!(shared.len() == 1 && shared.is_disjoint(&plain), "{library:?}: {shared:?}");
     }
 }

@@ -77,7 +77,7 @@ fn privileged_packing_says_what_it_did() {
     snapshot!(test.quell(&["pack", "use.qtrace", "--root", "env"]), @"
     status 0
     --- stdout
-    use.qimg: [SIZE] with 3 files of [SIZE], 16 names in 3 directories, 1 absences
+    use.qimg: [SIZE] with 3 files of [SIZE], 17 names in 3 directories, 1 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 10 paths were asked for, 1 directory below it stays the original)
@@ -371,12 +371,13 @@ fn privileged_a_run_inside_a_run() {
     let Some(tests) = packed() else { return };
     for test in tests {
         let plain = test.run(&["env/bin/app"]);
-        let nested = ["run", "app.qimg", "--", crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
+        let nested =
+            ["run", "app.qimg", "--", *crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
         assert_eq!(test.quell(&nested), plain);
         let names =
             "readlink /proc/self/ns/mnt; $quell run --stats inner.json app.qimg readlink /proc/self/ns/mnt";
         let mut command = test.command(&with_quell(&["run", "app.qimg", "--", "sh", "-c", names]));
-        command.env("quell", crate::harness::QUELL);
+        command.env("quell", *crate::harness::QUELL);
         let printed = test.finish(command).succeeds();
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[0], lines[1]);
@@ -387,7 +388,7 @@ fn privileged_a_run_inside_a_run() {
         let two = [
             "run",
             "app.qimg",
-            crate::harness::QUELL,
+            *crate::harness::QUELL,
             "run",
             "other.qimg",
             "cat",
@@ -402,7 +403,7 @@ fn privileged_a_run_inside_a_run() {
 fn privileged_a_recorded_run_is_served_by_quell() {
     let Some(tests) = packed() else { return };
     for test in tests {
-        let run = [crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
+        let run = [*crate::harness::QUELL, "run", "app.qimg", "--", "env/bin/app"];
         let recorded = test.quell(&[&["-q", "record", "-o", "packed.qtrace", "--"], &run[..]].concat());
         assert_eq!(recorded, test.run(&["env/bin/app"]));
         let json =
@@ -438,7 +439,7 @@ fn privileged_who_may_read_an_image() {
     snapshot!(test.quell(&["pack", "app.qtrace", "--public", "-o", "public.qimg", "--root", "env"]), @"
     status 0
     --- stdout
-    public.qimg: [SIZE] with 2 files of [SIZE], 14 names in 3 directories, 1 absences
+    public.qimg: [SIZE] with 2 files of [SIZE], 15 names in 3 directories, 1 absences
 
     packed below:
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)

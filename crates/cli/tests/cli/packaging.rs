@@ -6,7 +6,7 @@ use crate::harness::{Need, QUELL, Test};
 
 /// Installs below `prefix`.
 fn install(test: &Test) {
-    install_from(test, QUELL);
+    install_from(test, *QUELL);
 }
 
 fn install_from(test: &Test, binary: &str) {

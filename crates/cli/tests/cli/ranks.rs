@@ -8,7 +8,7 @@ const ALL: &[Need] = &[Need::Ptrace];
 fn record(test: &Test, rank: u32, width: u32, script: &str) {
     let (rank, width, name) =
         (rank.to_string(), format!("PMI_SIZE={width}"), format!("r{rank}w{width}.qtrace"));
-    let quell = crate::harness::QUELL;
+    let quell = *crate::harness::QUELL;
     let set = format!("PMI_RANK={rank}");
     let record =
         ["env", &set, &width, quell, "-q", "record", "--ranks", &rank, "-o", &name, "sh", "-c", script];
@@ -29,7 +29,7 @@ fn privileged_recordings_that_agree_take_one_line() {
     snapshot!(test.quell(&["-q", "pack", "r0w4.qtrace", "r0w64.qtrace", "--root", "env"]), @"
     status 0
     --- stdout
-    r0w4.qimg: [SIZE] with 3 files of [SIZE], 14 names in 3 directories, 1 absences
+    r0w4.qimg: [SIZE] with 3 files of [SIZE], 15 names in 3 directories, 1 absences
     2 recordings agree: rank 0 of 4, rank 0 of 64
 
     packed below:
@@ -57,7 +57,7 @@ fn privileged_what_only_some_ranks_asked_for_is_named_and_packed() {
     snapshot!(test.quell(&[&["-q", "pack", "-o", "app.qimg", "--root", "env"][..], &traces].concat()), @"
     status 0
     --- stdout
-    app.qimg: [SIZE] with 7 files of [SIZE], 21 names in 7 directories, 2 absences
+    app.qimg: [SIZE] with 7 files of [SIZE], 22 names in 7 directories, 2 absences
 
     3 recordings differ; the image covers what any of them asked for:
       only rank 5 of 8: 3 paths, 2 files of [SIZE] among them, in [DIR]/env

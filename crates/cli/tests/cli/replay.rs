@@ -111,7 +111,7 @@ fn privileged_a_recording_of_a_replay_shows_the_recorded_operations_and_no_other
     let Some(test) = recorded() else { return };
     test.quell(&["-q", "synth", "warp", "--tree", "made", "-o", "w.qtrace"]).succeeds();
     let record =
-        ["-q", "record", "-o", "of.qtrace", "--", QUELL, "replay", "w.qtrace", "--root", "made", "--json"];
+        ["-q", "record", "-o", "of.qtrace", "--", *QUELL, "replay", "w.qtrace", "--root", "made", "--json"];
     test.quell(&record).succeeds();
     let count = |trace: &str, name: &str| {
         let report: serde_json::Value =
@@ -129,7 +129,7 @@ fn privileged_a_recording_of_a_replay_shows_the_recorded_operations_and_no_other
         "-o",
         "py.qtrace",
         "--",
-        QUELL,
+        *QUELL,
         "replay",
         "a.qtrace",
         "--root",
@@ -220,7 +220,7 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
         "replay", "a.qtrace", "--root", "tree", "--from", "tree", "--writes", "--think", "60", "--ranks", "2",
     ];
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let mut command = test.command(&[&[QUELL], &replay[..]].concat());
+        let mut command = test.command(&[&[*QUELL], &replay[..]].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let written = || test.files().iter().filter(|name| name.ends_with("/new")).count() == 2;
         wait_until("both ranks have written", written);
@@ -232,7 +232,7 @@ fn privileged_an_interrupted_replay_leaves_nothing() {
         assert_eq!(files_of_tree(&test), before);
     }
     // Nobody can clean up after a conductor that is killed, but its ranks end.
-    let mut child = test.command(&[&[QUELL], &replay[..]].concat()).spawn().unwrap();
+    let mut child = test.command(&[&[*QUELL], &replay[..]].concat()).spawn().unwrap();
     wait_until("three processes are there", || test.processes().len() == 3);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -253,7 +253,7 @@ fn privileged_ranks_of_a_launcher_begin_at_once_and_report_once() {
     let meet = format!("127.0.0.1:{port}");
     let mpich = &["mpiexec.mpich", "-n", "4"];
     for (launcher, further) in [(&open_mpi[..], &[][..]), (mpich, &[]), (mpich, &["--meet", &meet])] {
-        let words = [launcher, &[QUELL, "replay", "j.qtrace", "--root", "tree", "--json"], further].concat();
+        let words = [launcher, &[*QUELL, "replay", "j.qtrace", "--root", "tree", "--json"], further].concat();
         let mut command: Command = test.command(&words);
         std::fs::create_dir_all(test.path("session")).unwrap();
         command.env("TMPDIR", test.path("session"));

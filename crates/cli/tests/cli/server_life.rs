@@ -1,7 +1,6 @@
 //! The server beside what it serves: how many there are, what they survive, who may share one.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
@@ -144,7 +143,7 @@ fn privileged_the_servers_survive_the_warning_before_the_end() {
         if Test::of_nobody(ALL).is_none() {
             return;
         }
-        let test = Test::of(user, Path::new("/var/tmp"));
+        let test = Test::of(user);
         test.pack();
         let run = lasting(&test, "app.qimg", "cat env/lib/unread.txt env/aside/deep/data; ls env/lib");
         let all = test.processes();
@@ -207,7 +206,7 @@ fn privileged_images_inside_each_other() {
         if Test::of_nobody(ALL).is_none() {
             return;
         }
-        let test = Test::of(user, Path::new("/var/tmp"));
+        let test = Test::of(user);
         test.pack();
         test.write("other/data", "other\n");
         test.script("$quell -q record -o b.qtrace cat env/lib/unread.txt; $quell -q record -o c.qtrace cat other/data")
@@ -241,7 +240,7 @@ fn privileged_few_descriptors_are_enough() {
 fn privileged_few_processes_or_little_memory_are_no_hang() {
     let Some(test) = packed() else { return };
     test.mode("app.qimg", 0o644);
-    let run = [QUELL, "run", "--trust", "app.qimg", "cat", "env/lib/a.txt"];
+    let run = [*QUELL, "run", "--trust", "app.qimg", "cat", "env/lib/a.txt"];
     // A user whom nobody else is, another run of the tests neither: processes are counted by user.
     let id = 60_000 + std::process::id() % 4_000;
     let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];

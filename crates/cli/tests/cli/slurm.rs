@@ -16,7 +16,7 @@ fn step<'a>(options: &'a str, command: &[&'a str]) -> Vec<&'a str> {
 
 /// The same behind `quell run`.
 fn from_image<'a>(options: &'a str, command: &[&'a str]) -> Vec<&'a str> {
-    let run = [crate::harness::QUELL, "run", "app.qimg", "--"];
+    let run = [*crate::harness::QUELL, "run", "app.qimg", "--"];
     step(options, &[&run[..], command].concat())
 }
 
@@ -108,9 +108,9 @@ fn privileged_launchers_of_mpi_inside_an_allocation() {
     };
     for launcher in INSIDE_AN_ALLOCATION {
         let plain = lines(inside(launcher, &["env/bin/app"]));
-        let run = [crate::harness::QUELL, "run", "app.qimg"];
+        let run = [*crate::harness::QUELL, "run", "app.qimg"];
         assert_eq!(lines(inside(launcher, &[&run[..], &["env/bin/app"]].concat())), plain, "{launcher}");
-        let said = inside(launcher, &[crate::harness::QUELL, "record", "--force", "-o", "a.qtrace", "true"]);
+        let said = inside(launcher, &[*crate::harness::QUELL, "record", "--force", "-o", "a.qtrace", "true"]);
         assert_eq!(said.stderr.matches("quell: recorded").count(), 1, "{launcher}: {said}");
 
         slurm.test.write("env/lib/a.txt", "altered\n");

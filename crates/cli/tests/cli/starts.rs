@@ -173,7 +173,10 @@ fn wrong_requests_for_a_start_are_one_line() {
         (&["predict"][..], "no recording is given"),
         (&["predict", "w.qtrace", "--nodes", "1..1e9"], "no number of nodes"),
         (&["predict", "w.qtrace", "--fs", "lustr"], "perhaps `lustre`"),
-        (&["predict", "w.qtrace", "--root", "/nowhere"], "no call of this recording went below `/nowhere`"),
+        (
+            &["predict", "w.qtrace", "--root", "/proc/nowhere"],
+            "no call of this recording went below `/proc/nowhere`",
+        ),
         (&["predict", "w.qtrace", "--background", "100%"], "leave something"),
         (&["predict", "w.qtrace", "--fewer-files", "3"], "0 to 1"),
         (&["predict", "w.qtrace", "--skew", "nan"], "from 0 to 1000000"),

@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use quell_files::{Durability, Folder, Way};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use crate::export::{Body, ExportError, Member, Selection, write_error};
 use crate::model::Kind;
 use crate::write::WriteError;
-use crate::write::output::{directory_of, hidden_name};
 
 /// What to do about what is in the directory already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,73 +39,71 @@ pub struct Extracted {
     pub directories: u64,
     /// Symbolic links.
     pub links: u64,
-    /// Devices, which only root may make.
+    /// Devices, which only root may make, and only of an image that it trusts.
     pub devices_left_out: u64,
     /// Extended attributes that the file system or the user's rights do not take.
     pub xattrs_left_out: u64,
+    /// Files that lost a set-user-id or set-group-id bit.
+    pub privileges_left_out: u64,
 }
 
-/// Writes everything below `target`.
-pub fn write(selection: &Selection<'_>, target: &Path, existing: Existing) -> Result<Extracted, ExportError> {
+/// Writes everything below `target`. What belongs to the originals' owners is kept for root alone.
+pub fn write(
+    selection: &Selection<'_>,
+    target: &Path,
+    existing: Existing,
+    owners: Owners,
+) -> Result<Extracted, ExportError> {
+    let root = rustix::process::geteuid().is_root();
+    let owners = if root { owners } else { Owners::Caller };
     let place = match std::fs::read_dir(target) {
         Ok(mut entries) => match existing == Existing::Replace || entries.next().is_none() {
             true => None,
             false => return Err(ExportError::Occupied { path: target.to_path_buf() }),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Fresh::create(target)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(Folder::beside(target).map_err(|source| write_error("create", target, 0, source))?)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return Err(ExportError::Occupied { path: target.to_path_buf() });
         }
         Err(error) => return Err(write_error("open", target, 0, error).into()),
     };
-    let path = place.as_ref().map_or(target, |place| &place.path);
+    let failed = |source| write_error("name", target, 0, source);
+    let root = match &place {
+        Some(place) => place.as_fd().try_clone_to_owned().map_err(failed)?,
+        None => open_existing(target)?,
+    };
     let needed = selection.files().1;
-    let writer = Writer::new(path, target, needed, existing)?;
-    let extracted = writer.write(selection)?;
-    if let Some(place) = place {
-        place.publish(target)?;
+    let written = Writer::new(root, target, needed, existing, owners).write(selection);
+    match place {
+        // Not over a directory that another process made meanwhile, unless it is empty: rename(2) sees to that.
+        Some(place) if written.is_ok() => place.publish(Durability::Durable).map_err(failed)?,
+        // The error on its way to the caller says more than one of this would.
+        Some(place) => _ = place.discard(),
+        None => {}
     }
-    Ok(extracted)
+    Ok(written?)
 }
 
-/// A directory under a hidden name, removed with all that is in it unless it is published.
-struct Fresh {
-    path: PathBuf,
-    published: bool,
-}
-
-impl Fresh {
-    fn create(target: &Path) -> Result<Self, WriteError> {
-        let path = hidden_name(target);
-        std::fs::create_dir(&path).map_err(|source| write_error("create", target, 0, source))?;
-        Ok(Self { path, published: false })
-    }
-
-    fn publish(mut self, target: &Path) -> Result<(), WriteError> {
-        // Not over a directory that somebody made meanwhile, unless it is empty: rename(2) sees to that.
-        std::fs::rename(&self.path, target).map_err(|source| write_error("name", target, 0, source))?;
-        self.published = true;
-        let parent = File::open(directory_of(target));
-        parent
-            .and_then(|parent| parent.sync_all())
-            .map_err(|source| write_error("make durable", target, 0, source))
-    }
-}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        if !self.published {
-            // The error on its way to the caller says more than this one would.
-            let _unremoved = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// Whether owners, devices and set-user-id bits are those of the originals.
+/// The choice whether owners, devices, set-user-id bits and capabilities are those of the originals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owners {
+pub enum Owners {
+    /// They are: of an image that root trusts.
     Originals,
+    /// All is the caller's, and no file gives rights to who executes or opens it.
     Caller,
+}
+
+/// Opens a directory that is filled in place.
+fn open_existing(target: &Path) -> Result<OwnedFd, WriteError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = || {
+        let way = Way::walk(target)?;
+        way.refuse_links_of_others()?;
+        Ok(rustix::fs::openat(&way.directory, &way.name, flags | OFlags::NOFOLLOW, Mode::empty())?)
+    };
+    open().map_err(|source| write_error("open", target, 0, source))
 }
 
 struct Writer<'t> {
@@ -131,12 +129,8 @@ const FILLING: Mode = Mode::RWXU;
 const STRETCH: usize = 1 << 20;
 
 impl<'t> Writer<'t> {
-    fn new(path: &Path, target: &'t Path, needed: u64, existing: Existing) -> Result<Self, WriteError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, path, flags, Mode::empty());
-        let root = root.map_err(|errno| write_error("open", target, 0, errno.into()))?;
-        let owners = if rustix::process::geteuid().is_root() { Owners::Originals } else { Owners::Caller };
-        Ok(Self { root, target, needed, existing, owners, last: None, extracted: Extracted::default() })
+    fn new(root: OwnedFd, target: &'t Path, needed: u64, existing: Existing, owners: Owners) -> Self {
+        Self { root, target, needed, existing, owners, last: None, extracted: Extracted::default() }
     }
 
     fn write(mut self, selection: &Selection<'_>) -> Result<Extracted, WriteError> {
@@ -243,10 +237,16 @@ impl<'t> Writer<'t> {
             rustix::fs::fchown(&file, Some(uid), Some(gid))
                 .map_err(|errno| self.failed("set the owner of", path, errno))?;
         }
+        let privileged = !is_directory(member) && attributes.permissions & 0o6000 != 0;
+        if privileged && self.owners == Owners::Caller {
+            self.extracted.privileges_left_out += 1;
+        }
         rustix::fs::fchmod(&file, self.mode(member))
             .map_err(|errno| self.failed("set the mode of", path, errno))?;
         for (name, value) in &member.xattrs {
-            let refused = rustix::fs::fsetxattr(&file, name.as_slice(), value, XattrFlags::empty()).is_err();
+            let foreign = self.owners == Owners::Caller && gives_rights(name);
+            let refused =
+                foreign || rustix::fs::fsetxattr(&file, name.as_slice(), value, XattrFlags::empty()).is_err();
             self.extracted.xattrs_left_out += u64::from(refused);
         }
         rustix::fs::futimens(&file, &times(member))
@@ -307,6 +307,11 @@ impl<'t> Writer<'t> {
             error => error,
         }
     }
+}
+
+/// Tells whether an extended attribute means something to the kernel, such as a file's capabilities.
+fn gives_rights(name: &[u8]) -> bool {
+    name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
 fn is_directory(member: &Member<'_>) -> bool {

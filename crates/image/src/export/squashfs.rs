@@ -4,13 +4,11 @@
 //! be as good. Nothing is extracted on the way, and owners are kept without root.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::fs::{CWD, Mode, OFlags};
-
 use crate::export::{ExportError, Selection, tar, write_error};
-use crate::write::output::hidden_name;
+use crate::write::output::Output;
 use crate::write::{Audience, WriteError};
 
 /// Options that make the same bytes of the same archive, in a form that every kernel in use reads.
@@ -38,9 +36,10 @@ pub fn write(
     audience: Audience,
     tool: &Path,
 ) -> Result<u64, ExportError> {
-    let temporary = Temporary::create(target)?;
+    // Made beforehand, because the tool would make it readable for everybody, and find it by a name.
+    let output = Output::create(target, audience, 0)?;
     let needed = tar::length(selection);
-    let mut child = start(tool, &temporary.path, newest(selection))?;
+    let mut child = start(tool, &output.path_for_others(), newest(selection))?;
     let streamed = feed(selection, &mut child, target, needed);
     let said = finish(child);
     match (said, streamed) {
@@ -55,7 +54,10 @@ pub fn write(
         }
         (Err(said), _) => return Err(ExportError::ToolFailed { tool: tool.to_path_buf(), said }),
     }
-    Ok(temporary.publish(target, audience)?)
+    let bytes =
+        output.file().metadata().map_err(|source| write_error("write", target, needed, source))?.len();
+    output.publish()?;
+    Ok(bytes)
 }
 
 /// The latest time that anything was modified at. Unit: seconds. The root has no entry in the archive, and 4.5.1 gives it the
@@ -106,43 +108,3 @@ fn finish(mut child: Child) -> Result<(), String> {
 
 /// Bytes of what the tool says that are looked at.
 const SAID_MAX: u64 = 64 << 10;
-
-/// The file that the tool writes to, removed unless it is published.
-struct Temporary {
-    path: PathBuf,
-    published: bool,
-}
-
-impl Temporary {
-    /// Made beforehand, because the tool would make it readable for everybody.
-    fn create(target: &Path) -> Result<Self, WriteError> {
-        let path = hidden_name(target);
-        // One of this name can only be left from a process before us with the same number.
-        let _stale = std::fs::remove_file(&path);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(CWD, &path, flags, Mode::RUSR | Mode::WUSR);
-        made.map_err(|errno| write_error("create", target, 0, errno.into()))?;
-        Ok(Self { path, published: false })
-    }
-
-    fn publish(mut self, target: &Path, audience: Audience) -> Result<u64, WriteError> {
-        let failed = |source| write_error("write", target, 0, source);
-        let file = std::fs::File::open(&self.path).map_err(failed)?;
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(audience.mode()))
-            .map_err(|errno| failed(errno.into()))?;
-        file.sync_all().map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
-        std::fs::rename(&self.path, target).map_err(failed)?;
-        self.published = true;
-        Ok(bytes)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.published {
-            // The error on its way to the caller says more than this one would.
-            let _unremoved = std::fs::remove_file(&self.path);
-        }
-    }
-}

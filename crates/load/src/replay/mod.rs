@@ -28,7 +28,7 @@ mod wire;
 mod writes;
 
 pub use latency::Latency;
-pub use meeting::{Meeting, Place};
+pub use meeting::{Key, Meeting, Place};
 pub use place::{leftovers, root};
 pub use play::process;
 pub use ranks::{ARGUMENT, Conductor, Manner, Performance};

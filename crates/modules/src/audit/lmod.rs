@@ -33,19 +33,12 @@ pub fn read_lmod_cache(directory: &Path, options: Options) -> Result<LmodCache, 
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
     let text = match (&entry.kind, entry.content()) {
         (Kind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
-        (Kind::File(_), _) => whole(&path)?,
+        (Kind::File(_), _) => {
+            crate::caches::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
+        }
         _ => Vec::new(),
     };
     Ok(LmodCache { path, access: entry.access.clone(), modified: entry.modified, text })
-}
-
-/// A text that is longer than a modulefile may be.
-fn whole(path: &Path) -> Result<Vec<u8>, ModulesError> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(ModulesError::read(path))?;
-    let mut text = Vec::new();
-    file.take(CACHE_LIMIT as u64).read_to_end(&mut text).map_err(ModulesError::read(path))?;
-    Ok(text)
 }
 
 pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {

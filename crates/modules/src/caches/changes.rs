@@ -110,17 +110,22 @@ fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<
     }
     // A directory, or a link that leads nowhere by now.
     let Some(now) = entry.content() else { return Some(What::Removed) };
-    // With the extension library the tool keeps carriage returns, else it does not. Of a very long file only the first
-    // part was read, and its last bytes may be half of an end of a line.
-    let differs = match entry.is_whole() {
-        true => as_tcl_reads(now) != as_tcl_reads(content),
-        false => !as_tcl_reads(content).starts_with(&as_tcl_reads(&now[..now.len() / 2])),
-    };
+    let differs = is_other(content, entry, now);
     let is_touched = time.is_some_and(|time| i128::from(time) != entry.modified.div_euclid(NANOSECONDS));
     match (differs, is_touched) {
         (true, _) => Some(What::Changed),
         (false, true) => Some(What::Touched),
         (false, false) => None,
+    }
+}
+
+/// Whether a cache's content is another than a file has.
+pub(super) fn is_other(content: &[u8], entry: &Entry, now: &[u8]) -> bool {
+    // With the extension library the tool keeps carriage returns, else it does not. Of a very long file only the first
+    // part was read, and its last bytes may be half of an end of a line.
+    match entry.is_whole() {
+        true => as_tcl_reads(now) != as_tcl_reads(content),
+        false => !as_tcl_reads(content).starts_with(&as_tcl_reads(&now[..now.len() / 2])),
     }
 }
 

@@ -47,8 +47,7 @@ impl Mirror {
             Ok(Self { directory, modulepath: here })
         };
         let mirror = make().map_err(ModulesError::write(aside))?;
-        let lock = crate::lock::Lock::take(&mirror.modulepath)?;
-        place::write(&mirror.modulepath.join(super::modules::NAME), cache, &lock)?;
+        place::write(&mirror.modulepath.join(super::modules::NAME), cache)?;
         Ok(mirror)
     }
 

@@ -22,13 +22,55 @@ pub(crate) use barrier::outside;
 pub use barrier::{Barrier, closed_above};
 pub(crate) use changes::compare;
 pub use mirror::Mirror;
-pub(crate) use place::open_directory;
+pub(crate) use place::{open_directory, read, refuse_others};
 pub(crate) use reach::Closed;
 
+use crate::ModulesError;
+use crate::scan::Tree;
+use crate::tools::{Tool, User};
+use crate::trust;
+use std::path::Path;
 use std::time::Duration;
 
 /// So long a tool that builds a cache may say nothing: it evaluates or reads every modulefile, on a slow file system too.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+
+/// The tool that builds a cache, and as whom root starts it.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder<'a> {
+    tool: &'a Tool,
+    /// Root's choice; `None` where quell is to choose.
+    user: Option<&'a User>,
+}
+
+impl<'a> Builder<'a> {
+    /// A tool, started as this user.
+    pub fn new(tool: &'a Tool, user: Option<&'a User>) -> Self {
+        Self { tool, user }
+    }
+
+    /// As whom it is started on these trees.
+    ///
+    /// **Errors**: [`ModulesError::Unsafe`].
+    fn user(&self, trees: &[&Tree]) -> Result<User, ModulesError> {
+        trust::builder(self.tool, trees, self.user)
+    }
+}
+
+impl<'a> From<&'a Tool> for Builder<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self::new(tool, None)
+    }
+}
+
+/// Gives a directory that was made for a builder to it.
+///
+/// **Errors**: [`ModulesError::Write`].
+fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
+    let Some(credentials) = &user.credentials else { return Ok(()) };
+    let (owner, group) = (Some(credentials.user), Some(credentials.group));
+    std::os::unix::fs::lchown(directory, owner, group).map_err(ModulesError::write(directory))
+}
 
 /// A difference between a cache and what it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,15 +3,16 @@
 //! The tool builds it of a directory with links to what changed; the rest is taken from the cache that is there. What not
 //! everybody can reach is put into it as `limited-access-file` or `-directory`, for which users are sent to the tree.
 
-use super::changes::{differences, stale, top, tops};
+use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Barrier, Change, Mirror, PATIENCE, What, barrier, place};
+use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, barrier, place};
 use crate::ModulesError;
 use crate::convert;
 use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
+use quell_trace::path::escape;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -73,8 +74,10 @@ impl Prepared {
     pub fn install(self) -> Result<Built, ModulesError> {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
-            place::open_directory(directory).map_err(ModulesError::write(directory))?;
-            place::write(&self.built.cache, &text, &crate::lock::Lock::take(directory)?)?;
+            if directory != self.modulepath {
+                place::refuse_others(directory)?;
+            }
+            place::write(&self.built.cache, &text)?;
         }
         Ok(self.built)
     }
@@ -83,14 +86,14 @@ impl Prepared {
 /// Builds the cache of a modulepath and puts it in its place without asking anybody. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
-pub fn build(
-    tool: &Tool,
+pub fn build<'a>(
+    builder: impl Into<Builder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
     extent: Extent,
     aside: &Path,
 ) -> Result<Built, ModulesError> {
-    prepare(tool, modulepath, target, extent, aside)?.install()
+    prepare(builder, modulepath, target, extent, aside)?.install()
 }
 
 /// Makes the cache of a modulepath, for `target` or the modulepath.
@@ -100,13 +103,15 @@ pub fn build(
 ///
 /// **Errors**: [`ModulesError::Barred`] for a modulepath that can have none; [`ModulesError::NoCache`] for a tool that makes
 /// none; those of reading, running and writing.
-pub fn prepare(
-    tool: &Tool,
+pub fn prepare<'a>(
+    builder: impl Into<Builder<'a>>,
     modulepath: &Path,
     target: Option<&Path>,
     extent: Extent,
     aside: &Path,
 ) -> Result<Prepared, ModulesError> {
+    let builder = builder.into();
+    let tool = builder.tool;
     let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
     let refuse = |why: &str| ModulesError::NoCache { path: modulepath.clone(), why: why.to_owned() };
     if !supports(tool) {
@@ -135,7 +140,11 @@ pub fn prepare(
         return Ok(Prepared { built, modulepath, text });
     }
     let stale = last.as_ref().map_or_else(|| tops(&tree), |last| stale(last, &tree));
-    let mut cache = ask(tool, &modulepath, &stale, aside)?;
+    let mut cache = match stale.is_empty() {
+        true => Cache::default(),
+        false => ask(tool, &builder.user(&[&tree])?, &modulepath, &stale, aside)?,
+    };
+    refuse_others(&cache, &tree).map_err(|why| refuse(&why))?;
     if let Some(last) = last {
         let kept = last.items.into_iter().filter(|(name, _)| !stale.contains(top(name)));
         cache.items.extend(kept);
@@ -198,13 +207,11 @@ fn read(path: &Path) -> io::Result<Cache> {
 /// What the tool says of these names.
 fn ask(
     tool: &Tool,
+    user: &User,
     modulepath: &Path,
     names: &BTreeSet<Vec<u8>>,
     aside: &Path,
 ) -> Result<Cache, ModulesError> {
-    if names.is_empty() {
-        return Ok(Cache::default());
-    }
     // The tool records nothing of a modulepath that others cannot enter.
     let open = Permissions::from_mode(0o755);
     let made = tempfile::Builder::new().prefix("quell-cache-").tempdir_in(aside).and_then(|links| {
@@ -220,15 +227,17 @@ fn ask(
         Ok(links)
     });
     let links = made.map_err(ModulesError::write(aside))?;
+    super::hand_over(links.path(), user)?;
     let question = [OsStr::new("cachebuild"), links.path().as_os_str()];
     let mut command = tool.command(&Environment::default());
     command.args(question);
-    let answer = tools::run(command, &User::ourselves(), PATIENCE).map_err(|source| ModulesError::Run {
+    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
         tool: tool.to_string(),
-        user: "oneself".to_owned(),
+        user: user.name.clone(),
         source,
     })?;
-    let mut cache = read(&links.path().join(NAME)).unwrap_or_default();
+    let made = place::read_made(&links.path().join(NAME), user, CACHE_LIMIT as u64);
+    let mut cache = made.map(|text| Cache::parse(&text)).unwrap_or_default();
     if answer.status != 0 {
         let said = String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ");
         return Err(ModulesError::NoCache {
@@ -239,6 +248,22 @@ fn ask(
     // The root's rc file is always asked about, because it may say what is passed over.
     cache.items.retain(|name, _| names.contains(top(name)));
     Ok(cache)
+}
+
+/// Refuses what is not in the tree: an rc file that the tool evaluates while it builds could have put it there.
+fn refuse_others(cache: &Cache, tree: &Tree) -> Result<(), String> {
+    let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
+        (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
+            entry.content().is_some_and(|now| is_other(content, entry, now))
+        }
+        _ => false,
+    };
+    match cache.items.iter().find(differs) {
+        Some((name, _)) => {
+            Err(format!("the tool says another content of `{}` than the file has", escape(name)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Takes out what not everybody can read, and what lies behind a loop, and sends users to the tree for it.

@@ -2,10 +2,15 @@
 
 use crate::ModulesError;
 use crate::lock::Lock;
-use rustix::fs::{Mode, OFlags};
-use std::ffi::OsStr;
+use crate::tools::User;
+use crate::{trust, walk};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,7 +18,7 @@ use std::path::Path;
 /// What every user may read.
 pub(super) const OPEN: u32 = 0o644;
 
-/// Removes what builders that were killed left in the directory: with the lock nobody needs it.
+/// Removes what builders that were killed left in the directory: with the lock nobody needs it. As root the directory is root's.
 pub(super) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
     let entries = lock.is_held().then(|| directory.read_dir().ok()).flatten();
     for entry in entries.into_iter().flatten().flatten().filter(|entry| is_left(&entry.file_name())) {
@@ -40,25 +45,80 @@ pub(super) fn is_open(path: &Path) -> bool {
 }
 
 /// Writes a file beside its place, and renames it in. Until then its name ends in `~`, which neither tool looks at. What a
-/// writer that was killed left there is removed; `lock` is that of the file's directory.
+/// writer that was killed left there is removed.
+///
+/// The directory may be another user's: it is held by a descriptor, no link in it is followed, and what its owner puts in our
+/// file's place is no more than that user could have put there without us.
 ///
 /// **Errors**: [`ModulesError::Write`]; then the file is what it was.
-pub(super) fn write(path: &Path, content: &[u8], lock: &Lock) -> Result<(), ModulesError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
+pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
     let name = path.file_name().unwrap_or_default();
-    let failed = ModulesError::write(path);
-    clear(lock, directory, |found| is_temporary(found, name));
-    let put = || -> std::io::Result<()> {
-        let mut file =
-            tempfile::Builder::new().prefix(name).suffix("~").rand_bytes(RANDOM).tempfile_in(directory)?;
-        file.write_all(content)?;
-        // Not at its making: the umask would take bits away.
-        file.as_file().set_permissions(Permissions::from_mode(OPEN))?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
+    let put = || -> io::Result<()> {
+        let above = path.parent().unwrap_or(Path::new("."));
+        let directory = walk::open_plain(above, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        clear_temporary(&directory, name)?;
+        let (temporary, mut file) = temporary(&directory, name)?;
+        let written = (|| {
+            file.write_all(content)?;
+            // Not at its making: the umask would take bits away.
+            file.set_permissions(Permissions::from_mode(OPEN))?;
+            file.sync_all()?;
+            Ok(rustix::fs::renameat(&directory, &temporary, &directory, name)?)
+        })();
+        if written.is_err() {
+            _ = rustix::fs::unlinkat(&directory, &temporary, AtFlags::empty());
+        }
+        written
     };
-    put().map_err(failed)
+    put().map_err(ModulesError::write(path))
+}
+
+/// A new file that no other user can open yet, with its name. Its lock says that its writer lives.
+fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let mut own = name.to_owned();
+        own.push(format!("{:06x}~", random & 0xff_ffff));
+        match rustix::fs::openat(directory, &own, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => {
+                // Without locks nothing is taken for left.
+                _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+                return Ok((own, File::from(file)));
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Removes what writers of ours left that are no more.
+fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let ourselves = rustix::process::geteuid().as_raw();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        if !is_temporary(OsStr::from_bytes(entry.file_name().to_bytes()), name) {
+            continue;
+        }
+        let Ok(file) = walk::open_in(directory, entry.file_name(), OFlags::RDONLY | OFlags::NONBLOCK) else {
+            continue;
+        };
+        let is_ours = rustix::fs::fstat(&file).is_ok_and(|stat| trust::refuse_file(&stat, ourselves).is_ok());
+        if is_ours && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            _ = rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty());
+        }
+    }
+    Ok(())
+}
+
+/// Makes a directory as [`open_directory`] does, and refuses one, as root, that another user can change or exchange.
+///
+/// **Errors**: [`ModulesError::Untrusted`], [`ModulesError::Write`].
+pub(crate) fn refuse_others(directory: &Path) -> Result<(), ModulesError> {
+    let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
+    trust::refuse_place(there.unwrap_or(directory))?;
+    open_directory(directory).map_err(ModulesError::write(directory))?;
+    trust::refuse_place(directory)
 }
 
 /// Makes a directory that every user can enter, and those above it that are not there; one that is there stays as it is.
@@ -75,14 +135,29 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<()> {
 
 /// The first `limit` bytes of a regular file. What is none is not opened for long: a pipe in a cache's place would hold us.
 ///
+/// Behind another user's link root reads what that user may.
+///
 /// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for what is no regular file.
-pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let path = std::path::absolute(path)?;
+    let (file, _) = walk::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let file = File::from(file);
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
     }
     let mut content = Vec::new();
     file.take(limit).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// The same, of what a user was to make.
+///
+/// **Errors**: [`io::ErrorKind::InvalidInput`] for what is not that user's file.
+pub(super) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<u8>> {
+    let maker = user.number().unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let file = walk::open_plain(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    trust::refuse_file(&rustix::fs::fstat(&file)?, maker)?;
+    let mut content = Vec::new();
+    File::from(file).take(limit).read_to_end(&mut content)?;
     Ok(content)
 }

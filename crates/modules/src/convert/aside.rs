@@ -5,6 +5,7 @@ use super::undo::{RECORD, record_of};
 use super::write::{Destination, Way};
 use crate::ModulesError;
 use crate::lock::Lock;
+use crate::trust;
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,9 +37,10 @@ impl Drop for Cleaner {
     fn drop(&mut self) {
         // What is left of a conversion is named `.quell-new`; the next one removes it.
         self.aside.iter().for_each(|path| _ = fs::remove_dir_all(path));
+        // A lock may be a file in what was made.
+        self.locks.clear();
         // One with something in it stays.
         self.made.iter().for_each(|path| _ = fs::remove_dir(path));
-        self.locks.clear();
     }
 }
 
@@ -66,8 +68,8 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
         free(&directory.join(RECORD))?;
         ways.iter().try_for_each(|way| free(&way.target))?;
         cleaner.made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
-        crate::caches::open_directory(directory).map_err(ModulesError::write(directory))?;
-        let lock = Lock::take(directory)?;
+        crate::caches::refuse_others(directory)?;
+        let lock = Lock::inside(directory)?;
         clear(&lock, &aside)?;
         cleaner.aside.push(aside.clone());
         cleaner.locks.push(lock);
@@ -75,7 +77,8 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
         return Ok(cleaner);
     }
     for places in ways.iter().filter_map(|way| way.places.as_ref()) {
-        let lock = Lock::take(&places.target)?;
+        trust::refuse_place(places.target.parent().unwrap_or(&places.target))?;
+        let lock = Lock::beside(&places.target, &places.target)?;
         [&places.backup, &record_of(&places.target)].into_iter().try_for_each(|path| free(path))?;
         clear(&lock, &places.aside)?;
         cleaner.aside.push(places.aside.clone());

@@ -8,8 +8,6 @@ use crate::scan::{Entry, FILE_LIMIT, Tree};
 use quell_trace::path::escape;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 /// Notes how many files of each copy name one of the old modulepaths.
@@ -51,10 +49,8 @@ fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<
         return entry.content().map(Cow::Borrowed);
     }
     // A scan reads the beginning of what is no modulefile; modulefiles may `source` it.
-    let mut content = Vec::new();
-    let file = File::open(tree.full_path(&entry.path)).ok()?;
-    file.take(FILE_LIMIT as u64).read_to_end(&mut content).ok()?;
-    Some(Cow::Owned(content))
+    let content = crate::caches::read(&tree.full_path(&entry.path), FILE_LIMIT as u64);
+    content.ok().map(Cow::Owned)
 }
 
 /// The first of these names in a text, but for its comments.

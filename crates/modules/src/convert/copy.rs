@@ -4,12 +4,12 @@ use super::plan::{Basis, Change, TreePlan};
 use super::write::Destination;
 use crate::ModulesError;
 use crate::copy::{
-    Copying, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,
+    Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,
 };
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Makes the new modulepath at `target`, which is not there. `copies` are the old trees that get copies, with these.
@@ -23,36 +23,41 @@ pub(super) fn copy(
     copies: &[(PathBuf, PathBuf)],
 ) -> Result<(), ModulesError> {
     let source = fs::canonicalize(&plan.source).map_err(ModulesError::read(&plan.source))?;
-    let metadata = fs::metadata(&source).map_err(ModulesError::read(&source))?;
     let purpose = match destination {
         Destination::Out(_) => Purpose::Use,
         Destination::InPlace => Purpose::Replace,
     };
+    // Until it is whole no other user can enter it.
     make_directory(target).map_err(ModulesError::write(target))?;
-    if plan.basis == Basis::Copy {
-        let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(Change::Remove { .. }));
-        Copying { root: &source, copies, purpose, leaves_out: &leaves_out }.copy(target)?;
-    }
+    let original = match plan.basis {
+        Basis::Copy => {
+            let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(Change::Remove { .. }));
+            Copying { root: &source, copies, purpose, leaves_out: &leaves_out }.copy(target)?
+        }
+        Basis::Empty => Original::open(&source)?,
+    };
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));
         match change {
             Change::Write { new, .. } => {
                 write(&place, new).map_err(ModulesError::write(&place))?;
-                let old = source.join(std::ffi::OsStr::from_bytes(path));
-                match fs::symlink_metadata(&old).ok().filter(Metadata::is_file) {
-                    Some(file) => {
-                        permissions(&old, &place, &file).map_err(ModulesError::write(&place))?;
-                        refuse_others(&old, &place, &file, purpose)?;
+                let of_old = source.join(std::ffi::OsStr::from_bytes(path));
+                let is_file = || fs::symlink_metadata(&of_old).is_ok_and(|it| it.is_file());
+                match is_file() {
+                    true => {
+                        let file = Original::open(&of_old)?;
+                        permissions(&file, &place).map_err(ModulesError::write(&place))?;
+                        refuse_others(&file, &place, purpose)?;
                     }
-                    None => for_everybody(&place, &metadata).map_err(ModulesError::write(&place))?,
+                    false => for_everybody(&place, &original).map_err(ModulesError::write(&place))?,
                 }
             }
             Change::Link { to } => symlink(to, &place).map_err(ModulesError::write(&place))?,
             Change::Remove { .. } => {}
         }
     }
-    attributes(&source, target, &metadata).map_err(ModulesError::write(target))?;
-    refuse_others(&source, target, &metadata, purpose)
+    attributes(&original, target).map_err(ModulesError::write(target))?;
+    refuse_others(&original, target, purpose)
 }
 
 /// An rc file of the plan, in place of the one that was copied, if one was.
@@ -65,9 +70,9 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Lets everybody read a file that was not there before, owned by whoever owns the modulepath.
-fn for_everybody(path: &Path, root: &Metadata) -> io::Result<()> {
+fn for_everybody(path: &Path, root: &Original) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
-        std::os::unix::fs::lchown(path, Some(root.uid()), Some(root.gid()))?;
+        std::os::unix::fs::lchown(path, Some(root.stat.st_uid), Some(root.stat.st_gid))?;
     }
     no_lists(path)?;
     fs::set_permissions(path, PermissionsExt::from_mode(0o644))

@@ -6,11 +6,14 @@
 use crate::access::Access;
 use crate::caches::modules::NAME;
 use crate::scan::{Entry, Kind, Tree};
+use crate::walk;
 use blake3::Hasher;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// For how long a checksum is to hold.
@@ -79,22 +82,24 @@ pub(super) fn left_out(tree: &Tree) -> BTreeMap<Vec<u8>, String> {
     directories.map(|entry| (entry.path.clone(), of_names(&tree.full_path(&entry.path)))).collect()
 }
 
+/// A name below a directory: what it is, and where a link leads. `None` for a directory that cannot be listed.
+type Named = (PathBuf, Option<(Stat, Vec<u8>)>);
+
 fn of_names(directory: &Path) -> String {
-    let mut found: Vec<(PathBuf, Option<Metadata>)> = Vec::new();
+    let mut found: Vec<Named> = Vec::new();
     let mut waiting = vec![directory.to_owned()];
     while let Some(path) = waiting.pop() {
-        let Ok(entries) = fs::read_dir(&path) else {
+        let Ok(named) = named(&path) else {
             // What cannot be listed cannot be removed either.
             found.push((path, None));
             continue;
         };
-        for entry in entries.map_while(Result::ok) {
-            let metadata = entry.metadata().ok();
-            if metadata.as_ref().is_some_and(Metadata::is_dir) {
-                waiting.push(entry.path());
-            }
-            found.push((entry.path(), metadata));
-        }
+        let directories = named.iter().filter(|(_, known)| {
+            let stat = known.as_ref().map(|(stat, _)| stat);
+            stat.is_some_and(|stat| kind(stat) == FileType::Directory)
+        });
+        waiting.extend(directories.map(|(path, _)| path.clone()));
+        found.extend(named);
     }
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let mut hasher = Hasher::new();
@@ -103,19 +108,42 @@ fn of_names(directory: &Path) -> String {
         field(&mut hasher, below.as_os_str().as_bytes());
         match metadata {
             // A directory has another time as soon as a program looks whether it may write there.
-            Some(directory) if directory.is_dir() => _ = hasher.update(b"d"),
-            Some(link) if link.is_symlink() => {
-                let target = fs::read_link(&path).unwrap_or_default();
-                field(hasher.update(b"l"), target.as_os_str().as_bytes());
+            Some((stat, _)) if kind(&stat) == FileType::Directory => _ = hasher.update(b"d"),
+            Some((stat, target)) if kind(&stat) == FileType::Symlink => {
+                field(hasher.update(b"l"), &target);
             }
-            Some(file) => {
-                hasher.update(b"f").update(&file.len().to_le_bytes());
-                hasher.update(&file.mtime().to_le_bytes()).update(&file.mtime_nsec().to_le_bytes());
+            Some((stat, _)) => {
+                let time: [i64; 2] = [stat.st_mtime, stat.st_mtime_nsec as _];
+                hasher.update(b"f").update(&(stat.st_size as u64).to_le_bytes());
+                hasher.update(&time[0].to_le_bytes()).update(&time[1].to_le_bytes());
             }
             None => _ = hasher.update(b"?"),
         }
     }
     hasher.finalize().to_hex().to_string()
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// What is in a directory, which is not reached behind another user's link.
+fn named(directory: &Path) -> Result<Vec<Named>, Errno> {
+    let opened = walk::open_plain(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&opened)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let known = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| {
+            let target = rustix::fs::readlinkat(&opened, name, Vec::new());
+            (stat, target.map(std::ffi::CString::into_bytes).unwrap_or_default())
+        });
+        found.push((directory.join(OsStr::from_bytes(name.to_bytes())), known));
+    }
+    Ok(found)
 }
 
 fn access(hasher: &mut Hasher, access: Option<&Access>) {

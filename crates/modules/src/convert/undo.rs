@@ -6,13 +6,17 @@ use super::places::{ASIDE, Places, rename};
 use crate::ModulesError;
 use crate::lock::Lock;
 use crate::scan::{Options, Tree};
+use crate::trust;
 use quell_trace::path::escape;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The name of a record; in place, after the modulepath's name and a dot.
@@ -20,6 +24,12 @@ pub(super) const RECORD: &str = "quell-plan.json";
 
 /// Version of [`Record`].
 const SCHEMA_VERSION: u32 = 1;
+
+/// Permissions of a record: everybody may look at it.
+const MODE: u32 = 0o644;
+
+/// A record longer than this is none.
+const LONGEST: u64 = 1 << 26;
 
 /// What was done, as far as undoing it needs to know.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,18 +118,23 @@ impl Record {
         let json = serde_json::to_vec_pretty(self);
         let json =
             json.map_err(|error| ModulesError::Record { path: path.to_owned(), why: error.to_string() })?;
-        fs::write(path, json).map_err(|error| {
+        let flags = OFlags::NOFOLLOW.bits() as i32;
+        let made = File::options().write(true).create_new(true).custom_flags(flags).mode(MODE).open(path);
+        let mut file = made.map_err(ModulesError::write(path))?;
+        // Who follows a record goes by what it says, so nobody else writes in it, whatever the umask is.
+        let permissions = fs::Permissions::from_mode(MODE);
+        file.write_all(&json).and_then(|()| file.set_permissions(permissions)).map_err(|error| {
             // A part of a record is none.
             _ = fs::remove_file(path);
             ModulesError::write(path)(error)
         })
     }
 
-    /// **Errors**: [`ModulesError::Record`], also for one that speaks of anything but what lies beside it: somebody may have
+    /// **Errors**: [`ModulesError::Record`], also for one of another user, and one that speaks of anything but what lies beside it: somebody may have
     /// written any path into it.
     fn read(path: &Path) -> Result<Self, ModulesError> {
         let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
-        let text = fs::read(path).map_err(ModulesError::read(path))?;
+        let text = read(path)?;
         let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
         if record.schema_version != SCHEMA_VERSION {
             let newer = record.schema_version;
@@ -133,6 +148,28 @@ impl Record {
             false => Err(refused("it names a tree in another directory".into())),
         }
     }
+}
+
+/// The text of a record that was written by us, or by root, where no other user can have exchanged it.
+fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
+    let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
+    let real = path.parent().and_then(|directory| directory.canonicalize().ok());
+    let real = real.ok_or_else(|| ModulesError::read(path)(io::ErrorKind::NotFound.into()))?;
+    trust::refuse_place(&real)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let place = real.join(path.file_name().unwrap_or_default());
+    let opened = rustix::fs::open(&place, flags, Mode::empty());
+    let opened = opened.map_err(|errno| ModulesError::read(path)(errno.into()))?;
+    let stat = rustix::fs::fstat(&opened).map_err(|errno| ModulesError::read(path)(errno.into()))?;
+    if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
+        return Err(refused("another user made it, who alone can take back what it tells of"));
+    }
+    if stat.st_mode & 0o022 != 0 {
+        return Err(refused("others may write in it"));
+    }
+    let mut text = Vec::new();
+    File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;
+    Ok(text)
 }
 
 /// What was undone, or would be.
@@ -229,10 +266,10 @@ impl Undoing {
     fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
         let directory = self.path.parent().filter(|_| self.aside().is_some());
         let old = self.steps.iter().filter_map(|(_, step)| match step {
-            Step::PutBack(places) => places.old(),
+            Step::PutBack(places) => places.old().map(|old| Lock::beside(&places.target, old)),
             _ => None,
         });
-        directory.into_iter().chain(old).map(Lock::take).collect()
+        directory.into_iter().map(Lock::inside).chain(old).collect()
     }
 
     /// Where new trees without names are, in a directory of new trees.

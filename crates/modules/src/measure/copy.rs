@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// **Errors**: those of reading and writing; [`ModulesError::Within`].
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
-    crate::caches::open_directory(to).map_err(ModulesError::write(to))?;
+    crate::caches::refuse_others(to)?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
     let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (number, modulepath) in modulepaths.iter().enumerate() {
@@ -29,11 +29,11 @@ pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<Path
         return Err(ModulesError::Within { path: to, modulepath: modulepath.clone() });
     }
     for (source, copy) in &pairs {
-        let metadata = source.metadata().map_err(ModulesError::read(source))?;
         make_directory(copy).map_err(ModulesError::write(copy))?;
-        Copying { root: source, copies: &pairs, purpose: Purpose::Trial, leaves_out: &|_| false }
-            .copy(copy)?;
-        attributes(source, copy, &metadata).map_err(ModulesError::write(copy))?;
+        let copying =
+            Copying { root: source, copies: &pairs, purpose: Purpose::Trial, leaves_out: &|_| false };
+        let original = copying.copy(copy)?;
+        attributes(&original, copy).map_err(ModulesError::write(copy))?;
     }
     Ok(pairs.into_iter().map(|(_, copy)| copy).collect())
 }

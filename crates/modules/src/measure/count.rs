@@ -11,7 +11,7 @@ use quell_trace::{Event, Recording, TraceError};
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -25,14 +25,16 @@ pub(super) struct Counts {
     pub(super) on_each_tree: Vec<u64>,
 }
 
-/// Makes a directory in which `user` may write.
+/// Makes a directory in which `user` may write, in one that is ours. From then on only that user looks into it: what is found
+/// there may lead anywhere.
 pub(super) fn open_directory(directory: &Path, user: &User) -> Result<(), ModulesError> {
     let make = || {
-        fs::create_dir_all(directory)?;
-        if let Some(credentials) = &user.credentials {
-            chown(directory, Some(credentials.user), Some(credentials.group))?;
+        fs::create_dir(directory)?;
+        fs::set_permissions(directory, Permissions::from_mode(0o755))?;
+        match &user.credentials {
+            Some(credentials) => lchown(directory, Some(credentials.user), Some(credentials.group)),
+            None => Ok(()),
         }
-        fs::set_permissions(directory, Permissions::from_mode(0o755))
     };
     make().map_err(ModulesError::write(directory))
 }
@@ -51,10 +53,14 @@ pub(super) fn record(
     let failed = |why: String| ModulesError::Recorder { command: shown.clone(), why };
     let answer =
         tools::run(command, &request.user, tools::PATIENCE).map_err(|error| failed(error.to_string()))?;
-    if !trace.join("header.json").is_file() {
-        return Err(failed(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")));
+    let counted = request.user.act(|| match trace.join("header.json").is_file() {
+        true => Ok(Some(count(trace, &setup.trees).map_err(|error| error.to_string()))),
+        false => Ok(None),
+    });
+    match counted.map_err(|error| failed(error.to_string()))? {
+        Some(counted) => counted.map_err(failed),
+        None => Err(failed(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; "))),
     }
-    count(trace, &setup.trees).map_err(|error| failed(error.to_string()))
 }
 
 fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<Counts, TraceError> {

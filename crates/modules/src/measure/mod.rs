@@ -38,7 +38,8 @@ pub struct Request {
     pub module: Option<String>,
     /// The program that records: this quell.
     pub quell: PathBuf,
-    /// An empty directory, in which `user` may pass: copies and recordings go there. Its file system is what is measured.
+    /// An empty directory of ours, in which `user` may pass and not write: copies and recordings go there. Its file system is
+    /// what is measured.
     pub work: PathBuf,
     /// Runs without the recorder, for the CPU time. Range: from 1.
     pub runs: u32,

@@ -164,6 +164,11 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
     )
 }
 
+/// As whom caches are built: as who measures, not as root.
+fn builder(request: &Request) -> caches::Builder<'_> {
+    caches::Builder::new(&request.tool, Some(&request.user))
+}
+
 /// Copies with caches, made once.
 fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, String> {
     context.needs(5, 3)?;
@@ -172,7 +177,7 @@ fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, S
         let copies = copy::modulepaths(context.copies, &directory).map_err(|error| error.to_string())?;
         for copy in &copies {
             caches::modules::build(
-                &context.request.tool,
+                builder(context.request),
                 copy,
                 None,
                 caches::modules::Extent::All,
@@ -208,7 +213,7 @@ fn ignored_cache(context: &mut Context<'_>) -> Result<Setup, String> {
 
 fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
     let directory = context.request.work.join("lmod-cache");
-    let built = caches::lmod::build(&context.request.tool, context.copies, &directory);
+    let built = caches::lmod::build(builder(context.request), context.copies, &directory);
     let built = built.map_err(|error| error.to_string())?;
     let mut setup = context.plain("system cache").with("LMOD_RC", directory.join(caches::lmod::SETTINGS));
     let left_out = built.left_out.len();

@@ -5,7 +5,8 @@ use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::cookie::{Cookie, Name, is_ignored_directory};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use crate::walk::{self, Reader};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -42,34 +43,55 @@ struct Opened {
     descriptor: OwnedFd,
     path: Vec<u8>,
     way: Arc<Way>,
+    access: Access,
+    /// As whom it was reached, and what is below it is.
+    reader: Reader,
+}
+
+/// How a name is opened.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    is_link: IsLink,
+    /// As whom, where it is a link that another user could have made.
+    reader: Reader,
+}
+
+impl Step {
+    fn stat_flags(self) -> AtFlags {
+        if self.is_link { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
+    }
+
+    /// What was no link when it was listed is not followed.
+    fn open_flags(self) -> OFlags {
+        OFlags::RDONLY | OFlags::CLOEXEC | if self.is_link { OFlags::empty() } else { OFlags::NOFOLLOW }
+    }
 }
 
 enum Job {
     /// List this directory: its parent, and its name there.
-    Directory(Arc<Opened>, CString, IsLink),
+    Directory(Arc<Opened>, CString, Step),
     /// List the modulepath.
     Root(Arc<Opened>),
     /// Read these files.
-    Files(Arc<Opened>, Vec<(CString, IsLink)>),
+    Files(Arc<Opened>, Vec<(CString, Step)>),
 }
 
 type IsLink = bool;
 
 pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
     let failed = |errno: Errno| ModulesError::read(root)(errno.into());
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let descriptor = rustix::fs::openat(CWD, root, flags, Mode::empty()).map_err(failed)?;
+    let (descriptor, reader) = walk::open(root, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
     let access = access(&stat, Some(&descriptor));
     let way = Arc::new(Way { device: stat.st_dev, inode: stat.st_ino, depth: 0, up: None });
-    let opened = Arc::new(Opened { descriptor, path: Vec::new(), way });
+    let opened = Arc::new(Opened { descriptor, path: Vec::new(), way, access: access.clone(), reader });
     // The modulepath itself must be listed, or there is nothing to say.
     Dir::read_from(&opened.descriptor).map_err(failed)?;
     let total = AtomicUsize::new(0);
     let gathered =
         work(options.jobs.max(1).into(), Job::Root(opened), |job, pool, found: &mut Vec<Entry>| {
             let before = found.len();
-            run(job, pool, found);
+            run_as(job, pool, found);
             if total.fetch_add(found.len() - before, Ordering::Relaxed) > ENTRY_LIMIT {
                 pool.stop();
             }
@@ -82,26 +104,49 @@ pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> 
     Ok(Tree { root: root.to_owned(), access, entries })
 }
 
+/// Does a job as whom its directory was reached.
+fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
+    let (Job::Root(directory) | Job::Directory(directory, ..) | Job::Files(directory, _)) = &job;
+    let reader = directory.reader;
+    let work = || {
+        let mut found = Vec::new();
+        run(job, pool, &mut found);
+        Ok(found)
+    };
+    // A user whom we cannot be has read nothing.
+    found.extend(walk::read_as(reader, work).unwrap_or_default());
+}
+
 fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
     match job {
         Job::Root(opened) => {
             // What is lost here was listed a moment ago.
             _ = list(&opened, pool, found);
         }
-        Job::Directory(parent, name, is_link) => found.extend(directory(&parent, &name, is_link, pool)),
-        Job::Files(parent, names) => {
-            found.extend(names.iter().map(|(name, is_link)| file(&parent, name, *is_link)));
+        Job::Directory(parent, name, step) => {
+            let failed = |errno| vec![unread(&parent, &name, step, errno)];
+            let work = || Ok(directory(&parent, &name, step, pool));
+            found.extend(walk::read_as(step.reader, work).unwrap_or_else(failed));
         }
+        Job::Files(parent, names) => found.extend(names.iter().map(|(name, step)| {
+            let work = || Ok(file(&parent, name, *step));
+            walk::read_as(step.reader, work).unwrap_or_else(|errno| unread(&parent, name, *step, errno))
+        })),
     }
 }
 
+/// What a user whom we cannot be would have seen.
+fn unread(parent: &Opened, name: &CStr, step: Step, errno: Errno) -> Entry {
+    bare(parent, name, step.is_link, Kind::Unreadable(errno))
+}
+
 /// Opens and lists a directory: its own entry, and those of what is in it and needs no job.
-fn directory(parent: &Arc<Opened>, name: &CStr, is_link: IsLink, pool: &Pool<Job>) -> Vec<Entry> {
-    let mut entry = bare(parent, name, is_link, Kind::Directory);
-    let stat = match rustix::fs::statat(&parent.descriptor, name, AtFlags::empty()) {
+fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) -> Vec<Entry> {
+    let mut entry = bare(parent, name, step.is_link, Kind::Directory);
+    let stat = match rustix::fs::statat(&parent.descriptor, name, step.stat_flags()) {
         Ok(stat) => stat,
         Err(errno) => {
-            entry.kind = absent(errno, is_link);
+            entry.kind = absent(errno, step.is_link);
             return vec![entry];
         }
     };
@@ -120,22 +165,28 @@ fn directory(parent: &Arc<Opened>, name: &CStr, is_link: IsLink, pool: &Pool<Job
         entry.kind = Kind::TooDeep;
         return vec![entry];
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let descriptor = match rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty()) {
-        Ok(descriptor) => descriptor,
+    let flags = step.open_flags() | OFlags::DIRECTORY;
+    let opened = rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty());
+    let (descriptor, stat) = match opened.and_then(|file| rustix::fs::fstat(&file).map(|stat| (file, stat))) {
+        Ok(opened) => opened,
         Err(errno) => {
             entry.kind = Kind::Unlistable(errno);
             return vec![entry];
         }
     };
-    entry.access = Some(access(&stat, Some(&descriptor)));
+    // Another may have been put in its place since.
+    entry.identity = Some((stat.st_dev, stat.st_ino));
+    let access = access(&stat, Some(&descriptor));
+    entry.access = Some(access.clone());
     let way = Way {
         device: stat.st_dev,
         inode: stat.st_ino,
         depth: parent.way.depth + 1,
         up: Some(Arc::clone(&parent.way)),
     };
-    let opened = Arc::new(Opened { descriptor, path: entry.path.clone(), way: Arc::new(way) });
+    let reader = parent.reader.or(step.reader);
+    let opened = Opened { descriptor, path: entry.path.clone(), way: Arc::new(way), access, reader };
+    let opened = Arc::new(opened);
     let mut found = Vec::new();
     if let Err(errno) = list(&opened, pool, &mut found) {
         entry.kind = Kind::Unlistable(errno);
@@ -154,14 +205,12 @@ fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Resul
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let (kind, is_link) = kind(opened, name, entry.file_type());
+        let (kind, step) = kind(opened, name, entry.file_type());
         match kind {
-            Ok(FileType::Directory) => {
-                jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), is_link))
-            }
-            Ok(FileType::RegularFile) => files.push((name.to_owned(), is_link)),
-            Ok(_) => found.push(bare(opened, name, is_link, Kind::Special)),
-            Err(errno) => found.push(bare(opened, name, is_link, absent(errno, is_link))),
+            Ok(FileType::Directory) => jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), step)),
+            Ok(FileType::RegularFile) => files.push((name.to_owned(), step)),
+            Ok(_) => found.push(bare(opened, name, step.is_link, Kind::Special)),
+            Err(errno) => found.push(bare(opened, name, step.is_link, absent(errno, step.is_link))),
         }
     }
     let batches = files.chunks(BATCH).map(|batch| Job::Files(Arc::clone(opened), batch.to_vec()));
@@ -170,19 +219,25 @@ fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Resul
     Ok(())
 }
 
-/// What a name is, behind links.
-fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Errno>, IsLink) {
-    let of = |flags| {
-        let stat = rustix::fs::statat(&opened.descriptor, name, flags);
-        stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
+/// What a name is, behind links, and how it is opened.
+fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Errno>, Step) {
+    let plain = Step { is_link: false, reader: None };
+    if !matches!(listed, FileType::Unknown | FileType::Symlink) {
+        return (Ok(listed), plain);
+    }
+    let stat = match rustix::fs::statat(&opened.descriptor, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(errno) => return (Err(errno), plain),
     };
-    let itself = match listed {
-        FileType::Unknown => of(AtFlags::SYMLINK_NOFOLLOW),
-        known => Ok(known),
-    };
-    match itself {
-        Ok(FileType::Symlink) => (of(AtFlags::empty()), true),
-        known => (known, false),
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let reader = opened.reader.map_or_else(|| walk::follower(&opened.access, &stat), |_| None);
+            let step = Step { is_link: true, reader };
+            let follow = || rustix::fs::statat(&opened.descriptor, name, AtFlags::empty());
+            let target = walk::read_as(reader, follow);
+            (target.map(|stat| FileType::from_raw_mode(stat.st_mode)), step)
+        }
+        known => (Ok(known), plain),
     }
 }
 
@@ -199,13 +254,14 @@ fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: Kind) -> Entry {
     Entry { path, is_link, access: None, identity: None, modified: 0, size: 0, kind }
 }
 
-fn file(parent: &Opened, name: &CStr, is_link: IsLink) -> Entry {
+fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
+    let is_link = step.is_link;
     // Without O_NONBLOCK a pipe that has taken the file's place would hold us.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = step.open_flags() | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty());
     let stat = match &opened {
         Ok(descriptor) => rustix::fs::fstat(descriptor),
-        Err(_) => rustix::fs::statat(&parent.descriptor, name, AtFlags::empty()),
+        Err(_) => rustix::fs::statat(&parent.descriptor, name, step.stat_flags()),
     };
     let mut entry = bare(parent, name, is_link, Kind::Special);
     let stat = match stat {

@@ -60,12 +60,15 @@ pub(crate) fn unless_ended() -> io::Result<()> {
 ///
 /// **Errors**: when it cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
 pub(super) fn converse(
-    mut command: Command,
+    command: Command,
+    terminal: Terminal,
     input: &[u8],
     patience: Duration,
     watch: &mut dyn FnMut(&[u8]),
 ) -> io::Result<Said> {
-    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = terminal.of(command);
+    // Lua looks for what it lacks in the directory that it is started in, which may be another user's.
+    command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
     let said = thread::scope(|scope| {
@@ -83,11 +86,41 @@ pub(super) fn converse(
         let said = listen(&mut child, &from, patience, watch);
         // Whatever a modulefile left behind; where nothing is left, there is no such group.
         _ = kill_process_group(group, Signal::KILL);
+        // It may have had no group of its own yet.
+        _ = child.kill();
         said
     });
     let status = child.wait()?;
     unless_ended()?;
     Ok(Said { status: status.code().unwrap_or(-1), ..said })
+}
+
+/// Whether a process has the terminal that we have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Terminal {
+    /// As a process of ours.
+    Ours,
+    /// Another user's process must not type into our terminal: TIOCSTI asks for no right but to be in its session.
+    None,
+}
+
+/// Where the program lies that starts another in a session of its own.
+const SETSID: [&str; 2] = ["/usr/bin/setsid", "/bin/setsid"];
+
+impl Terminal {
+    /// The command in a process group of its own.
+    fn of(self, mut command: Command) -> Command {
+        let setsid = SETSID.iter().find(|path| std::path::Path::new(path).is_file());
+        let (Self::None, Some(setsid)) = (self, setsid) else {
+            command.process_group(0);
+            return command;
+        };
+        // It makes no process of its own for what leads no group yet.
+        let mut detached = Command::new(setsid);
+        detached.arg(command.get_program()).args(command.get_args()).env_clear();
+        detached.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        detached
+    }
 }
 
 /// Sends on what a stream says, until its end or until nobody listens any more.

@@ -1,7 +1,8 @@
 //! Finds installed tools below prefixes, and asks each for its version.
 
-use super::{Environment, Kind, Tool, User, Version, ask_apart};
+use super::{Environment, Kind, Tool, Version, ask_apart};
 use crate::ModulesError;
+use crate::trust::prober;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -90,7 +91,7 @@ fn places(prefix: &Path, place: &str) -> Vec<PathBuf> {
 fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
     let interpreter = interpreter(kind, &script)?;
     let mut tool = Tool { kind, version: Version(Vec::new()), interpreter, script };
-    let answer = ask_apart(&tool, &Environment::default(), &User::ourselves(), &["--version".into()])?;
+    let answer = ask_apart(&tool, &Environment::default(), &prober(&tool), &["--version".into()])?;
     let text = String::from_utf8_lossy(&answer.stderr);
     let words = text.split_whitespace();
     let version = match kind {

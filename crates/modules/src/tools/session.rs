@@ -94,7 +94,8 @@ pub fn ask_apart(
 ///
 /// **Errors**: when it cannot be started.
 pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
-    let said = user.act(move || converse(command, &[], patience, &mut |_| {}))?;
+    let terminal = user.terminal();
+    let said = user.act(move || converse(command, terminal, &[], patience, &mut |_| {}))?;
     Ok(Answer { stdout: said.stdout, stderr: said.stderr, status: said.status })
 }
 
@@ -132,7 +133,7 @@ fn together(
         progress(count.min(questions.len()));
     };
     let said = user
-        .act(|| converse(command, input.as_bytes(), PATIENCE, &mut watch))
+        .act(|| converse(command, user.terminal(), input.as_bytes(), PATIENCE, &mut watch))
         .map_err(not_run(tool, user))?;
     Ok(answers(&said))
 }

@@ -1,5 +1,6 @@
 //! Acting as another user: the credentials of one thread are changed, and what that thread starts inherits them.
 
+use super::conversation::Terminal;
 use rustix::process::{Gid, Uid};
 use rustix::thread;
 use std::io;
@@ -33,6 +34,16 @@ impl User {
     /// Somebody with these credentials. Only root may act as one.
     pub fn new(name: impl Into<String>, user: u32, group: u32, groups: Vec<u32>) -> Self {
         Self { name: name.into(), credentials: Some(Credentials { user, group, groups }) }
+    }
+
+    /// Its number, where it is not whoever runs this process.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.credentials.as_ref().map(|credentials| credentials.user)
+    }
+
+    /// What this user's processes have of our terminal.
+    pub(super) fn terminal(&self) -> Terminal {
+        if self.number().is_some_and(|user| user != 0) { Terminal::None } else { Terminal::Ours }
     }
 
     /// Runs `work` in a thread that is this user to the kernel, with whatever it starts.

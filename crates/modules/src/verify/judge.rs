@@ -2,12 +2,13 @@
 
 use super::normal::Naming;
 use super::questions::{self, Names};
-use super::{Difference, Judge, Side, refuse_name, users};
+use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
 use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
 use crate::scan::{self, Options, Role, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
+use crate::trust::{Hands, Inquiry, is_root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -21,8 +22,10 @@ pub struct Tools {
     /// Who is asked. Shape: none is no proof: [`Judge::differences`] then finds nothing.
     pub tools: Vec<Tool>,
     /// Who asks; empty: whoever runs this process, and as root every class of users that the permissions of the trees tell
-    /// apart.
+    /// apart, as far as no other user could make use of the rights of that class.
     pub users: Vec<User>,
+    /// Who asks besides: members of groups that root names. See [`super::members`].
+    pub members: Vec<User>,
     /// Settings of the site, such as `LMOD_RC`, which both sides have. Shape: name and value.
     pub variables: Vec<(OsString, OsString)>,
     /// Processes at a time. Range: from 1.
@@ -45,6 +48,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Who asked, by name.
     pub users: Vec<String>,
+    /// Who did not ask, because of what others could do with those rights.
+    pub unasked: Option<Unasked>,
     /// Questions that both sides answered.
     pub questions: usize,
     /// Of the answers, those that took a process of their own.
@@ -97,7 +102,7 @@ impl Tools {
         };
         let scanned = [scanned(old)?, scanned(new)?];
         let trees: Vec<&Tree> = scanned.iter().flatten().flatten().map(|scanned| &scanned.tree).collect();
-        let users = self.users(&trees);
+        let (users, unasked) = self.users(&trees, sides);
         users.iter().try_for_each(|user| users::refuse_unreachable(user, sides))?;
         let pairs: Vec<(&Tool, &User)> =
             self.tools.iter().flat_map(|tool| users.iter().map(move |user| (tool, user))).collect();
@@ -129,7 +134,7 @@ impl Tools {
         let questions = listings.iter().chain(&second).map(|piece| piece.questions.len()).sum();
         let differences = asking.judge(doubts)?;
         let users = users.iter().map(|user| user.name.clone()).collect();
-        Ok(Comparison { differences, users, questions, apart: asking.count.apart.into_inner() })
+        Ok(Comparison { differences, users, unasked, questions, apart: asking.count.apart.into_inner() })
     }
 
     fn environment(&self, side: &Side) -> Environment {
@@ -140,12 +145,34 @@ impl Tools {
         }
     }
 
-    fn users(&self, trees: &[&Tree]) -> Vec<User> {
-        match (self.users.is_empty(), rustix::process::geteuid().is_root()) {
-            (false, _) => self.users.clone(),
-            (true, true) => users::of(trees),
-            (true, false) => vec![User::ourselves()],
-        }
+    /// Who asks, and who does not.
+    fn users(&self, trees: &[&Tree], sides: [&Side; 2]) -> (Vec<User>, Option<Unasked>) {
+        let (mut asked, unasked) = match (self.users.is_empty(), is_root()) {
+            (false, _) => (self.users.clone(), None),
+            (true, false) => (vec![User::ourselves()], None),
+            (true, true) => {
+                let hands = self.hands(trees, sides);
+                let mut classes = users::of(trees, &hands);
+                classes.unasked.retain(|user| !self.members.contains(user));
+                (classes.asked, Unasked::of(&classes.unasked, hands.place()))
+            }
+        };
+        let further: Vec<User> = self.members.iter().filter(|user| !asked.contains(user)).cloned().collect();
+        asked.extend(further);
+        (asked, unasked)
+    }
+
+    /// Who can change what is evaluated.
+    fn hands(&self, trees: &[&Tree], sides: [&Side; 2]) -> Hands {
+        let mut inquiry = Inquiry::new();
+        trees.iter().for_each(|tree| inquiry.tree(tree));
+        // One that could not be listed has no tree.
+        sides.iter().flat_map(|side| &side.modulepaths).for_each(|path| inquiry.path(path));
+        self.tools.iter().for_each(|tool| inquiry.tool(tool));
+        inquiry.variables(self.variables.iter().map(|(_, value)| value));
+        let own = sides.iter().flat_map(|side| &side.variables).map(|(_, value)| value.into());
+        inquiry.variables(&own.collect::<Vec<OsString>>());
+        inquiry.hands()
     }
 }
 

@@ -11,7 +11,7 @@ mod users;
 
 pub use judge::{Comparison, Progress, Tools};
 pub(crate) use questions::{shown, without_target};
-pub use users::is_roots;
+pub use users::{Unasked, members};
 
 use crate::ModulesError;
 use std::os::unix::ffi::OsStrExt;

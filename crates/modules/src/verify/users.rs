@@ -2,23 +2,54 @@
 
 use super::Side;
 use crate::ModulesError;
-use crate::access::{Access, Permission, Who};
+use crate::access::{Access, Permission};
 use crate::scan::{Entry, Tree};
 use crate::tools::User;
+use crate::trust::{Hands, NOBODY, Whose, ordinary};
+use quell_trace::path::escape;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Where the search for a number that no file names begins: `nobody` and `nogroup` of most systems.
-const NOBODY: u32 = 65534;
 
 /// So many sets of groups are asked for as one: each costs as much time as a group of its own.
 const TOGETHER: usize = 32;
 
-/// Who is to ask, when root verifies: root, where nobody else could have written what is evaluated; somebody to whom no
-/// file is special; an owner, a member of a group, somebody whom an access control list names, for each of these to whom
-/// something is open, or closed, that is not so to the others.
-pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
+/// Who asks when root verifies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Classes {
+    /// Those whose rights nobody can misuse who wrote what is evaluated.
+    pub(super) asked: Vec<User>,
+    /// The others.
+    pub(super) unasked: Vec<User>,
+}
+
+/// Every class of users whose answers may differ: root; a user without rights; an owner, a member of a group, a user whom an
+/// access control list names, for each of these to whom something is open, or closed, that is not so to the others.
+///
+/// What only root can change is evaluated as each of them. What one user can change, too, is evaluated as that user and as one
+/// without rights; the rest as one without rights alone. Owners, groups and lists of a tree are chosen by who can change it, and
+/// what is evaluated as a class has the rights of that class.
+pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
+    let whose = hands.whose();
+    let may_ask = |user: &User| match whose {
+        Whose::Roots => true,
+        Whose::Of(owner) => is_ordinary(user) || user.number() == Some(owner),
+        Whose::Many => is_ordinary(user),
+    };
+    let (asked, unasked) = all(trees).into_iter().partition(may_ask);
+    Classes { asked, unasked }
+}
+
+/// The name of who has no rights.
+const OTHERS: &str = "others";
+
+fn is_ordinary(user: &User) -> bool {
+    user.name == OTHERS
+}
+
+fn all(trees: &[&Tree]) -> Vec<User> {
     let guarded: Vec<Guarded<'_>> = trees.iter().flat_map(|tree| guarded(tree)).collect();
     let accesses = || guarded.iter().map(|(access, _)| *access);
     let lists = || accesses().filter_map(|access| access.acl.as_ref());
@@ -27,26 +58,86 @@ pub(super) fn of(trees: &[&Tree]) -> Vec<User> {
     let mut groups: BTreeSet<u32> = accesses().map(|access| access.gid).collect();
     users.extend(lists().flat_map(|list| named(&list.users)));
     groups.extend(lists().flat_map(|list| named(&list.groups)));
-    let nobody = unused(&users);
-    let nogroup = unused(&groups);
-    let mut classes = Vec::new();
-    if trees.iter().all(|tree| is_roots(tree)) {
-        classes.push(User::new("root", 0, 0, Vec::new()));
-    }
-    classes.push(User::new("others", nobody, nogroup, Vec::new()));
+    let (nobody, nogroup) = (ordinary(&users), ordinary(&groups));
+    let mut classes =
+        vec![User::new("root", 0, 0, Vec::new()), User::new(OTHERS, nobody, nogroup, Vec::new())];
     let special = users.iter().filter(|user| **user != 0);
     classes.extend(special.map(|&user| User::new(format!("user {user}"), user, nogroup, Vec::new())));
-    classes.extend(
-        groups
-            .iter()
-            .map(|&group| User::new(format!("a member of group {group}"), nobody, group, Vec::new())),
-    );
-    classes.extend(together(trees, nobody, nogroup).into_iter().take(TOGETHER).map(|groups| {
-        let names: Vec<String> = groups.iter().map(u32::to_string).collect();
-        let name = format!("a member of groups {}", names.join(" and "));
-        User::new(name, nobody, groups[0], groups[1..].to_vec())
-    }));
+    classes.extend(groups.iter().map(|&group| member(&[group], nobody)));
+    let sets = together(trees, nobody, nogroup).into_iter().take(TOGETHER);
+    classes.extend(sets.map(|groups| member(&groups, nobody)));
     distinct(classes, &guarded)
+}
+
+/// A user of these groups who is nothing else. Shape: one group or more.
+fn member(groups: &[u32], user: u32) -> User {
+    let names: Vec<String> = groups.iter().map(u32::to_string).collect();
+    let word = if groups.len() == 1 { "group" } else { "groups" };
+    let rest = groups.get(1..).unwrap_or_default().to_vec();
+    let first = groups.first().copied().unwrap_or(user);
+    User::new(format!("a member of {word} {}", names.join(" and ")), user, first, rest)
+}
+
+/// Users who are asked for members of groups that root names: one for each, and one who is in all of them.
+///
+/// Shape: empty for no groups.
+pub fn members(groups: &[u32]) -> Vec<User> {
+    let mut members: Vec<User> = groups.iter().map(|group| member(&[*group], NOBODY)).collect();
+    if groups.len() > 1 {
+        members.push(member(groups, NOBODY));
+    }
+    members
+}
+
+/// Who was not asked, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unasked {
+    /// By name. Shape: at least one.
+    pub users: Vec<String>,
+    /// The flags that name them.
+    pub flags: Vec<String>,
+    /// What others than root can change.
+    pub place: PathBuf,
+}
+
+impl Unasked {
+    /// Of users who were left out because of a place.
+    pub(super) fn of(users: &[User], place: Option<&Path>) -> Option<Self> {
+        let mut flags = Vec::new();
+        for credentials in users.iter().filter_map(|user| user.credentials.as_ref()) {
+            let flag = |group: &u32| format!("--group {group}");
+            match (credentials.user, credentials.user >= NOBODY && credentials.group < NOBODY) {
+                (0, _) => flags.push("--user root".to_owned()),
+                (user, false) => flags.push(format!("--user {user}")),
+                (_, true) => {
+                    flags.extend([credentials.group].iter().chain(&credentials.groups).map(flag));
+                }
+            }
+        }
+        let mut seen = BTreeSet::new();
+        flags.retain(|flag| seen.insert(flag.clone()));
+        let users: Vec<String> = users.iter().map(|user| user.name.clone()).collect();
+        (!users.is_empty()).then(|| Self { users, flags, place: place.unwrap_or(Path::new("/")).to_owned() })
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = escape(self.place.as_os_str().as_bytes());
+        let (users, flags) = (few(&self.users), few(&self.flags));
+        write!(
+            to,
+            "not asked: {users}; others can change `{place}`, and what they wrote would run with those rights (`{flags}`)"
+        )
+    }
+}
+
+/// So many are shown in one line.
+const SHOWN: usize = 8;
+
+fn few(words: &[String]) -> String {
+    let shown = words.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if words.len() > SHOWN { format!("{shown} and {} more", words.len() - SHOWN) } else { shown }
 }
 
 /// Groups of which one must be a member at once, to come through closed directories to what another group may read.
@@ -80,18 +171,6 @@ fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
         }
     }
     found
-}
-
-/// Whether nobody but root may write anything in a tree: what others wrote must not be evaluated as root.
-pub fn is_roots(tree: &Tree) -> bool {
-    let is_roots = |access: &Access| match access.who(Permission::Write) {
-        Who::Only { users, groups } => users.is_empty() && groups.iter().all(|group| *group == 0),
-        Who::Everybody | Who::Mixed => false,
-    };
-    let accesses = tree.entries.iter().filter_map(|entry| entry.access.as_ref());
-    is_roots(&tree.access)
-        && tree.access.uid == 0
-        && accesses.into_iter().all(|it| it.uid == 0 && is_roots(it))
 }
 
 /// Refuses modulepaths on one side that a user cannot reach where they reach those on the other: a directory above may be
@@ -129,10 +208,6 @@ fn guarded(tree: &Tree) -> impl Iterator<Item = Guarded<'_>> {
     std::iter::once((&tree.access, Permission::List)).chain(entries)
 }
 
-fn unused(numbers: &BTreeSet<u32>) -> u32 {
-    (1..=NOBODY).rev().find(|number| !numbers.contains(number)).unwrap_or(NOBODY)
-}
-
 /// The first of those to whom the same is open.
 fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
     let mut seen = BTreeSet::new();
@@ -156,9 +231,16 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::scan::Kind;
+    use crate::trust::Inquiry;
 
     fn access(uid: u32, gid: u32, mode: u32) -> Access {
         Access { mode, uid, gid, acl: None }
+    }
+
+    fn asked(trees: &[&Tree]) -> Vec<User> {
+        let mut inquiry = Inquiry::new();
+        trees.iter().for_each(|tree| inquiry.tree(tree));
+        of(trees, &inquiry.hands()).asked
     }
 
     fn tree(files: &[(u32, u32, u32)]) -> Tree {
@@ -178,14 +260,14 @@ mod tests {
     #[test]
     fn only_classes_that_permissions_tell_apart_are_asked() {
         let names = |files: &[(u32, u32, u32)]| {
-            of(&[&tree(files)]).into_iter().map(|user| user.name).collect::<Vec<_>>()
+            asked(&[&tree(files)]).into_iter().map(|user| user.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&[(0, 0, 0o644)]), ["root", "others"]);
         assert_eq!(names(&[(0, 50, 0o640), (0, 0, 0o644)]), ["root", "others", "a member of group 50"]);
         assert_eq!(names(&[(9, 0, 0o600)]), ["others", "user 9"]);
         // Nobody's own number is somebody's here.
-        let users = of(&[&tree(&[(NOBODY, 0, 0o600)])]);
-        assert_eq!(users[0].credentials.as_ref().map(|credentials| credentials.user), Some(NOBODY - 1));
+        let users = asked(&[&tree(&[(NOBODY, 0, 0o600)])]);
+        assert_eq!(users[0].credentials.as_ref().map(|credentials| credentials.user), Some(u32::MAX - 2));
         assert_eq!(users[1].name, "user 65534");
     }
 
@@ -208,7 +290,7 @@ mod tests {
             entry("a/3", 0, 0o600, file()),
         ];
         let tree = Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries };
-        let users = of(&[&tree]);
+        let users = asked(&[&tree]);
         let both: Vec<&User> = users.iter().filter(|user| user.name.contains(" and ")).collect();
         assert_eq!(both.len(), 1, "{users:?}");
         assert_eq!(both[0].name, "a member of groups 50 and 60");
@@ -217,20 +299,36 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_written_is_not_evaluated_as_root() {
+    fn what_others_could_have_written_is_evaluated_as_them_or_without_rights() {
+        let names = |tree: &Tree| asked(&[tree]).into_iter().map(|user| user.name).collect::<Vec<_>>();
         for (file, expected) in [
-            ((0, 0, 0o644), true),
-            ((0, 0, 0o664), true),
-            ((0, 50, 0o644), true),
-            ((0, 50, 0o664), false),
-            ((0, 0, 0o646), false),
-            ((9, 0, 0o444), false),
+            ((0, 0, 0o644), &["root", "others"][..]),
+            ((0, 0, 0o664), &["root", "others"]),
+            ((0, 50, 0o640), &["root", "others", "a member of group 50"]),
+            ((0, 50, 0o660), &["others"]),
+            ((0, 0, 0o646), &["others"]),
+            ((9, 0, 0o400), &["others", "user 9"]),
+            ((9, 50, 0o440), &["others", "user 9"]),
+            ((9, 50, 0o460), &["others"]),
         ] {
-            assert_eq!(is_roots(&tree(&[file])), expected, "{file:?}");
+            assert_eq!(names(&tree(&[file])), expected, "{file:?}");
         }
-        let mut listed = tree(&[(0, 0, 0o664)]);
-        let acl = crate::access::Acl { users: vec![(9, 6)], groups: Vec::new(), group: 4 };
+        assert_eq!(names(&tree(&[(9, 0, 0o600), (10, 0, 0o600)])), ["others"]);
+        let mut listed = tree(&[(0, 0, 0o660)]);
+        let acl = crate::access::Acl { users: vec![(9, 6)], groups: vec![(42, 4)], group: 4 };
         listed.entries[0].access.as_mut().unwrap().acl = Some(acl);
-        assert!(!is_roots(&listed));
+        assert_eq!(names(&listed), ["others", "user 9"], "one user can write, and names a group");
+    }
+
+    #[test]
+    fn who_is_not_asked_is_told_with_the_flags() {
+        let tree = tree(&[(9, 0, 0o600), (8, 0, 0o600), (0, 60, 0o640)]);
+        let mut inquiry = Inquiry::new();
+        inquiry.tree(&tree);
+        let hands = inquiry.hands();
+        let classes = of(&[&tree], &hands);
+        let told = Unasked::of(&classes.unasked, hands.place()).unwrap();
+        assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 60"]);
+        assert!(told.to_string().contains("others can change `/m/a/1`"), "{told}");
     }
 }

@@ -17,6 +17,9 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[path = "../../../../tests/place.rs"]
+mod place;
+
 /// The ordinary user of the tests: `nobody`.
 pub(crate) const NOBODY: u32 = 65534;
 
@@ -25,7 +28,7 @@ static TOOLS: LazyLock<Result<Vec<Tool>, String>> = LazyLock::new(install);
 fn install() -> Result<Vec<Tool>, String> {
     let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
         Some(directory) => PathBuf::from(directory),
-        None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../module-tools"),
+        None => place::kept(Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap(), "module-tools"),
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/modules/install");
     let output = Command::new(script).arg(&directory).output().map_err(|error| error.to_string())?;
@@ -83,9 +86,7 @@ pub(crate) fn is_root() -> bool {
 
 /// A directory that every user can enter, unlike that of [`tempfile::tempdir`].
 pub(crate) fn open_directory() -> tempfile::TempDir {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = std::fs::Permissions::from_mode(0o755);
-    tempfile::Builder::new().permissions(permissions).tempdir().unwrap()
+    place::directory("quell-modules-")
 }
 
 /// An environment with these modulepaths and nothing else.

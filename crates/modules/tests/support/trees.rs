@@ -26,7 +26,7 @@ pub(crate) fn modules() -> Option<Vec<Tool>> {
 /// A judge that asks these tools as these users.
 pub(crate) fn judge(tools: &[Tool], users: &[User]) -> Tools {
     let jobs = NonZero::new(2).unwrap();
-    Tools { tools: tools.to_vec(), users: users.to_vec(), variables: Vec::new(), jobs }
+    Tools { tools: tools.to_vec(), users: users.to_vec(), members: Vec::new(), variables: Vec::new(), jobs }
 }
 
 /// Makes a tree. A content gets a cookie in front of it, unless it begins with `!`, which is taken away.

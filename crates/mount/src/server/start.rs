@@ -16,7 +16,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quell_image::Image;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -39,6 +39,7 @@ use crate::memory::Shared;
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::mode::Mode;
 use crate::namespace::Layout;
+use crate::rendezvous::is_this_user;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
 
 /// What a server is started with.
@@ -212,29 +213,41 @@ fn leave_cores(taken: Option<CpuSet>) {
     let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
 }
 
-/// Tells everybody who waits at the door that there is nothing to come in to. If only the builder has died, nobody is
-/// told: whoever waits finds the door gone, and another one is elected.
+/// Tells the ranks that wait at the door that there is nothing to come in to. If only the builder has died, none is
+/// told: who waits finds the door gone, and another one is elected.
+///
+/// The starter is on its way here, perhaps with others. With it the wait is over: ranks that come later find the door
+/// gone, and try themselves.
 pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
     if (unavailable.step, unavailable.errno) == (Step::StartServer, Errno::CONNRESET) {
         return;
     }
     let message = FromServer::Failed(unavailable.clone().into());
-    // The starter is on its way here, perhaps with others: wait a little for each of them.
-    while readable(listener, TURN_AWAY_PATIENCE) {
+    let until = Instant::now() + TURN_AWAY_MOST;
+    let mut patience = TURN_AWAY_PATIENCE;
+    while Instant::now() < until && readable(listener, patience) {
         let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
             return;
         };
+        // Another user is told nothing. Only the bound on all of it limits how often one may come.
+        if !is_this_user(&connection) {
+            continue;
+        }
         // What is left unread when the connection closes would reach the rank before the message does, as an error.
-        if readable(&connection, TURN_AWAY_PATIENCE) {
-            let _whatever_it_says = receive::<FromRank>(&connection);
+        if readable(&connection, TURN_AWAY_PATIENCE)
+            && let Ok(Some((FromRank::Join { created: true, .. }, _))) = receive::<FromRank>(&connection)
+        {
+            patience = Duration::ZERO;
         }
         let _gone = send(&connection, &message, &[]);
     }
 }
 
-/// How long a failed holder waits for one more rank to be told so. Ranks that come later find nobody, and try
-/// themselves.
+/// The time for which a failed holder waits for one more rank to be told so, until it has told the one that started it.
 const TURN_AWAY_PATIENCE: Duration = Duration::from_millis(100);
+
+/// The time for which it does so at most.
+const TURN_AWAY_MOST: Duration = Duration::from_secs(1);
 
 fn readable(descriptor: &OwnedFd, patience: Duration) -> bool {
     let mut polled = [PollFd::new(descriptor, PollFlags::IN)];

@@ -6,6 +6,7 @@
 pub(crate) mod credentials;
 pub(crate) mod descriptors;
 pub(crate) mod locks;
+pub(crate) mod bus;
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;

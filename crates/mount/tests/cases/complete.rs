@@ -31,9 +31,12 @@ fn take_away(scene: &Scene) -> PathBuf {
     elsewhere
 }
 
+/// No scene lies below it.
+const ELSEWHERE: &str = "/dev/shm";
+
 /// A directory that does not lie on the way to the root.
 fn outside(scene: &Scene) -> TempDir {
-    let outside = tempfile::Builder::new().prefix("quell-mount-").tempdir_in("/var/tmp").unwrap();
+    let outside = tempfile::Builder::new().prefix("quell-mount-").tempdir_in(ELSEWHERE).unwrap();
     scene.give(outside.path());
     outside
 }
@@ -167,7 +170,7 @@ pub(crate) fn working_directory() {
         command.current_dir(directory);
         succeeded(&command.output().unwrap())
     };
-    assert_eq!(start_in(Path::new("/var/tmp")), "/var/tmp\n");
+    assert_eq!(start_in(Path::new(ELSEWHERE)), format!("{ELSEWHERE}\n"));
     let outside = outside(&scene);
     let inner = outside.path().join("work");
     std::fs::create_dir(&inner).unwrap();

@@ -262,8 +262,9 @@ pub(crate) fn ranks_and_nested() {
             scene.run(&options, &["sh", "-c", command])
         };
         let namespace = "readlink /proc/self/ns/mnt";
-        let mut outer = run(&first, &format!("{namespace}; sleep 2"));
-        let mut outer = outer.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut outer = run(&first, &format!("{namespace}; read line; true"));
+        outer.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut outer = outer.spawn().unwrap();
         let made = crate::scene::first_line(&mut outer);
         let nested = format!(
             "{namespace}; {} tool run --job 7 --mode extract --stats {} {} cat {}/lib/a.txt",
@@ -274,6 +275,7 @@ pub(crate) fn ranks_and_nested() {
         );
         let joined = succeeded(&run(&second, &nested).output().unwrap());
         assert_eq!(joined, format!("{made}\nalpha\n"));
+        drop(outer.stdin.take());
         assert!(outer.wait().unwrap().success());
         for (file, membership) in [(&first, "created"), (&second, "joined"), (&inner, "joined")] {
             let stats = stats(file);

@@ -18,7 +18,7 @@ pub(crate) fn status_is_the_commands() {
         let plain = scene.root().join("bin/plain");
         for (command, expected, text) in [
             ("no-such-command", 127, "command not found"),
-            ("/no/such/command", 127, "command not found"),
+            ("/proc/no/such/command", 127, "command not found"),
             ("/", 126, "EISDIR (is a directory)"),
             (plain.to_str().unwrap(), 126, "EACCES (permission denied)"),
         ] {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::scene::{Scene, kill};
+use crate::scene::{PATIENCE, Scene, kill};
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,10 @@ pub(crate) struct Hunter {
 }
 
 impl Hunter {
-    /// For the run of `scene`, which has its server and its holder.
-    pub(crate) fn of(scene: &Scene) -> Self {
+    /// For the run of `scene`, which has its server and its holder unless it is over by now.
+    pub(crate) fn of(scene: &Scene, is_over: impl Fn() -> bool) -> Self {
         let mut hunter = Self::random();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while hunter.server == 0 && Instant::now() < deadline {
+        while hunter.server == 0 && !is_over() {
             if let ([server], [holder]) = (&scene.servers()[..], &scene.holders()[..]) {
                 (hunter.server, hunter.holder) = (*server, *holder);
             }
@@ -66,7 +65,7 @@ impl Hunter {
         }
         kill(victim);
         self.struck += 1;
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             let next = match server {
                 true => next_server(self.holder, victim).map(|next| (next, self.holder)),

@@ -26,6 +26,9 @@ pub(crate) const USERS: [User; 2] = [User::Root, User::Nobody];
 /// Where commands are searched for: what every user may execute.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
+/// Against hanging; nothing in the tests is expected to take nearly as long, however busy the machine is.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The ordinary user of the tests.
 pub(crate) const NOBODY: u32 = 65534;
 
@@ -59,9 +62,7 @@ impl Scene {
 
     /// A scene with the usual tree and no image yet.
     pub(crate) fn unpacked(user: User) -> Self {
-        let directory = tempfile::Builder::new().prefix("quell-mount-").tempdir().unwrap();
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let scene = Self { directory, user };
+        let scene = Self { directory: crate::place::directory("quell-mount-"), user };
         plant(&scene.root());
         scene.give(&scene.path(""));
         scene
@@ -128,7 +129,8 @@ impl Scene {
                 command
             }
         };
-        command.args(words).current_dir(self.directory.path()).stdin(Stdio::null()).env("PATH", SEARCH);
+        command.args(words).current_dir(self.directory.path()).stdin(Stdio::null()).env_clear();
+        command.envs([("PATH", SEARCH), ("LC_ALL", "C"), ("HOME", "/proc/nonexistent")]);
         command
     }
 
@@ -237,7 +239,7 @@ pub(crate) fn stats(file: &Path) -> Value {
 
 /// Waits for something that must come about.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -280,7 +282,7 @@ fn plant(root: &Path) {
     let big: Vec<u8> = (0..3_000_017_u32).map(|byte| (byte / 7 % 251) as u8).collect();
     std::fs::write(root.join("lib/big.bin"), big).unwrap();
     symlink("../lib/a.txt", root.join("bin/link")).unwrap();
-    symlink("/nonexistent", root.join("bin/dangling")).unwrap();
+    symlink("/proc/nonexistent", root.join("bin/dangling")).unwrap();
     symlink("lib", root.join("lib64")).unwrap();
     std::fs::hard_link(root.join("lib/a.txt"), root.join("lib/a-again.txt")).unwrap();
     let fifo = rustix::fs::FileType::Fifo;

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
+#[path = "../../../../tests/place.rs"]
+pub(crate) mod place;
 pub(crate) mod strace;
 pub(crate) mod tree;
 
@@ -12,8 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{LazyLock, Mutex};
 
-/// A call as both recorders see it: name, paths, and the errno's name or `?` for one that did not return.
-pub(crate) type Seen = (String, Vec<Option<Vec<u8>>>, Option<String>);
+/// A call as both recorders see it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    pub(crate) name: String,
+    pub(crate) paths: Vec<Option<Vec<u8>>>,
+    /// The errno's name, or `?` for a call that did not return.
+    pub(crate) errno: Option<String>,
+    /// The file behind the descriptor of a call that takes no path. `None` for pipes, sockets and what has no name.
+    pub(crate) file: Option<Vec<u8>>,
+}
 
 /// The calls of each thread, in order.
 pub(crate) type Threads = BTreeMap<i32, Vec<Seen>>;
@@ -58,7 +68,7 @@ fn build(name: &str) -> PathBuf {
     let mut command = if name == "go" {
         let mut go = Command::new("go");
         go.args(["build", "-o"]).arg(&program).arg(".").current_dir(sources.join("go"));
-        go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod");
+        go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local");
         go
     } else {
         let mut compiler = Command::new("cc");
@@ -91,7 +101,7 @@ pub(crate) struct Run {
 
 impl Stage {
     pub(crate) fn new<S: AsRef<str>>(command: &[S]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = place::directory("quell-record-");
         let command = command.iter().map(|word| word.as_ref().to_owned()).collect();
         Self { folder, command, environment: Vec::new(), prepare: None }
     }
@@ -127,8 +137,9 @@ impl Stage {
         let words: Vec<&str> =
             before.iter().copied().chain(self.command.iter().map(String::as_str)).collect();
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(&work).stdin(std::process::Stdio::null());
-        command.env("PYTHONHASHSEED", "0");
+        command.args(&words[1..]).current_dir(&work).stdin(std::process::Stdio::null()).env_clear();
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.envs([("LC_ALL", "C"), ("HOME", "/proc/nonexistent"), ("PYTHONHASHSEED", "0")]);
         for (name, value) in &self.environment {
             command.env(name, value);
         }
@@ -140,7 +151,7 @@ impl Stage {
     }
 
     pub(crate) fn record(&self) -> Run {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = place::directory("quell-record-");
         let trace = folder.path().join("t.qtrace");
         let output = self.run_under(&[recorder().to_str().unwrap(), trace.to_str().unwrap()]);
         let recording = Recording::open(&trace)
@@ -161,6 +172,7 @@ impl Stage {
             "strace",
             "-f",
             "-xx",
+            "-y",
             "-s",
             &strace::LIMIT.to_string(),
             "-e",
@@ -192,7 +204,8 @@ impl Run {
                     Outcome::Failure(errno) => Some(errno.name()),
                     Outcome::Unfinished => Some("?".to_owned()),
                 };
-                let seen = (event.call.name().to_owned(), paths, errno);
+                let file = path(event.target).filter(|_| paths.is_empty());
+                let seen = Seen { name: event.call.name().to_owned(), paths, errno, file };
                 threads.entry(event.thread.0 as i32).or_default().push(seen);
             })
             .unwrap();
@@ -220,10 +233,10 @@ pub(crate) fn sequences(threads: Threads) -> Vec<Vec<Seen>> {
 /// How often each call was made and how often it failed.
 pub(crate) fn counts(threads: &Threads) -> BTreeMap<String, (usize, usize)> {
     let mut counts = BTreeMap::new();
-    for (name, _, errno) in threads.values().flatten() {
-        let count: &mut (usize, usize) = counts.entry(name.clone()).or_default();
+    for seen in threads.values().flatten() {
+        let count: &mut (usize, usize) = counts.entry(seen.name.clone()).or_default();
         count.0 += 1;
-        count.1 += usize::from(errno.as_deref().is_some_and(|errno| errno != "?"));
+        count.1 += usize::from(seen.errno.as_deref().is_some_and(|errno| errno != "?"));
     }
     counts
 }
@@ -245,14 +258,11 @@ pub(crate) fn assert_same(what: &str, ours: Vec<Vec<Seen>>, theirs: Vec<Vec<Seen
     assert_eq!(ours.len(), theirs.len(), "{what}: threads");
 }
 
-pub(crate) fn show((name, paths, errno): &Seen) -> String {
-    let paths: Vec<_> = paths
-        .iter()
-        .map(|path| {
-            path.as_ref().map_or("NULL".to_owned(), |path| String::from_utf8_lossy(path).into_owned())
-        })
-        .collect();
-    format!("{name}({}) {}", paths.join(", "), errno.as_deref().unwrap_or(""))
+pub(crate) fn show(seen: &Seen) -> String {
+    let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    let paths = seen.paths.iter().map(|path| path.as_ref().map_or("NULL".to_owned(), text));
+    let words: Vec<_> = paths.chain(seen.file.as_ref().map(|file| format!("<{}>", text(file)))).collect();
+    format!("{}({}) {}", seen.name, words.join(", "), seen.errno.as_deref().unwrap_or(""))
 }
 
 /// Whether this machine lets the test trace; says why not.

@@ -1,4 +1,4 @@
-//! Reads the log of `strace -f -xx`: the oracle of the recorder's tests.
+//! Reads the log of `strace -f -y -xx`: the oracle of the recorder's tests.
 
 use super::tree::Execution;
 use super::{Seen, Threads};
@@ -76,7 +76,7 @@ fn put(log: &mut Log, pid: i32, line: &str) {
     if is_making(line) {
         log.births.extend(birth(pid, line));
     } else if let Some(seen) = call(line) {
-        if seen.2.is_none() && matches!(seen.0.as_str(), "execve" | "execveat") {
+        if seen.errno.is_none() && matches!(seen.name.as_str(), "execve" | "execveat") {
             log.executions.entry(pid).or_default().extend(execution(line));
         }
         log.threads.entry(pid).or_default().push(seen);
@@ -113,7 +113,8 @@ fn call(line: &str) -> Option<Seen> {
     if name == "mmap" && arguments.get(3).is_some_and(|flags| flags.contains("MAP_ANONYMOUS")) {
         return None;
     }
-    let paths = path_arguments(name).iter().map(|&index| decode(arguments.get(index)?)).collect();
+    let paths: Vec<_> = path_arguments(name).iter().map(|&index| decode(arguments.get(index)?)).collect();
+    let descriptor = arguments.get(if name == "mmap" { 4 } else { 0 }).filter(|_| paths.is_empty());
     let mut words = result.split(' ');
     let (value, errno) = (words.next()?, words.next());
     let errno = match (value, errno) {
@@ -121,7 +122,14 @@ fn call(line: &str) -> Option<Seen> {
         ("?", _) => Some("?".to_owned()),
         _ => None,
     };
-    Some((name.to_owned(), paths, errno))
+    Some(Seen { name: name.to_owned(), paths, errno, file: descriptor.and_then(|argument| file(argument)) })
+}
+
+/// The absolute path of a descriptor that `-y` printed, as `3<\x2f>`.
+fn file(argument: &str) -> Option<Vec<u8>> {
+    let (number, rest) = argument.split_once('<')?;
+    let path = unescape(rest.split('>').next()?);
+    (number.parse::<u32>().is_ok() && path.first() == Some(&b'/')).then_some(path)
 }
 
 /// Splits at commas that are not inside strings, brackets or braces.
@@ -145,8 +153,11 @@ fn split(text: &str) -> Vec<&str> {
 
 /// A string that `-xx` printed: every byte as `\xNN`. `None` for an address or `NULL`.
 fn decode(argument: &str) -> Option<Vec<u8>> {
-    let text = argument.strip_prefix('"')?.split('"').next()?;
-    Some(text.split("\\x").skip(1).map(|byte| u8::from_str_radix(&byte[..2], 16).unwrap()).collect())
+    argument.strip_prefix('"')?.split('"').next().map(unescape)
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    text.split("\\x").skip(1).map(|byte| u8::from_str_radix(&byte[..2], 16).unwrap()).collect()
 }
 
 /// Which arguments of a call are paths: written down here once more, from the man pages, to check the recorder's.

@@ -2,7 +2,7 @@
 //!
 //! Quoting is that of RFC 4180, lines end with a newline alone. Numbers are plain, times are decimal seconds, what is not
 //! known is empty. Bytes of paths that are not text, and control characters, are escaped as `\xNN`, as in JSON: a row is
-//! a line. Columns are named as the fields of the JSON objects.
+//! a line. Text that begins with `=`, `+`, `-` or `@` has an apostrophe in front. Columns are named as the fields of the JSON objects.
 
 mod calibration;
 mod diff;
@@ -23,10 +23,17 @@ fn table<T>(columns: &[Column<T>], rows: impl IntoIterator<Item = T>) -> String 
     let memory = "writing to memory, as many cells as columns";
     writer.write_record(columns.iter().map(|(name, _)| name)).expect(memory);
     for row in rows {
-        writer.write_record(columns.iter().map(|(_, cell)| cell(&row))).expect(memory);
+        writer.write_record(columns.iter().map(|(_, cell)| inert(cell(&row)))).expect(memory);
     }
     let text = writer.into_inner().expect(memory);
     String::from_utf8(text).expect("cells are text")
+}
+
+/// A cell that no spreadsheet takes for a formula: text that begins as one gets an apostrophe in front, by which they know
+/// text. Source: OWASP, "CSV injection". Numbers stay as they are.
+fn inert(cell: String) -> String {
+    let formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+    if formula { format!("'{cell}") } else { cell }
 }
 
 /// Empty where there is nothing.
@@ -48,6 +55,11 @@ mod tests {
         let columns: [Column<&str>; 2] =
             [("name", |row| (*row).to_owned()), ("length", |row| row.len().to_string())];
         assert_eq!(table(&columns, []), "name,length\n");
+        let formulas = ["=1+2", "+cmd|' /C x'!A0", "-x", "@SUM(A1)", "-5", "+0.5", "-1e-3"];
+        assert_eq!(
+            table(&[("name", |row: &&str| (*row).to_owned())], formulas),
+            "name\n'=1+2\n'+cmd|' /C x'!A0\n'-x\n'@SUM(A1)\n-5\n+0.5\n-1e-3\n"
+        );
         let rows = ["plain", "a,b", "\"q\"", "", "two\nlines"];
         assert_eq!(
             table(&columns, rows),

@@ -5,6 +5,7 @@
 
 use crate::number::GLUE;
 use crate::text::glued;
+use quell_trace::path::is_hidden;
 
 /// Stands between the parts of one number in a page: narrow, and no line is broken there.
 const NARROW_SPACE: char = '\u{202f}';
@@ -58,20 +59,33 @@ pub(super) fn data(json: &str) -> String {
     safe
 }
 
-/// Whether a character is not seen, or changes how its neighbours are seen. `visible` of `web/src/format.ts` has the
-/// same set. All are below U+10000, so that four digits name them.
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_script_hides_the_same_characters() {
+        let source = include_str!("../../web/src/format.ts");
+        let set = source
+            .split_once("const HIDDEN =\n    /[")
+            .and_then(|(_, rest)| rest.split_once("]/g;"))
+            .unwrap()
+            .0;
+        let code = |text: &str| u32::from_str_radix(text.strip_prefix("\\u").unwrap(), 16).unwrap();
+        let mut hidden = std::collections::BTreeSet::new();
+        let mut rest = set;
+        while !rest.is_empty() {
+            let (first, after) = rest.split_at(6);
+            let (last, after) = match after.strip_prefix('-') {
+                Some(after) => after.split_at(6),
+                None => (first, after),
+            };
+            hidden.extend(code(first)..=code(last));
+            rest = after;
+        }
+        let ours = (0..0x11_0000).filter(|code| char::from_u32(*code).is_some_and(is_hidden));
+        assert_eq!(hidden, ours.collect());
+    }
 
     #[test]
     fn no_text_becomes_markup() {

@@ -59,7 +59,7 @@ export function short(number: number): string {
     return number >= 1e4 ? `${number / 1e3}k` : grouped(number);
 }
 
-// The same set as `is_hidden` in `html/escape.rs`.
+// The same set as `is_hidden` in `crates/trace/src/path.rs`; a test compares them.
 const HIDDEN =
     /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 

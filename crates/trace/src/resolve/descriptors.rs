@@ -17,6 +17,52 @@ pub(super) struct Descriptor {
     pub(super) closes_on_exec: bool,
 }
 
+impl Descriptor {
+    pub(super) fn new(path: Option<PathId>, since: Nanos, closes_on_exec: bool) -> Self {
+        Self { path, since, closes_on_exec }
+    }
+}
+
+/// A descriptor table. A close frees the number at its start: another thread's open may be given it before the close ends.
+#[derive(Debug, Default)]
+struct Files {
+    open: HashMap<i32, Descriptor>,
+    /// What was open when its number was given anew, until the close of it ends.
+    overtaken: Vec<(i32, Descriptor)>,
+}
+
+impl Files {
+    /// As another process has them from now on, whom the closes of this one do not concern.
+    fn copy(&self) -> Self {
+        Self { open: self.open.clone(), overtaken: Vec::new() }
+    }
+
+    /// A free number is given to a file.
+    fn open(&mut self, fd: i32, descriptor: Descriptor) {
+        self.overtaken.extend(self.open.insert(fd, descriptor).map(|before| (fd, before)));
+    }
+
+    /// What a close that began then is about.
+    fn closed(&self, fd: i32, start: Nanos) -> Option<Descriptor> {
+        let open = self.open.get(&fd).filter(|open| open.since <= start);
+        open.copied().or_else(|| self.overtaken_before(fd, start).map(|index| self.overtaken[index].1))
+    }
+
+    fn close(&mut self, fd: i32, start: Nanos) {
+        if self.open.get(&fd).is_some_and(|open| open.since <= start) {
+            self.open.remove(&fd);
+        } else if let Some(index) = self.overtaken_before(fd, start) {
+            self.overtaken.swap_remove(index);
+        }
+    }
+
+    fn overtaken_before(&self, fd: i32, start: Nanos) -> Option<usize> {
+        let of_number = self.overtaken.iter().enumerate();
+        let earlier = of_number.filter(|(_, (number, before))| *number == fd && before.since <= start);
+        earlier.max_by_key(|(_, (_, before))| before.since).map(|(index, _)| index)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Directory {
     working: Option<PathId>,
@@ -35,7 +81,7 @@ struct Uses {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     threads: Vec<Uses>,
-    files: Vec<HashMap<i32, Descriptor>>,
+    files: Vec<Files>,
     directories: Vec<Directory>,
 }
 
@@ -43,10 +89,9 @@ impl Tables {
     /// The command's first thread.
     pub(super) fn begin(&mut self, working: Option<PathId>, inherited: &[(i32, Option<PathId>)]) {
         let since = Nanos(0);
-        let open =
-            inherited.iter().map(|&(fd, path)| (fd, Descriptor { path, since, closes_on_exec: false }));
+        let open = inherited.iter().map(|&(fd, path)| (fd, Descriptor::new(path, since, false)));
         self.threads.push(Uses { files: self.files.len(), directory: self.directories.len() });
-        self.files.push(open.collect());
+        self.files.push(Files { open: open.collect(), overtaken: Vec::new() });
         self.directories.push(Directory { working, lost: false });
     }
 
@@ -56,7 +101,7 @@ impl Tables {
             return self.begin(None, &[]);
         };
         if !shares_files {
-            uses.files = copy(&mut self.files, uses.files);
+            uses.files = self.copy_files(uses.files);
         }
         if !shares_directory {
             uses.directory = copy(&mut self.directories, uses.directory);
@@ -66,7 +111,7 @@ impl Tables {
 
     pub(super) fn descriptor(&self, thread: ThreadId, fd: Fd) -> Option<Descriptor> {
         let uses = self.threads.get(thread.0 as usize)?;
-        self.files[uses.files].get(&fd.number()?).copied()
+        self.files[uses.files].open.get(&fd.number()?).copied()
     }
 
     pub(super) fn directory(&self, thread: ThreadId) -> Option<PathId> {
@@ -80,24 +125,27 @@ impl Tables {
 
     pub(super) fn open(&mut self, thread: ThreadId, fd: i32, descriptor: Descriptor) {
         if let Some(files) = self.files_of(thread) {
-            files.insert(fd, descriptor);
+            files.open(fd, descriptor);
+        }
+    }
+
+    /// The file that a close is about.
+    pub(super) fn closed(&self, thread: ThreadId, fd: Fd, start: Nanos) -> Option<PathId> {
+        let uses = self.threads.get(thread.0 as usize)?;
+        self.files[uses.files].closed(fd.number()?, start)?.path
+    }
+
+    pub(super) fn close(&mut self, thread: ThreadId, fd: Fd, start: Nanos) {
+        if let Some(files) = self.files_of(thread) {
+            files.close(fd.0, start);
         }
     }
 
     /// What a descriptor is, by somebody who saw it.
     pub(super) fn see(&mut self, thread: ThreadId, fd: i32, path: Option<PathId>) {
         if let Some(files) = self.files_of(thread) {
-            let unknown = Descriptor { path, since: Nanos(0), closes_on_exec: false };
-            files.entry(fd).or_insert(unknown).path = path;
-        }
-    }
-
-    /// A close frees the number at its start: another thread's open may have been given it before the close ended.
-    pub(super) fn close(&mut self, thread: ThreadId, fd: Fd, start: Nanos) {
-        if let Some(files) = self.files_of(thread)
-            && files.get(&fd.0).is_some_and(|open| open.since <= start)
-        {
-            files.remove(&fd.0);
+            let unknown = Descriptor::new(path, Nanos(0), false);
+            files.open.entry(fd).or_insert(unknown).path = path;
         }
     }
 
@@ -110,12 +158,14 @@ impl Tables {
         let within = |fd: i32| (first..=last).contains(&i64::from(fd));
         let Some(files) = self.files_of(thread) else { return };
         if event.flags & CLOSE_RANGE_CLOEXEC != 0 {
-            files.iter_mut().filter(|(fd, _)| within(**fd)).for_each(|(_, open)| open.closes_on_exec = true);
+            let open = files.open.iter_mut().filter(|(fd, _)| within(**fd));
+            open.for_each(|(_, open)| open.closes_on_exec = true);
         } else {
-            files.retain(|&fd, _| !within(fd));
+            files.open.retain(|&fd, _| !within(fd));
         }
     }
 
+    /// The free number `to` is given to the file of `from`.
     pub(super) fn duplicate(&mut self, thread: ThreadId, from: Fd, to: i32, at: Nanos, closes_on_exec: bool) {
         if from.0 == to {
             return;
@@ -123,9 +173,16 @@ impl Tables {
         let known = self.descriptor(thread, from);
         if let Some(files) = self.files_of(thread) {
             match known {
-                Some(known) => _ = files.insert(to, Descriptor { since: at, closes_on_exec, ..known }),
-                None => _ = files.remove(&to),
+                Some(known) => files.open(to, Descriptor { since: at, closes_on_exec, ..known }),
+                None => _ = files.open.remove(&to),
             }
+        }
+    }
+
+    /// What was open at this number is closed, and no close will say so.
+    pub(super) fn replace(&mut self, thread: ThreadId, fd: i32) {
+        if let Some(files) = self.files_of(thread) {
+            files.open.remove(&fd);
         }
     }
 
@@ -134,7 +191,8 @@ impl Tables {
             F_DUPFD => self.duplicate(event.thread, event.fd, value as i32, event.end(), false),
             F_DUPFD_CLOEXEC => self.duplicate(event.thread, event.fd, value as i32, event.end(), true),
             F_SETFD => {
-                if let Some(open) = self.files_of(event.thread).and_then(|files| files.get_mut(&event.fd.0)) {
+                let files = self.files_of(event.thread);
+                if let Some(open) = files.and_then(|files| files.open.get_mut(&event.fd.0)) {
                     open.closes_on_exec = event.size.0 & FD_CLOEXEC != 0;
                 }
             }
@@ -157,7 +215,7 @@ impl Tables {
     pub(super) fn unshare(&mut self, thread: ThreadId, flags: u64) {
         let Some(mut uses) = self.threads.get(thread.0 as usize).copied() else { return };
         if flags & CLONE_FILES != 0 {
-            uses.files = copy(&mut self.files, uses.files);
+            uses.files = self.copy_files(uses.files);
         }
         // A namespace of one's own comes with a working directory of one's own.
         if flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0 {
@@ -170,11 +228,16 @@ impl Tables {
     pub(super) fn execute(&mut self, thread: ThreadId) {
         self.unshare(thread, CLONE_FILES);
         if let Some(files) = self.files_of(thread) {
-            files.retain(|_, open| !open.closes_on_exec);
+            files.open.retain(|_, open| !open.closes_on_exec);
         }
     }
 
-    fn files_of(&mut self, thread: ThreadId) -> Option<&mut HashMap<i32, Descriptor>> {
+    fn copy_files(&mut self, index: usize) -> usize {
+        self.files.push(self.files[index].copy());
+        self.files.len() - 1
+    }
+
+    fn files_of(&mut self, thread: ThreadId) -> Option<&mut Files> {
         let uses = self.threads.get(thread.0 as usize)?;
         self.files.get_mut(uses.files)
     }

@@ -113,6 +113,8 @@ impl Resolver {
     fn find_targets(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
         if let Some(path) = event.path.filter(|_| !is_content(event.call, Place::First)) {
             event.target = self.path_target(paths, links, event, event.fd, path, Place::First);
+        } else if event.call == Call::Close {
+            event.target = self.tables.closed(event.thread, event.fd, event.start);
         } else if event.path.is_none() && describes_fd(event) {
             event.target = self.tables.descriptor(event.thread, event.fd).and_then(|known| known.path);
         }
@@ -180,6 +182,9 @@ impl Resolver {
             Call::CloseRange => self.tables.close_range(thread, event),
             Call::Dup | Call::Dup2 | Call::Dup3 => {
                 let closes = event.call == Call::Dup3 && event.flags & O_CLOEXEC != 0;
+                if event.call != Call::Dup && i64::from(event.fd.0) != value {
+                    self.tables.replace(thread, value as i32);
+                }
                 self.tables.duplicate(thread, event.fd, value as i32, event.end(), closes);
             }
             Call::Fcntl => self.tables.control(event, value),
@@ -192,15 +197,12 @@ impl Resolver {
             }
             Call::Execve | Call::Execveat => self.tables.execute(thread),
             call if call.class() == Class::Open => {
-                let descriptor = Descriptor {
-                    path: event.target,
-                    since: event.end(),
-                    closes_on_exec: call != Call::Creat && event.flags & O_CLOEXEC != 0,
-                };
+                let closes_on_exec = call != Call::Creat && event.flags & O_CLOEXEC != 0;
+                let descriptor = Descriptor::new(event.target, event.end(), closes_on_exec);
                 self.tables.open(thread, value as i32, descriptor);
             }
             Call::MemfdCreate | Call::PidfdGetfd | Call::InotifyInit | Call::InotifyInit1 => {
-                let descriptor = Descriptor { path: None, since: event.end(), closes_on_exec: false };
+                let descriptor = Descriptor::new(None, event.end(), false);
                 self.tables.open(thread, value as i32, descriptor);
             }
             _ => {}

@@ -215,13 +215,20 @@ fn descriptors_lead_to_their_file_until_they_are_closed() {
 }
 
 #[test]
-fn a_close_that_ends_late_does_not_hide_the_next_open_of_its_number() {
+fn a_close_that_ends_late_is_of_the_file_that_had_the_number_when_it_began() {
     let mut session = Session::new(&[]);
-    session.open("old", 3);
-    let close = session.event(Call::Close, "");
-    session.open("new", 3);
-    session.see(Event { fd: Fd(3), duration: Nanos(1000), ..close });
-    assert_eq!(session.read(3, 0).as_deref(), Some("/work/new"));
+    session.open("first", 3);
+    let first = session.event(Call::Close, "");
+    session.open("second", 3);
+    let second = session.event(Call::Close, "");
+    session.open("third", 3);
+    let late = |close: Event| Event { fd: Fd(3), duration: Nanos(1000), ..close };
+    assert_eq!(session.see(late(first)).0.as_deref(), Some("/work/first"));
+    assert_eq!(session.read(3, 0).as_deref(), Some("/work/third"));
+    let third = session.event(Call::Close, "");
+    assert_eq!(session.see(late(third)).0.as_deref(), Some("/work/third"));
+    assert_eq!(session.see(late(second)).0.as_deref(), Some("/work/second"));
+    assert_eq!(session.read(3, 0), None);
 }
 
 #[test]

@@ -11,7 +11,6 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,14 +79,14 @@ impl std::fmt::Debug for TableWriter {
 }
 
 impl TableWriter {
-    /// Creates the file (mode 0600). `like` gives names and types; its values are not written. Columns in `ascending` are
+    /// Begins a table in a new file. `like` gives names and types; its values are not written. Columns in `ascending` are
     /// stored as differences.
     pub(crate) fn create(
-        path: &Path,
+        (file, path): (File, PathBuf),
         like: &[Column],
         ascending: &[&'static str],
     ) -> Result<Self, TraceError> {
-        let damaged = |error| TraceError::damaged(path, error);
+        let damaged = |error| TraceError::damaged(&path, error);
         let field = |column: &Column| {
             let (physical, repetition, logical) = column.values.physical();
             let field = Type::primitive_type_builder(column.name, physical);
@@ -106,10 +105,8 @@ impl TableWriter {
                 .set_column_dictionary_enabled(column.clone(), false)
                 .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
         }
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
-        let file = file.map_err(TraceError::io("create", path))?;
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()));
-        Ok(Self { path: path.to_owned(), writer: writer.map_err(|error| io(path, error))? })
+        Ok(Self { writer: writer.map_err(|error| io(&path, error))?, path })
     }
 
     /// Appends a group of rows. The columns are those of `create`, in its order.

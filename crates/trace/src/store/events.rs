@@ -6,7 +6,8 @@ use super::reader::{ColumnRows, Group, TableReader};
 use crate::{Bytes, Call, Errno, Event, Fd, MountId, Nanos, Outcome, PathId, ProcessId, ThreadId};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// The file's name.
 pub(crate) const NAME: &str = "events.parquet";
@@ -23,8 +24,8 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
-        let table = TableWriter::create(path, &columns(&[], &[], &[]), &["start", "duration", "size"])?;
+    pub(crate) fn create(file: (File, PathBuf)) -> Result<Self, TraceError> {
+        let table = TableWriter::create(file, &columns(&[], &[], &[]), &["start", "duration", "size"])?;
         let name = |call: &Call| ByteArray::from(call.name());
         let class = |call: &Call| ByteArray::from(call.class().name());
         let names = Call::ALL.iter().map(name).collect();
@@ -249,7 +250,7 @@ mod tests {
             ..Event::new(Call::ALL[row / 7 % Call::ALL.len()])
         };
         let rows = GROUP + AT_ONCE + 1;
-        let mut writer = EventWriter::create(&path).unwrap();
+        let mut writer = EventWriter::create((File::create_new(&path).unwrap(), path.clone())).unwrap();
         (0..rows).for_each(|row| writer.write(&event(row)).unwrap());
         writer.finish().unwrap();
         let mut row = 0;

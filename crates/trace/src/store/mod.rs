@@ -18,7 +18,16 @@ pub(crate) mod spool;
 pub(crate) mod sums;
 pub(crate) mod tables;
 
+use quell_files::Folder;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+
+/// Makes a file of the trace in `folder`, with the path that messages name.
+pub(crate) fn create(folder: &Folder, name: &str) -> Result<(File, PathBuf), TraceError> {
+    let path = folder.path_of(name);
+    let file = folder.create_file(name).map_err(TraceError::io("create", &path))?;
+    Ok((file, path))
+}
 
 /// Why a trace could not be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,6 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"QSPOOL01";
@@ -104,15 +103,9 @@ pub(crate) struct SpoolWriter {
 const FLUSH_EVERY: Nanos = Nanos(200_000_000);
 
 impl SpoolWriter {
-    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(TraceError::io("create", path))?;
-        let mut spool =
-            Self { file: BufWriter::with_capacity(1 << 18, file), path: path.to_owned(), flushed: Nanos(0) };
+    /// Begins the spool in a new file.
+    pub(crate) fn create((file, path): (File, PathBuf)) -> Result<Self, TraceError> {
+        let mut spool = Self { file: BufWriter::with_capacity(1 << 18, file), path, flushed: Nanos(0) };
         spool.put(MAGIC)?;
         Ok(spool)
     }
@@ -189,7 +182,11 @@ pub(crate) struct SpoolReader {
 
 impl SpoolReader {
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(TraceError::io("open", path))?;
+        Self::of(File::open(path).map_err(TraceError::io("open", path))?, path)
+    }
+
+    /// The spool in an open file, which `path` names in messages.
+    pub(crate) fn of(file: File, path: &Path) -> Result<Self, TraceError> {
         let mut reader = Self { file: BufReader::with_capacity(1 << 18, file), path: path.to_owned() };
         let mut magic = [0; 8];
         match reader.fill(&mut magic)? {
@@ -405,7 +402,7 @@ mod tests {
     fn a_cut_spool_reads_up_to_its_last_whole_record() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("spool");
-        let mut spool = SpoolWriter::create(&file).unwrap();
+        let mut spool = SpoolWriter::create((File::create_new(&file).unwrap(), file.clone())).unwrap();
         spool.path(b"/a").unwrap();
         spool.event(&Event::new(Call::Open)).unwrap();
         spool.event(&Event::new(Call::Close)).unwrap();

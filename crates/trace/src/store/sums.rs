@@ -8,6 +8,7 @@
 //! A file that the header does not name is not verified: traces had no checksums at first.
 
 use super::TraceError;
+use quell_files::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,12 +29,12 @@ struct Sum {
 }
 
 impl Sums {
-    /// The files of the trace in `directory` that are there by these names.
+    /// The files by these names of the trace in `folder`.
     ///
     /// # Errors
     /// [`TraceError::Io`] for a file that cannot be read.
-    pub(crate) fn of(directory: &Path, names: &[&str]) -> Result<Self, TraceError> {
-        let of = |name: &&str| Ok(((*name).to_owned(), sum(&directory.join(name))?));
+    pub(crate) fn of(folder: &Folder, names: &[&str]) -> Result<Self, TraceError> {
+        let of = |name: &&str| Ok(((*name).to_owned(), sum(folder.open_file(name), &folder.path_of(name))?));
         names.iter().map(of).collect::<Result<_, TraceError>>().map(Self)
     }
 
@@ -49,7 +50,7 @@ impl Sums {
     pub(crate) fn verify(&self, directory: &Path, name: &str) -> Result<(), TraceError> {
         let Some(written) = self.0.get(name) else { return Ok(()) };
         let path = directory.join(name);
-        let found = sum(&path)?;
+        let found = sum(File::open(&path), &path)?;
         if found.bytes < written.bytes {
             return Err(TraceError::damaged(&path, "it was cut short"));
         }
@@ -60,8 +61,8 @@ impl Sums {
     }
 }
 
-fn sum(path: &Path) -> Result<Sum, TraceError> {
-    let mut file = File::open(path).map_err(TraceError::io("open", path))?;
+fn sum(file: std::io::Result<File>, path: &Path) -> Result<Sum, TraceError> {
+    let mut file = file.map_err(TraceError::io("open", path))?;
     let mut buffer = vec![0; AT_ONCE];
     let (mut bytes, mut crc) = (0, 0);
     loop {

@@ -1,15 +1,16 @@
 //! The small tables: paths, processes and the context of a recording. Each is written and read side by side here, so
 //! that the two cannot drift apart.
 
-use super::TraceError;
 use super::columns::{Column, TableWriter, Values, column, text};
 use super::reader::{Group, TableReader};
 use super::sums::Sums;
+use super::{TraceError, create};
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::{
     Context, ElfFile, Execution, Exit, Extent, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
     ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Touched, Variable,
 };
+use quell_files::Folder;
 use std::cmp::Ordering;
 use std::path::Path;
 
@@ -36,9 +37,9 @@ pub(crate) const TOUCHED: &str = "touched.parquet";
 const TOUCHED_GROUP: usize = 1 << 18;
 
 /// Writes every table but the events and [`TOUCHED`].
-pub(crate) fn write(directory: &Path, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
+pub(crate) fn write(folder: &Folder, paths: &PathTable, context: &Context) -> Result<(), TraceError> {
     let put = |name: &str, columns: Vec<Column>| {
-        let mut table = TableWriter::create(&directory.join(name), &columns, &[])?;
+        let mut table = TableWriter::create(create(folder, name)?, &columns, &[])?;
         table.write(&columns)?;
         table.finish()
     };
@@ -401,9 +402,9 @@ fn read_stripes(group: &Group<'_>, rows: &mut Vec<Stripe>) -> Result<(), TraceEr
 }
 
 /// Writes [`TOUCHED`].
-pub(crate) fn write_touched(directory: &Path, rows: &[Touched]) -> Result<(), TraceError> {
+pub(crate) fn write_touched(folder: &Folder, rows: &[Touched]) -> Result<(), TraceError> {
     let like = touched_columns(&rows[..rows.len().min(TOUCHED_GROUP)]);
-    let mut table = TableWriter::create(&directory.join(TOUCHED), &like, &[])?;
+    let mut table = TableWriter::create(create(folder, TOUCHED)?, &like, &[])?;
     for rows in rows.chunks(TOUCHED_GROUP) {
         table.write(&touched_columns(rows))?;
     }

@@ -1,20 +1,23 @@
 //! `quell image extract`.
 
-use super::{count, explain, open_whole, shown, size, starts, warn_of_left_out, warn_of_partly_known};
+use super::{
+    Opened, count, explain, refuse, shown, size, sound, starts, warn_of_left_out, warn_of_partly_known,
+};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
 use crate::printer::Printer;
-use quell_image::export::directory::{self, Existing};
+use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
 use quell_image::export::{Missing, select};
+use quell_mount::Trust;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
-    let image = open_whole(&flags.image)?;
+    let (image, owners) = open(flags)?;
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
     let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let existing = if flags.force { Existing::Replace } else { Existing::Refuse };
-    let written = directory::write(&selection, &flags.output, existing).map_err(explain)?;
+    let written = directory::write(&selection, &flags.output, existing, owners).map_err(explain)?;
     printer.talk(&format!(
         "wrote {} of {} and {} to `{}`",
         count(written.files, "file"),
@@ -23,10 +26,11 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
         shown(&flags.output),
     ));
     if written.devices_left_out > 0 {
-        printer.warn(&format!(
-            "{} left out: only root may make them",
-            count(written.devices_left_out, "device")
-        ));
+        printer.warn(&format!("{} left out: {}", count(written.devices_left_out, "device"), of_whom(owners)));
+    }
+    if written.privileges_left_out > 0 {
+        let bits = count(written.privileges_left_out, "file");
+        printer.warn(&format!("{bits} without set-user-id and set-group-id bits: {}", of_whom(owners)));
     }
     if written.xattrs_left_out > 0 {
         let refused = count(written.xattrs_left_out, "extended attribute");
@@ -35,4 +39,29 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
     warn_of_partly_known(&selection, printer);
     let status = warn_of_left_out(&selection.left_out, printer);
     Ok(status | u8::from(written.devices_left_out > 0))
+}
+
+/// Opens the image; what it says of owners and privileges counts where no other user than root can have written it.
+///
+/// Trust is asked of the file that is opened, not of its name.
+fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
+    let path = &flags.image;
+    let (image, owners) = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
+        Err(error) if error.is_distrust() => {
+            let owners = if flags.trust { Owners::Originals } else { Owners::Caller };
+            (quell_mount::view(path), owners)
+        }
+        outcome => (outcome, Owners::Originals),
+    };
+    let image = image.map_err(|error| refuse(path, error))?;
+    Ok((sound(path, image)?, owners))
+}
+
+/// Why something was left out that gives rights.
+fn of_whom(owners: Owners) -> &'static str {
+    match owners {
+        _ if !rustix::process::geteuid().is_root() => "only root may make them",
+        Owners::Originals => "they could not be made",
+        Owners::Caller => "others can change this image, and `--trust` was not given",
+    }
 }

@@ -9,8 +9,9 @@ use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
-use quell_modules::caches::{Barrier, Mirror, closed_above, lmod};
-use quell_modules::tools::{Kind, Tool};
+use quell_modules::caches::{Barrier, Builder, Mirror, closed_above, lmod};
+use quell_modules::tools::{Kind, Tool, User};
+use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
 use quell_trace::path::escape;
 use serde::Serialize;
@@ -174,7 +175,8 @@ fn of_lmod(
     let tool = tool
         .ok_or_else(|| Failure::message("no Lmod is installed here").hint("`--tools PREFIX` says where"))?;
     let out = out_of_lmod(flags)?;
-    let prepared = lmod::prepare(tool, modulepaths, out).map_err(explain)?;
+    let builder = Builder::new(tool, judge.users.first());
+    let prepared = lmod::prepare(builder, modulepaths, out).map_err(explain)?;
     let differences = match prepared.settings() {
         Some(settings) if !flags.judges.no_verify => {
             differences_of_lmod(modulepaths, &settings, judge, printer)?
@@ -207,8 +209,11 @@ fn of_modules(
     })?;
     let mut all = nothing(tool.to_string());
     for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
-        let aside = aside(modulepath)?;
-        let prepared = modules::prepare(tool, modulepath, target.as_deref(), Extent::Changed, aside.path());
+        let user = judge.users.first();
+        let aside = aside(modulepath, user)?;
+        let builder = Builder::new(tool, user);
+        let prepared =
+            modules::prepare(builder, modulepath, target.as_deref(), Extent::Changed, aside.path());
         let prepared = match prepared {
             Err(ModulesError::Barred { path, barrier }) => {
                 all.left_out.push(barred(&path, &barrier, printer));
@@ -248,18 +253,27 @@ fn of_modules(
 }
 
 /// Where a cache is made and judged before users have it. Others look into it as the users who are asked; what is behind a
-/// directory that is closed to them is made behind that, too, or by who asks nobody else behind one of its own.
-fn aside(modulepath: &Path) -> Result<tempfile::TempDir, Failure> {
+/// directory that is closed to them is made behind that, too, if no other user can change that, else behind one of its own that
+/// lets nobody pass but the user who builds.
+fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".quell-caches-");
     let closed = closed_above(modulepath);
     let is_root = rustix::process::geteuid().is_root();
-    let behind = closed.as_ref().filter(|_| is_root).and_then(|closed| builder.tempdir_in(closed).ok());
-    // Whatever the umask is: other users are asked about what is made there.
-    let mode = if closed.is_none() || behind.is_some() { 0o755 } else { 0o700 };
-    let aside = behind.map_or_else(|| builder.tempdir(), Ok);
-    let aside = aside.map_err(|error| explain(ModulesError::write(&std::env::temp_dir())(error)))?;
-    std::fs::set_permissions(aside.path(), Permissions::from_mode(mode))?;
+    let is_ours = |closed: &&PathBuf| is_root && trust::refuse_place(closed).is_ok();
+    let behind = closed.as_ref().filter(is_ours).and_then(|closed| builder.tempdir_in(closed).ok());
+    let temporary = std::env::temp_dir();
+    if behind.is_none() {
+        trust::refuse_place(&std::path::absolute(&temporary)?).map_err(explain)?;
+    }
+    let is_open = closed.is_none() || behind.is_some();
+    let aside = behind.map_or_else(|| builder.tempdir_in(&temporary), Ok);
+    let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
+    match is_open {
+        // Whatever the umask is: other users are asked about what is made there.
+        true => std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?,
+        false => trust::let_pass(aside.path(), user.unwrap_or(&User::ourselves()))?,
+    }
     Ok(aside)
 }
 
@@ -333,6 +347,9 @@ fn differences(
     let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
     let judge = Tools { tools, ..judge.clone() };
     let compared = verify::watched(&judge, old, new, printer)?;
+    if let Some(unasked) = &compared.unasked {
+        printer.talk(&unasked.to_string());
+    }
     for difference in compared.differences.iter().take(10) {
         printer
             .detail(&format!("{}, {}: `module {}`", difference.tool, difference.user, difference.question));

@@ -135,9 +135,8 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
             let mut judge = judges::judge(&flags.judges, printer)?;
             tools = judge.iter().flat_map(|judge| &judge.tools.tools).map(ToString::to_string).collect();
             match &judge {
-                Some(judge) => {
+                Some(_) => {
                     printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
-                    not_as_root(judge, &trees, printer);
                 }
                 None => printer.warn("nobody is asked whether old and new say the same"),
             }
@@ -159,19 +158,6 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     told?;
     let differs = written.is_some_and(|written| !written.differences.is_empty());
     Ok(u8::from(!plan.is_possible() || differs))
-}
-
-/// Says when root does not ask as root.
-fn not_as_root(judge: &judges::Watched<'_>, trees: &[Tree], printer: &Printer) {
-    let others = trees.iter().find(|tree| !verify::is_roots(tree));
-    if let (true, true, Some(tree)) =
-        (rustix::process::geteuid().is_root(), judge.tools.users.is_empty(), others)
-    {
-        let tree = shown(&tree.root);
-        printer.talk(&format!(
-            "root is not asked: others may write in `{tree}`, and what they wrote would run as root (`--user root`)"
-        ));
-    }
 }
 
 fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {

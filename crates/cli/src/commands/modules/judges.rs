@@ -2,7 +2,7 @@
 
 use super::{site, verify};
 use crate::failure::Failure;
-use crate::flags::{ModulesJudges, ModulesSite};
+use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::verify::{Difference, Judge, Side, Tools};
@@ -12,6 +12,8 @@ use std::num::NonZero;
 pub(super) struct Watched<'a> {
     pub(super) tools: Tools,
     printer: &'a Printer,
+    /// Whether it is told who is not asked.
+    is_told: bool,
 }
 
 /// The judge that the flags ask for; `None` where nobody is to be asked.
@@ -20,19 +22,24 @@ pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<O
         return Ok(None);
     }
     let tools = self::tools(flags)?;
-    Ok(Some(Watched { tools, printer }))
+    Ok(Some(Watched { tools, printer, is_told: false }))
 }
 
 /// The installed tools, and who asks them.
 pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
-    let site = ModulesSite { tools: flags.tools.clone(), users: flags.users.clone() };
-    let (tools, users) = (site::tools(&site.tools)?, site::users(&site)?);
+    let (tools, users) = (site::tools(&flags.tools)?, site::users(&flags.users)?);
+    let members = site::members(&flags.groups)?;
     let jobs = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-    Ok(Tools { tools, users, variables: site::variables(), jobs })
+    Ok(Tools { tools, users, members, variables: site::variables(), jobs })
 }
 
 impl Judge for Watched<'_> {
     fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
-        Ok(verify::drawn(&self.tools, old, new, self.printer)?.differences)
+        let compared = verify::drawn(&self.tools, old, new, self.printer)?;
+        if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
+            self.printer.talk(&unasked.to_string());
+            self.is_told = true;
+        }
+        Ok(compared.differences)
     }
 }

@@ -9,10 +9,9 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
 use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
+use quell_modules::trust;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -106,19 +105,13 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     let quell = std::env::current_exe()?;
     let mut measurements = Vec::new();
     for tool in site::tools(&flags.site.tools)? {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("quell-modules-");
-        let work = match &flags.work {
-            Some(directory) => builder.tempdir_in(directory),
-            None => builder.tempdir(),
-        };
-        let place = || flags.work.clone().unwrap_or_else(std::env::temp_dir);
-        let work = work.map_err(|error| explain(ModulesError::write(&place())(error)))?;
-        // The copies show what may lie behind a closed directory: to whoever the tools are run as, and to nobody else.
-        std::fs::set_permissions(work.path(), Permissions::from_mode(0o700))?;
-        if let Some(credentials) = &user.credentials {
-            std::os::unix::fs::chown(work.path(), Some(credentials.user), Some(credentials.group))?;
-        }
+        let place = flags.work.clone().unwrap_or_else(std::env::temp_dir);
+        trust::refuse_place(&std::path::absolute(&place)?).map_err(explain)?;
+        let work = tempfile::Builder::new().prefix("quell-modules-").tempdir_in(&place);
+        let work = work.map_err(|error| explain(ModulesError::write(&place)(error)))?;
+        // The copies show what may lie behind a closed directory: to whoever the tools are run as, and to nobody else. It stays
+        // ours: what that user plants in it we would follow.
+        trust::let_pass(work.path(), &user)?;
         let request = Request {
             tool,
             modulepaths: modulepaths.clone(),

@@ -110,6 +110,10 @@ fn explain(error: ModulesError) -> Failure {
             Some("`--out` or TMPDIR may be below a directory that is closed to others")
         }
         ModulesError::Record { .. } => Some("give the `quell-plan.json` that `quell modules convert` wrote"),
+        ModulesError::Untrusted { .. } => {
+            Some("give a directory that root alone can change, or run it as the owner of that one")
+        }
+        ModulesError::Unsafe { .. } => Some("`--user NAME` evaluates it as that user"),
         ModulesError::Tool { .. } => {
             Some("`--tools PREFIX` names an installed tool, `--no-verify` asks none")
         }

@@ -4,6 +4,8 @@ use super::explain;
 use crate::failure::Failure;
 use crate::flags::ModulesSite;
 use quell_modules::tools::{self, Kind, Tool, User};
+use quell_modules::trust::NOBODY;
+use quell_modules::verify;
 use quell_trace::path::escape;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,9 +67,6 @@ const NOT_OF_SITE: [&str; 20] = [
 /// The rc file that Environment Modules reads before any other.
 const GLOBAL_RC: &str = "MODULERCFILE";
 
-/// An ordinary user where nobody is named: `nobody` of most systems.
-const NOBODY: u32 = 65534;
-
 /// The tools that were named, else those that this shell uses and those below `/usr`: who has one may have users with the
 /// other.
 pub(super) fn tools(named: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
@@ -80,8 +79,8 @@ pub(super) fn tools(named: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
 }
 
 /// The users who were named.
-pub(super) fn users(site: &ModulesSite) -> Result<Vec<User>, Failure> {
-    let users: Vec<User> = site.users.iter().map(|name| user(name)).collect::<Result<_, _>>()?;
+pub(super) fn users(named: &[String]) -> Result<Vec<User>, Failure> {
+    let users: Vec<User> = named.iter().map(|name| user(name)).collect::<Result<_, _>>()?;
     let ourselves = rustix::process::geteuid();
     let another = |user: &User| {
         user.credentials.as_ref().is_some_and(|credentials| credentials.user != ourselves.as_raw())
@@ -97,9 +96,30 @@ pub(super) fn users(site: &ModulesSite) -> Result<Vec<User>, Failure> {
     }
 }
 
+/// Members of the groups that were named, who are asked besides.
+pub(super) fn members(groups: &[String]) -> Result<Vec<User>, Failure> {
+    if !groups.is_empty() && !rustix::process::geteuid().is_root() {
+        return Err(Failure::message("cannot act as a member of a group: only root can")
+            .hint("leave `--group` out to act as yourself"));
+    }
+    let numbers: Vec<u32> = groups.iter().map(|name| group(name)).collect::<Result<_, _>>()?;
+    Ok(verify::members(&numbers))
+}
+
+/// The number of a group, as the system's own `getent` tells it.
+fn group(name: &str) -> Result<u32, Failure> {
+    let output = Command::new("getent").args(["group", "--", name]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = text.split(':').nth(2).and_then(|number| number.trim().parse().ok());
+    told.or_else(|| name.parse().ok()).ok_or_else(|| {
+        Failure::message(format!("there is no group `{}` here", escape(name.as_bytes())))
+            .hint("`getent group` lists groups; a number is one, too")
+    })
+}
+
 /// Whoever measures: the first user who was named; for root an ordinary one, for others themselves.
 pub(super) fn measurer(site: &ModulesSite) -> Result<User, Failure> {
-    let named = users(site)?.into_iter().next();
+    let named = users(&site.users)?.into_iter().next();
     Ok(named.unwrap_or_else(|| match rustix::process::geteuid().is_root() {
         true => User::new("nobody", NOBODY, NOBODY, Vec::new()),
         false => User::ourselves(),

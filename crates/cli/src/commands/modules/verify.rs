@@ -25,6 +25,8 @@ pub struct Verified {
     pub tools: Vec<String>,
     /// Who asked.
     pub users: Vec<String>,
+    /// Who was not asked, because of what others could do with those rights.
+    pub not_asked: Vec<String>,
     /// Questions that were asked about both sides.
     pub questions: usize,
     /// Whether all answers are the same, but for those that are `reworded` where `--exact` is not given.
@@ -95,7 +97,8 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
     let (old, new) = (side(&flags.old, Vec::new())?, side(&flags.new, variables.collect::<Result<_, _>>()?)?);
     let judge = Tools {
         tools: site::tools(&flags.site.tools)?,
-        users: site::users(&flags.site)?,
+        users: site::users(&flags.site.users)?,
+        members: site::members(&flags.groups)?,
         variables: site::variables(),
         jobs: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
     };
@@ -144,6 +147,7 @@ fn json(judge: &Tools, comparison: &Comparison, same: bool) -> Verified {
         schema_version: SCHEMA_VERSION,
         tools: judge.tools.iter().map(ToString::to_string).collect(),
         users: comparison.users.clone(),
+        not_asked: comparison.unasked.iter().flat_map(|unasked| unasked.users.clone()).collect(),
         questions: comparison.questions,
         same,
         differences: comparison.differences.iter().map(Differing::of).collect(),
@@ -179,6 +183,9 @@ fn describe(judge: &Tools, comparison: &Comparison, differs: usize) -> String {
     }
     let questions = comparison.questions;
     _ = writeln!(text, "{found}: {questions} questions to {}, as {users}", site::names(&judge.tools));
+    if let Some(unasked) = &comparison.unasked {
+        _ = writeln!(text, "{unasked}");
+    }
     text
 }
 

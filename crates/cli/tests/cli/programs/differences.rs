@@ -165,7 +165,7 @@ for place in ('env/live/socket', 'env/a/socket'):
     listener = socket.socket(socket.AF_UNIX); listener.bind(place); listener.listen()
     listeners = globals().setdefault('listeners', []); listeners.append(listener)
 print('bound', flush=True); sys.stdin.read()";
-    let mut command = test.command(&[QUELL, "run", "t", "--", "python3", "-c", inside]);
+    let mut command = test.command(&[*QUELL, "run", "t", "--", "python3", "-c", inside]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     assert_eq!(next_line(&mut child), "bound");
     let connect = |place: &str| {
@@ -190,7 +190,7 @@ fn privileged_gdb_from_outside() {
         ))
         .succeeds();
         let mut child = test
-            .command(&[QUELL, "run", "t", "--", "env/wait"])
+            .command(&[*QUELL, "run", "t", "--", "env/wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

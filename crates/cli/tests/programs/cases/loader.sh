@@ -44,7 +44,7 @@ use() {
         LD_BIND_NOW=1 env/bin/$program "$PWD/env/lib/plug/libsame.so" "$PWD/env/lib/plug/../plug/liblink.so"
     done
     env/bin/bare
-    (cd env/lib && LD_LIBRARY_PATH=/absent: ../bin/bare libpart.so)
+    (cd env/lib && LD_LIBRARY_PATH=/proc/absent: ../bin/bare libpart.so)
     (cd env/lib/plug && LD_LIBRARY_PATH=..: ../../bin/bare libhalf.so)
     LD_LIBRARY_PATH=env/lib:env/lib/plug ldd env/bin/bare | grep -o 'libpart.*(' | cut -d' ' -f1-3
     /lib64/ld-linux-x86-64.so.2 --library-path env/lib env/bin/bare

@@ -7,7 +7,7 @@ plant() {
     printf '#!%s/env/bin/inner -x\nline\n' "$PWD" >env/bin/outer
     printf '#!/bin/sh\necho "inner $*"\n' >env/bin/inner
     printf 'echo "bare $*"\n' >env/bin/bare
-    printf '#!/absent/interpreter\n' >env/bin/orphan
+    printf '#!/proc/absent/interpreter\n' >env/bin/orphan
     printf 'echo not executable\n' >env/bin/plain
     chmod +x env/bin/*
     chmod -x env/bin/plain

@@ -1,8 +1,9 @@
 //! The files of a cache of Lmod: made by its own program, put into place, and whether Lmod uses what is there.
 
 use super::super::{PATIENCE, What, place};
-use super::SETTINGS;
+use super::{SETTINGS, literal};
 use crate::ModulesError;
+use crate::scan::CACHE_LIMIT;
 use crate::tools::{self, Environment, Kind, Tool, User};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -29,9 +30,11 @@ pub(super) fn is_left_aside(name: &OsStr) -> bool {
     name.as_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Lets the tool make a cache beside its place.
+/// Lets the tool make a cache beside its place. Of what another user than ours made, only text that is data is taken over: what
+/// Lmod reads it evaluates, as every user.
 pub(super) fn make(
     tool: &Tool,
+    user: &User,
     modulepaths: &[PathBuf],
     directory: &Path,
 ) -> Result<tempfile::TempDir, ModulesError> {
@@ -42,15 +45,27 @@ pub(super) fn make(
     }
     let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(directory);
     let aside = aside.map_err(ModulesError::write(directory))?;
+    let made = match &user.credentials {
+        None => aside.path().to_owned(),
+        Some(_) => aside.path().join(MADE),
+    };
+    if user.credentials.is_some() {
+        place::open_directory(&made).map_err(ModulesError::write(&made))?;
+        super::super::hand_over(&made, user)?;
+        crate::trust::let_pass(aside.path(), user).map_err(ModulesError::write(aside.path()))?;
+    }
     let list = modulepaths.iter().map(|path| path.as_os_str()).collect::<Vec<_>>().join(":".as_ref());
     let mut command = Command::new("/bin/bash");
-    command.arg(&program).arg("-d").arg(aside.path()).arg("-t").arg(aside.path().join(TIMESTAMP)).arg(&list);
+    command.arg(&program).arg("-d").arg(&made).arg("-t").arg(made.join(TIMESTAMP)).arg(&list);
     command.env_clear().envs(tool.variables(&Environment::default()));
-    let answer = tools::run(command, &User::ourselves(), PATIENCE).map_err(|source| ModulesError::Run {
+    let answer = tools::run(command, user, PATIENCE).map_err(|source| ModulesError::Run {
         tool: tool.to_string(),
-        user: "oneself".to_owned(),
+        user: user.name.clone(),
         source,
     })?;
+    if user.credentials.is_some() && answer.status == 0 {
+        take_over(&made, user, aside.path(), refuse)?;
+    }
     let is_made = aside.path().join(CACHE).metadata().is_ok_and(|metadata| metadata.len() > 0);
     if answer.status != 0 || !is_made {
         let said = [answer.stdout, answer.stderr].concat();
@@ -59,6 +74,29 @@ pub(super) fn make(
     }
     open(aside.path())?;
     Ok(aside)
+}
+
+/// The directory of another user's in which a cache is made.
+const MADE: &str = "made";
+
+/// Takes over what another user made, and removes the rest: bytecode is no text that could be looked at.
+fn take_over(
+    made: &Path,
+    user: &User,
+    aside: &Path,
+    refuse: impl Fn(String) -> ModulesError,
+) -> Result<(), ModulesError> {
+    let path = made.join(CACHE);
+    let text = place::read_made(&path, user, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?;
+    literal::check(&text).map_err(|why| {
+        refuse(format!("what was built of modulefiles of other users is not to be evaluated by all: {why}"))
+    })?;
+    std::fs::remove_dir_all(made).map_err(ModulesError::write(made))?;
+    for (name, content) in [(TIMESTAMP, &[][..]), (CACHE, &text)] {
+        place::write(&aside.join(name), content)?;
+    }
+    // A list that let the maker pass goes with the mode.
+    crate::copy::no_lists(aside).map_err(ModulesError::write(aside))
 }
 
 /// Lets every user read a new cache, whatever the umask is, and names it in settings of its own.
@@ -71,7 +109,7 @@ fn open(aside: &Path) -> Result<(), ModulesError> {
         mode(&entry.map_err(ModulesError::read(aside))?.path(), place::OPEN)?;
     }
     mode(aside, 0o755)?;
-    write_settings(aside, &crate::lock::Lock::take(aside)?)
+    write_settings(aside)
 }
 
 /// The files of a cache that Lmod may read. Shape: sorted by name.
@@ -147,11 +185,11 @@ pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Optio
 }
 
 /// Writes what LMOD_RC names.
-pub(super) fn write_settings(directory: &Path, lock: &crate::lock::Lock) -> Result<(), ModulesError> {
+pub(super) fn write_settings(directory: &Path) -> Result<(), ModulesError> {
     // A Lua string in quotes: what ends it, and what begins an escape.
     let shown = directory.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let text = format!(
         "scDescriptT = {{\n  {{ [\"dir\"] = \"{shown}\", [\"timestamp\"] = \"{shown}/{TIMESTAMP}\" }},\n}}\n"
     );
-    place::write(&directory.join(SETTINGS), text.as_bytes(), lock)
+    place::write(&directory.join(SETTINGS), text.as_bytes())
 }

@@ -11,14 +11,14 @@
 //! without a cache, each as they may.
 
 mod files;
+mod literal;
 mod sources;
 
 use super::digest::Reader;
-use super::{Barrier, Change, What, barrier, place};
+use super::{Barrier, Builder, Change, What, barrier, place};
 use crate::ModulesError;
 use crate::convert;
 use crate::scan::Tree;
-use crate::tools::Tool;
 use sources::Sources;
 use std::path::{Path, PathBuf};
 
@@ -66,11 +66,12 @@ impl Prepared {
         let Some(aside) = self.aside else { return Ok(self.built) };
         self.sources.files = files::prints(aside.path())?;
         files::install(aside.path(), &self.directory)?;
-        files::write_settings(&self.directory, &self.lock)?;
+        files::write_settings(&self.directory)?;
         let path = self.directory.join(LIST);
         let list = serde_json::to_vec(&self.sources)
             .map_err(|error| ModulesError::NoCache { path: path.clone(), why: error.to_string() })?;
-        place::write(&path, &list, &self.lock)?;
+        place::write(&path, &list)?;
+        drop(self.lock);
         Ok(self.built)
     }
 }
@@ -78,8 +79,12 @@ impl Prepared {
 /// Builds the cache of modulepaths in `directory` and puts it in its place without asking anybody. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
-pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Built, ModulesError> {
-    prepare(tool, modulepaths, directory)?.install()
+pub fn build<'a>(
+    builder: impl Into<Builder<'a>>,
+    modulepaths: &[PathBuf],
+    directory: &Path,
+) -> Result<Built, ModulesError> {
+    prepare(builder, modulepaths, directory)?.install()
 }
 
 /// Makes the cache of modulepaths beside its place in `directory`, unless it is what it would be.
@@ -87,11 +92,19 @@ pub fn build(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<B
 /// **Errors**: [`ModulesError::Barred`] if every modulepath would have to be left out; [`ModulesError::NoCache`] if the tool
 /// makes none; [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
 /// [`ModulesError::Busy`]; those of reading, running and writing.
-pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result<Prepared, ModulesError> {
+pub fn prepare<'a>(
+    builder: impl Into<Builder<'a>>,
+    modulepaths: &[PathBuf],
+    directory: &Path,
+) -> Result<Prepared, ModulesError> {
+    let builder = builder.into();
+    let tool = builder.tool;
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
-    place::open_directory(&directory).map_err(ModulesError::write(&directory))?;
-    let lock = crate::lock::Lock::take(&directory)?;
+    // Every user evaluates what lies there, root too.
+    place::refuse_others(&directory)?;
+    let user = builder.user(&wanted.trees.iter().collect::<Vec<_>>())?;
+    let lock = crate::lock::Lock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
     let sources = Sources::of(tool, &wanted.trees);
     let is_same = sources::read(&directory)
@@ -99,7 +112,7 @@ pub fn prepare(tool: &Tool, modulepaths: &[PathBuf], directory: &Path) -> Result
     let kept: Vec<PathBuf> = wanted.trees.into_iter().map(|tree| tree.root).collect();
     let aside = match is_same {
         true => None,
-        false => Some(files::make(tool, &kept, &directory)?),
+        false => Some(files::make(tool, &user, &kept, &directory)?),
     };
     let place = aside.as_ref().map_or(directory.as_path(), |aside| aside.path());
     let bytes = place.join(files::CACHE).metadata().map_or(0, |metadata| metadata.len());
