@@ -199,6 +199,15 @@ class Player:
         boundary = f"{self.scene.plain.root}/d4"
         return any(os.path.realpath(found.place) == boundary for found in self.views.walks(op) if found.place)
 
+    def is_in_removed_directory(self, op):
+        if not self.several or op.name not in NAMES or NAMES[op.name].does != "name":
+            return False
+        bases = [self.views.base(op.actor, op.words[at]) for at, _, _ in NAMES[op.name].paths]
+        try:
+            return any(os.stat(base).st_nlink == 0 for base in bases)
+        except OSError:
+            return False
+
     def is_behind_end(self, op):
         if (op.actor, op.words[0]) not in self.mapped_files:
             return False

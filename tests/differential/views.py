@@ -36,7 +36,7 @@ def walk(base, path, follow):
         return found
     here, parts, links = base, [part for part in path.split("/") if part not in ("", ".")], 0
     found.last = found.way[0]
-    found.place = base
+    found.place = base + "/."
     while parts:
         part = parts.pop(0)
         found.parent, found.last = os.stat(here).st_ino, None
