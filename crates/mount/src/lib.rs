@@ -39,6 +39,7 @@ pub mod stats;
 mod sys;
 mod view;
 mod witness;
+mod wrapper;
 
 pub use budget::Budget;
 pub use check::{Change, Checked, Difference};

@@ -30,7 +30,11 @@ pub(crate) enum FromRank {
         stats: Option<Vec<u8>>,
         /// Where what is learned goes: the same.
         learned: Option<Vec<u8>>,
+        /// What is not allowed by the mode of the statistics' file.
+        umask: u32,
     },
+    /// The command of this process, which was let in by another connection, has ended: write what it asked for now.
+    Report,
     /// I execute the command now. Comes last: the connection ends with the exec.
     Started {
         /// Since the rank began.
@@ -48,6 +52,8 @@ pub(crate) enum FromServer {
     },
     /// There is nothing to come in to.
     Failed(Failure),
+    /// What was to be reported is written, or cannot be.
+    Written,
 }
 
 /// From the builder of the namespace to the server.

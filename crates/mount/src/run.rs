@@ -1,6 +1,7 @@
 //! Turning the calling process into a command that runs from an image.
 //!
-//! No process stays in between: number, signals, terminal and exit status are the command's own. Every rank joins,
+//! No process stays in between, unless something is to be written when the command has ended ([`crate::wrapper`]): number,
+//! signals, terminal and exit status are the command's own. Every rank joins,
 //! the elected one too, after it has started the server: so a failure on the way leaves the process as it was, and
 //! the caller can still run the command plain.
 
@@ -29,6 +30,7 @@ use crate::server::start::{Start, start};
 use crate::stamp;
 use crate::stats::{Membership, RunMode, RunStats, prepare_file};
 use crate::sys::process::SingleThreaded;
+use crate::wrapper::stay_behind;
 
 /// Whether this rank compares the image with its sources before its command starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +61,7 @@ pub enum Checker {
 /// That a run is to be learned of. All ranks say so, or what the first of a node asks is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learn {
-    /// Where what this rank's node asked is written when the namespace's last process is gone; `None` where that is
-    /// another node's part.
+    /// Where what this rank's node asked is written, as the statistics are; `None` where that is another node's part.
     pub file: Option<PathBuf>,
 }
 
@@ -75,7 +76,8 @@ pub struct RunRequest {
     pub job: String,
     /// Whether this rank checks for staleness. One of a job should.
     pub check: Check,
-    /// Where to write [`RunStats`]. The file is removed now and appears when the namespace's last process is gone.
+    /// Where to write [`RunStats`]. The file is removed now, appears before this process ends, and is written again when
+    /// the namespace's last process is gone.
     pub stats: Option<PathBuf>,
     /// Whether what the originals are asked is written down, for the image that is made anew of it.
     pub learn: Option<Learn>,
@@ -108,7 +110,7 @@ pub fn run(request: &RunRequest) -> Result<Infallible, RunError> {
     let Admitted { connection, namespaces, own_root } = enter_through(&place, request, (stats, learned))?;
     namespaces.enter(own_root.as_deref())?;
     drop(namespaces);
-    Err(start_command(request, &connection))
+    Err(start_command(request, &connection, &place))
 }
 
 /// Runs `command` in this process without an image. Returns only with an error.
@@ -160,6 +162,7 @@ fn enter_through(
             created: membership == Membership::Created,
             stats: stats.clone().map(bytes),
             learned: learned.clone().map(bytes),
+            umask: umask().as_raw_mode(),
         };
         if send(&connection, &join, &[]).is_err() {
             continue;
@@ -182,7 +185,7 @@ fn enter_through(
                 }
             },
             Err(Errno::TIMEDOUT) => return Err(Unavailable::new(Step::Join, Errno::TIMEDOUT).into()),
-            Ok(None) | Err(_) => {}
+            Ok(Some((FromServer::Written, _)) | None) | Err(_) => {}
         }
     }
     Err(Unavailable::new(Step::Meet, Errno::CONNRESET).into())
@@ -287,11 +290,16 @@ fn verify_sources(request: &RunRequest, image: Option<LoadedImage>) -> Result<()
     if changes.is_empty() { Ok(()) } else { Err(RunError::Stale { image: request.image.clone(), changes }) }
 }
 
-/// Tells the server, and becomes the command.
-fn start_command(request: &RunRequest, connection: &OwnedFd) -> RunError {
+/// Tells the server, and becomes the command, or its parent where something is to be written when it has ended.
+fn start_command(request: &RunRequest, connection: &OwnedFd, place: &MeetingPlace) -> RunError {
     let started = FromRank::Started { seconds_to_exec: request.began.elapsed().as_secs_f64() };
     // A server that is gone cannot count this; the mount will say so soon enough.
     let _uncounted = send(connection, &started, &[]);
+    let learns = request.learn.as_ref().is_some_and(|learn| learn.file.is_some());
+    if request.stats.is_some() || learns {
+        // Without room for another process the file appears when the namespace is gone.
+        let _appears_later = stay_behind(place);
+    }
     execute(&request.command)
 }
 
@@ -316,11 +324,12 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
         };
         return write_stats(&alone, &path).err().unwrap_or_else(|| execute(&request.command));
     };
-    let join = FromRank::Join { created: false, stats: Some(bytes(path)), learned: None };
+    let umask = umask().as_raw_mode();
+    let join = FromRank::Join { created: false, stats: Some(bytes(path)), learned: None, umask };
     let until = Instant::now() + PATIENCE;
     let _unanswered =
         send(&connection, &join, &[]).map(|()| receive_until::<FromServer>(&connection, until).is_ok());
-    start_command(request, &connection)
+    start_command(request, &connection, outer)
 }
 
 /// Makes the statistics' path absolute and sure to be writable, while errors can still be told.
@@ -346,7 +355,16 @@ fn prepare_learned(request: &RunRequest) -> Result<Option<PathBuf>, RunError> {
 }
 
 fn write_stats(stats: &RunStats, path: &Path) -> Result<(), RunError> {
-    stats.write(path).map_err(|errno| RunError::Stats { path: path.to_owned(), source: OsError(errno) })
+    stats
+        .write(path, umask())
+        .map_err(|errno| RunError::Stats { path: path.to_owned(), source: OsError(errno) })
+}
+
+/// Of this process, which has one thread.
+fn umask() -> rustix::fs::Mode {
+    let umask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::process::umask(umask);
+    umask
 }
 
 fn image_error(request: &RunRequest, source: ImageError) -> RunError {

@@ -1,7 +1,8 @@
 //! What a run says of itself: who answered what, and what reached the original file system.
 //!
 //! The names are a promise of DESIGN to other programs: fields are only added. `Counters` counts while the server
-//! answers; [`RunStats`] is what is written, once, when the last process of the namespace is gone.
+//! answers; [`RunStats`] is what is written for a rank when its command has ended, and again when the last
+//! process of the namespace is gone.
 
 use std::path::Path;
 
@@ -174,13 +175,14 @@ impl RunStats {
         }
     }
 
-    /// Writes the statistics as one JSON object. The file appears whole, by rename.
+    /// Writes the statistics as one JSON object. The file appears whole, by rename, which follows no link. All may
+    /// read and write it, but for what `umask` forbids.
     ///
     /// **Errors** What open(2), write(2) and rename(2) say; nothing is left behind then.
-    pub fn write(&self, path: &Path) -> Result<(), Errno> {
+    pub fn write(&self, path: &Path, umask: Mode) -> Result<(), Errno> {
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|_| Errno::INVAL)?;
         bytes.push(b'\n');
-        replace_file(path, Mode::from_raw_mode(0o644), &bytes)
+        replace_file(path, Mode::from_raw_mode(0o666) - umask, &bytes)
     }
 }
 
@@ -226,7 +228,9 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         prepare_file(&path).unwrap();
         assert!(!path.exists());
-        RunStats::plain(0.0).write(&path).unwrap();
+        RunStats::plain(0.0).write(&path, Mode::RWXO).unwrap();
+        let mode = std::os::unix::fs::MetadataExt::mode(&path.metadata().unwrap());
+        assert_eq!(mode & 0o7777, 0o660);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert_eq!(prepare_file(directory.path()), Err(Errno::ISDIR));
         assert_eq!(prepare_file(&directory.path().join("none/stats")), Err(Errno::NOENT));

@@ -34,6 +34,7 @@
 //! config         settings files: what goes before what, and what is wrong in them
 //! creates        `quell predict create`, and the profiles that come with quell
 //! strangers      other users of the node: what they hold, own or change stops no command and gets nothing from one
+//! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
 //! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
@@ -91,5 +92,6 @@ mod server_life;
 mod slurm;
 mod starts;
 mod strangers;
+mod statistics;
 mod synth;
 mod transparent;

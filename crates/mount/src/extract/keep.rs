@@ -113,27 +113,17 @@ pub(crate) fn keep(
     };
     // What was extracted is not needed again.
     drop(image);
-    let mut keeper = Keeper { extraction, listener, ready, starter, ranks: Vec::new() };
+    let mut keeper = Keeper { extraction, image: image_stats, listener, ready, starter, ranks: Vec::new() };
     while !keeper.is_deserted() {
         keeper.wait();
     }
-    for rank in &keeper.ranks {
-        let Some(path) = &rank.stats else { continue };
-        let stats = RunStats {
-            mode: RunMode::Extract,
-            namespace: Some(rank.membership),
-            image: image_stats,
-            extract: Some(keeper.extraction.stats),
-            ..RunStats::plain(rank.seconds_to_exec)
-        };
-        // There is nobody left to be told that it could not be written.
-        let _nobody = stats.write(path);
-    }
+    keeper.ranks.iter().for_each(|rank| keeper.write(rank));
 }
 
 #[derive(Debug)]
 struct Keeper {
     extraction: Extraction,
+    image: ImageStats,
     listener: OwnedFd,
     ready: FromServer,
     /// The rank that started us, until any rank has come.
@@ -178,15 +168,34 @@ impl Keeper {
     }
 
     fn hear(&mut self, number: usize) {
-        let rank = &mut self.ranks[number];
-        if rank.hear() != Heard::Join {
-            return;
+        match self.ranks[number].hear() {
+            Heard::Join => {}
+            Heard::Report => {
+                self.ranks[number].reported(&self.ranks).for_each(|rank| self.write(rank));
+                return self.ranks[number].dismiss();
+            }
+            Heard::Started | Heard::Gone => return,
         }
+        let rank = &mut self.ranks[number];
         let descriptors = self.extraction.namespaces.descriptors();
         let sent = rank.connection.as_ref().map(|connection| send(connection, &self.ready, &descriptors));
         if sent != Some(Ok(())) {
             rank.connection = None;
         }
+    }
+
+    /// Writes a rank's statistics, if it asked for them.
+    fn write(&self, rank: &Rank) {
+        let Some(path) = &rank.stats else { return };
+        let stats = RunStats {
+            mode: RunMode::Extract,
+            namespace: Some(rank.membership),
+            image: self.image,
+            extract: Some(self.extraction.stats),
+            ..RunStats::plain(rank.seconds_to_exec)
+        };
+        // There is nobody to be told that it could not be written.
+        let _nobody = stats.write(path, rank.umask);
     }
 
     fn admit(&mut self) {

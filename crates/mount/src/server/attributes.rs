@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use quell_image::Kind;
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
+    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -16,6 +16,7 @@ use super::originals::place_of;
 use super::slots::Attempt;
 use crate::fuse::abi::{self, Attr, SetAttributes};
 use crate::fuse::request::{Caller, SetAttr, SetXattr};
+use crate::sys::descriptors::truncate;
 
 impl Server {
     /// SETATTR.
@@ -43,8 +44,8 @@ impl Server {
         if let Some(file) = open.flatten().filter(|handle| handle.writes()).and_then(|handle| handle.file()) {
             return self.originals.change(&file, || rustix::fs::ftruncate(&*file, change.size));
         }
-        let file = self.as_caller(caller, || self.originals.open(original, OFlags::WRONLY))??;
-        self.originals.change(original, || rustix::fs::ftruncate(&file, change.size))
+        let place = CString::new(place_of(original)).map_err(|_| Errno::INVAL)?;
+        self.as_caller(caller, || self.originals.change(original, || truncate(&place, change.size)))?
     }
 
     /// Changes owner and group. A change of neither is one, too: it takes set-user-id away and sets the time of change.

@@ -34,7 +34,7 @@ pub(crate) struct Devices(Mutex<HashMap<u64, u64>>);
 
 impl Devices {
     /// Whether `here` stands for the image's device `packed`, as far as is known; from then on it does.
-    fn agree(&self, packed: u64, here: u64) -> bool {
+    pub(crate) fn agree(&self, packed: u64, here: u64) -> bool {
         *lock(&self.0).entry(packed).or_insert(here) == here
     }
 

@@ -335,6 +335,10 @@ impl Server {
         if !flags.contains(RenameFlags::EXCHANGE) {
             self.note_nameless(victim.filter(|victim| Some(*victim) != moved));
         }
+        // The kernel moves names with the time for which the old ones were valid, which may be for ever.
+        for (parent, name) in [(parent, name), to] {
+            self.notifier.forget(Forget::Moved { parent, name: name.to_vec() });
+        }
         Ok(())
     }
 

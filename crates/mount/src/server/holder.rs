@@ -92,7 +92,6 @@ struct ServerProcess {
 ///
 /// In a process that becomes a server, this does not return.
 pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded) {
-    let _name_stays = rustix::thread::set_name(c"quell-holder");
     block_parent_signal();
     let roll = Roll::attach(Arc::clone(&holding.estate.ranks));
     let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0 };
@@ -102,6 +101,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         server.wait();
         Death::Killed
     });
+    let _name_stays = rustix::thread::set_name(c"quell-holder");
     loop {
         holder.close_unknown(None);
         let mut running = match start_server(alone) {
@@ -284,9 +284,12 @@ impl Holder {
         let heard = rank.hear();
         // Another holder would know of a rank before the rank knows that it was let in.
         self.roll.note(number, &rank.record());
-        if heard != Heard::Join {
-            return;
+        if heard == Heard::Report {
+            self.holding.write_reported(number);
         }
+        let Some(rank) = self.holding.ranks.get_mut(number).filter(|_| heard == Heard::Join) else {
+            return;
+        };
         let admitted = match (&self.holding.door, &rank.connection) {
             (Door::Open { namespaces, .. }, Some(connection)) => {
                 send(connection, &self.holding.ready, &namespaces.descriptors())
@@ -410,6 +413,17 @@ impl Holding {
 
     /// Writes what was counted, for each rank that asked for it.
     fn write_statistics(&self) {
+        self.write_files(&self.ranks.iter().collect::<Vec<_>>());
+    }
+
+    /// Writes what was counted until now, for the rank that comes for it a second time as number `number`.
+    fn write_reported(&mut self, number: usize) {
+        let Some(rank) = self.ranks.get(number) else { return };
+        self.write_files(&rank.reported(&self.ranks).collect::<Vec<_>>());
+        self.ranks[number].dismiss();
+    }
+
+    fn write_files(&self, ranks: &[&Rank]) {
         let counters = Counters::attach(&self.estate.counters);
         let image = ImageStats {
             bytes: self.image.length(),
@@ -418,18 +432,19 @@ impl Holding {
             file_bytes: self.memory.file_bytes(),
             ..ImageStats::default()
         };
-        for rank in &self.ranks {
+        for rank in ranks {
             if let Some(path) = &rank.stats {
                 // There is nobody left to be told that it could not be written.
-                let _nobody = counters.snapshot(image, rank.membership, rank.seconds_to_exec).write(path);
+                let stats = counters.snapshot(image, rank.membership, rank.seconds_to_exec);
+                let _nobody = stats.write(path, rank.umask);
             }
         }
-        self.write_learned();
+        self.write_learned(ranks);
     }
 
     /// Writes what was learned, for each rank that is to.
-    fn write_learned(&self) {
-        let mut paths = self.ranks.iter().filter_map(|rank| rank.learned.as_ref()).peekable();
+    fn write_learned(&self, ranks: &[&Rank]) {
+        let mut paths = ranks.iter().filter_map(|rank| rank.learned.as_ref()).peekable();
         if paths.peek().is_none() {
             return;
         }

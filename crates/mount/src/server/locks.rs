@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use quell_image::Nid;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::Server;
@@ -320,18 +320,22 @@ impl Server {
     }
 
     /// Opens the original for an owner: for writing where that is possible, as network file systems want it for exclusive
-    /// locks.
+    /// locks. Where the mode was changed after the program opened the file, the program's own open file serves.
     fn open_for_locks(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<OwnedFd, Errno> {
         let original = self.pin(node)?;
-        for flags in [rustix::fs::OFlags::RDWR, rustix::fs::OFlags::RDONLY] {
-            match self.as_caller(caller, || self.originals.open(&original, flags))? {
-                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY | Errno::ISDIR) => {}
-                outcome => return outcome,
-            }
+        let open = |flags| self.as_caller(caller, || self.originals.open(&original, flags)).flatten();
+        let refused = match open(OFlags::RDWR) {
+            Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY | Errno::ISDIR)) => errno,
+            outcome => return outcome,
+        };
+        let of_program = self.handles.get(wanted.handle).ok().and_then(|handle| handle.file());
+        if let Some(file) = of_program.filter(|_| refused != Errno::ISDIR) {
+            return rustix::io::fcntl_dupfd_cloexec(&*file, 3);
         }
-        // The mode was changed after the program opened the file: its own descriptor still serves.
-        let file = self.handles.get(wanted.handle)?.file().ok_or(Errno::BADF)?;
-        rustix::io::fcntl_dupfd_cloexec(&*file, 3)
+        open(OFlags::RDONLY).or_else(|errno| {
+            let reader = self.nodes.reader(node).ok_or(errno)?;
+            rustix::io::fcntl_dupfd_cloexec(&*reader, 3)
+        })
     }
 
     /// INTERRUPT.

@@ -141,6 +141,10 @@ impl Server {
         for directory in nodes.untold() {
             notifier.forget(Forget::Directory(directory));
         }
+        let devices = Devices::default();
+        for (nid, (device, _)) in nodes.tied() {
+            devices.agree(device_of(nid), device);
+        }
         let root = image.root();
         let server = Self {
             device: Arc::clone(&holding.device),
@@ -162,7 +166,7 @@ impl Server {
             handles: Handles::attach(Arc::clone(&estate.handles), root),
             locks: Locks::attach(Arc::clone(&estate.owners), Arc::clone(&estate.waiting), root),
             readers: Readers::default(),
-            devices: Devices::default(),
+            devices,
             identities: Identities::default(),
             told_absences,
             parts: Parts::new(death),

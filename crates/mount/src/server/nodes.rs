@@ -290,6 +290,13 @@ impl Nodes {
         untold
     }
 
+    /// The frozen nodes that are tied to originals, with the identities of those.
+    pub(crate) fn tied(&self) -> Vec<(Nid, OriginalKey)> {
+        let table = self.read();
+        let tied = table.nodes.iter().filter_map(|(node, entry)| Some((frozen_of(*node)?, entry.key?)));
+        tied.collect()
+    }
+
     /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
     pub(crate) fn pause(&self) -> impl Sized + '_ {
         self.write()
@@ -424,15 +431,13 @@ impl Table {
         self.records.free(entry.index);
     }
 
-    /// Takes over a record. One whose descriptor does not lead to the original that it names is of no use.
+    /// Takes over a record. Nothing is asked of an original: its file system may not answer now, and the image can.
     fn restore(&mut self, index: Index) {
         let word = |number| self.records.get(index, number);
         let open = |number| number_of(number).and_then(adopt).map(Arc::new);
         let key = (word(DEVICE), word(INODE));
         let descriptors = word(DESCRIPTORS);
-        let original = open(descriptors).filter(|original| {
-            rustix::fs::fstat(&**original).is_ok_and(|stat| key_of(&stat) == key)
-        });
+        let original = open(descriptors);
         let entry = Entry {
             index,
             key: original.is_some().then_some(key),

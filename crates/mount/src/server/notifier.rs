@@ -24,6 +24,13 @@ pub(crate) enum Forget {
         /// The name in it.
         name: Vec<u8>,
     },
+    /// How long a name is valid. It may be a directory's, which is never dropped.
+    Moved {
+        /// The directory.
+        parent: Node,
+        /// The name in it.
+        name: Vec<u8>,
+    },
 }
 
 /// The way to the notifier, for the threads that answer.
@@ -53,6 +60,10 @@ pub(crate) fn notify(server: &Arc<Server>, jobs: &Receiver<Forget>) {
                 // Until then another server would do it again.
                 server.nodes.mark(Node::Frozen(directory), NodeMarks::TOLD);
             }
+            Forget::Moved { parent, name } if server.can_expire() => {
+                forget_name(server, parent, &name, Forgetting::Expire);
+            }
+            Forget::Moved { .. } => {}
             Forget::Name { parent, name } => forget_name(server, parent, &name, server.forgetting()),
         }
     }

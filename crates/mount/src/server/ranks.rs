@@ -5,12 +5,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::process::{Pid, PidfdFlags};
 
 use super::roll::RankRecord;
-use crate::message::{FromRank, receive};
+use crate::message::{FromRank, FromServer, receive, send};
 use crate::stats::Membership;
 
 /// One rank.
@@ -25,6 +26,8 @@ pub(crate) struct Rank {
     /// Where what is learned goes.
     pub(crate) learned: Option<PathBuf>,
     pub(crate) seconds_to_exec: f64,
+    /// Of its process.
+    pub(crate) umask: Mode,
 }
 
 /// What a rank said.
@@ -34,6 +37,8 @@ pub(crate) enum Heard {
     Join,
     /// It executes its command.
     Started,
+    /// Its command has ended: it waits for its files.
+    Report,
     /// It went without executing anything.
     Gone,
 }
@@ -54,6 +59,7 @@ impl Rank {
             stats: None,
             learned: None,
             seconds_to_exec: 0.0,
+            umask: Mode::empty(),
         }
     }
 
@@ -61,14 +67,16 @@ impl Rank {
     pub(crate) fn hear(&mut self) -> Heard {
         let said = self.connection.as_ref().map(receive::<FromRank>);
         match said {
-            Some(Ok(Some((FromRank::Join { created, stats, learned }, _)))) => {
+            Some(Ok(Some((FromRank::Join { created, stats, learned, umask }, _)))) => {
                 if created {
                     self.membership = Membership::Created;
                 }
                 self.stats = stats.map(|path| std::ffi::OsString::from_vec(path).into());
                 self.learned = learned.map(|path| std::ffi::OsString::from_vec(path).into());
+                self.umask = Mode::from_raw_mode(umask);
                 Heard::Join
             }
+            Some(Ok(Some((FromRank::Report, _)))) => Heard::Report,
             Some(Ok(Some((FromRank::Started { seconds_to_exec }, _)))) => {
                 self.seconds_to_exec = seconds_to_exec;
                 self.connection = None;
@@ -79,6 +87,22 @@ impl Rank {
                 (self.stats, self.learned) = (None, None);
                 Heard::Gone
             }
+        }
+    }
+
+    /// Which of `ranks` this one, which came to report, is: its process has one connection after the other.
+    pub(crate) fn reported<'r>(&self, ranks: &'r [Self]) -> impl Iterator<Item = &'r Self> {
+        let identity = self.process.as_ref().map(Watch::identity);
+        let process = move |rank: &&'r Self| {
+            identity.is_some() && rank.process.as_ref().map(Watch::identity) == identity
+        };
+        ranks.iter().filter(process)
+    }
+
+    /// Tells it that what it came for is done, and ends the connection.
+    pub(crate) fn dismiss(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            let _nobody = send(&connection, &FromServer::Written, &[]);
         }
     }
 
@@ -95,6 +119,7 @@ impl Rank {
             stats: self.stats.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
             learned: self.learned.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
             seconds_to_exec: self.seconds_to_exec,
+            umask: self.umask.as_raw_mode(),
         }
     }
 
@@ -108,6 +133,7 @@ impl Rank {
             stats: record.stats.map(|path| std::ffi::OsString::from_vec(path).into()),
             learned: record.learned.map(|path| std::ffi::OsString::from_vec(path).into()),
             seconds_to_exec: record.seconds_to_exec,
+            umask: Mode::from_raw_mode(record.umask),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct RankRecord {
     pub(crate) stats: Option<Vec<u8>>,
     pub(crate) learned: Option<Vec<u8>>,
     pub(crate) seconds_to_exec: f64,
+    pub(crate) umask: u32,
 }
 
 /// The holder's side of the roll.
@@ -88,6 +89,7 @@ mod tests {
             stats: Some(vec![b'x'; 100]),
             learned: None,
             seconds_to_exec: 0.0,
+            umask: 0o22,
         };
         for round in 0..100 {
             record.seconds_to_exec = f64::from(round);

@@ -1,5 +1,6 @@
-//! What the system says when a descriptor is closed.
+//! What the system says when a descriptor is closed, and truncate(2), which rustix does not have.
 
+use std::ffi::CStr;
 use std::os::fd::{IntoRawFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -13,9 +14,20 @@ pub(crate) fn close(descriptor: OwnedFd) -> Result<(), Errno> {
     if unsafe { libc::close(number) } == 0 {
         return Ok(());
     }
-    match Errno::from_io_error(&std::io::Error::last_os_error()) {
+    match last_errno() {
         // Linux has closed it.
-        Some(Errno::INTR) | None => Ok(()),
-        Some(errno) => Err(errno),
+        Errno::INTR => Ok(()),
+        errno => Err(errno),
     }
+}
+
+/// truncate(2), which unlike ftruncate(2) leaves the times of a file alone that has this size already.
+pub(crate) fn truncate(path: &CStr, size: u64) -> Result<(), Errno> {
+    let size = i64::try_from(size).map_err(|_| Errno::INVAL)?;
+    // SAFETY: `path` ends with a zero byte and outlives the call.
+    if unsafe { libc::truncate(path.as_ptr(), size) } == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

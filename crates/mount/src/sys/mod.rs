@@ -12,3 +12,4 @@ pub(crate) mod process;
 pub(crate) mod shared;
 pub(crate) mod table;
 pub(crate) mod tenure;
+pub(crate) mod wrapper;

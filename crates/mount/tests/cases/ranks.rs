@@ -194,8 +194,11 @@ pub(crate) fn stranger_at_the_meeting_place() {
     let mut child = spawn(&scene, &["--job", "strange"], "echo ready; exec sleep 60");
     assert_eq!(first_line(&mut child), "ready");
     let server = scene.servers()[0];
-    let inodes: HashSet<String> = std::fs::read_dir(format!("/proc/{server}/fd"))
-        .unwrap()
+    // The first thread has descriptors of its own.
+    let threads = std::fs::read_dir(format!("/proc/{server}/task")).unwrap();
+    let inodes: HashSet<String> = threads
+        .filter_map(|thread| std::fs::read_dir(thread.ok()?.path().join("fd")).ok())
+        .flatten()
         .filter_map(|entry| {
             let target = std::fs::read_link(entry.ok()?.path()).ok()?;
             Some(target.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())

@@ -28,7 +28,7 @@ import errno, fcntl, subprocess, sys
 name = sys.argv[1] + '/bin/plain'
 def attempt(what, lock, kind):
     try:
-        lock(file, kind | fcntl.LOCK_NB)
+        lock(file, kind if kind == fcntl.LOCK_UN else kind | fcntl.LOCK_NB)
         print(what, 'granted', flush=True)
     except OSError as error:
         print(what, errno.errorcode[error.errno], flush=True)

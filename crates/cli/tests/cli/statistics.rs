@@ -1,0 +1,168 @@
+//! `run --stats`: the file is there when `quell run` has ended, and nothing else differs from a run without it.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::harness::{Need, Test, User, next_line, send, wait_until, with_quell};
+
+const ALL: &[Need] = &[Need::Root, Need::Fuse, Need::Ptrace];
+
+fn packed() -> Option<Test> {
+    let test = Test::of_nobody(ALL)?;
+    test.pack();
+    Some(test)
+}
+
+fn lookups(test: &Test, file: &str) -> u64 {
+    let stats: serde_json::Value = serde_json::from_str(&test.read_text(file)).unwrap();
+    stats["requests"]["lookup"].as_u64().unwrap()
+}
+
+#[test]
+fn privileged_the_file_is_there_at_once_and_follows_the_umask() {
+    for user in [User::Ourselves, User::Nobody] {
+        if Test::of_nobody(ALL).is_none() {
+            return;
+        }
+        let test = Test::of(user);
+        test.pack();
+        for round in 0..10 {
+            let (umask, mode) = [("077", 0o600), ("022", 0o644), ("0", 0o666)][round % 3];
+            let file = format!("stats-{round}.json");
+            let script = format!(
+                "umask {umask}; $quell run --stats {file} app.qimg -- cat env/lib/a.txt && cat {file} > copy"
+            );
+            assert_eq!(test.script(&script).succeeds(), "alpha\n");
+            assert!(lookups(&test, "copy") > 0);
+            let is_mode = || test.path(&file).metadata().unwrap().mode() & 0o7777;
+            assert_eq!(is_mode(), mode, "{umask}");
+            test.silence();
+            assert_eq!(is_mode(), mode, "{umask}, at the end");
+        }
+    }
+}
+
+#[test]
+fn privileged_it_is_there_for_extractions_and_what_is_learned_too() {
+    let Some(test) = packed() else { return };
+    let script =
+        "$quell run --mode extract --stats s.json app.qimg -- cat env/lib/a.txt && cat s.json > copy";
+    assert_eq!(test.script(script).succeeds(), "alpha\n");
+    assert!(test.read_text("copy").contains("\"extract\""));
+    let script = "$quell run --learn learned app.qimg -- cat env/aside/deep/data && cat learned > copy";
+    assert_eq!(test.script(script).succeeds(), "data\n");
+    test.silence();
+    assert_eq!(test.read_text("copy"), test.read_text("learned"));
+}
+
+/// What a process left behind asks later is counted when that has ended.
+#[test]
+fn privileged_what_outlives_the_command_is_counted_at_the_end() {
+    let Some(test) = packed() else { return };
+    test.run(&["mkfifo", "-m", "666", "go"]).succeeds();
+    let script = "setsid sh -c 'read -r line < go; cat env/lib/unread.txt env/lib/b.txt' \
+                  < /dev/null > late 2> /dev/null & echo done";
+    let first = test.quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]);
+    assert_eq!(first.succeeds(), "done\n");
+    let before = lookups(&test, "s.json");
+    test.script("echo > go").succeeds();
+    test.silence();
+    assert_eq!(test.read_text("late"), "unread\nbeta\n");
+    assert!(lookups(&test, "s.json") > before);
+}
+
+#[test]
+fn privileged_a_replaced_holder_writes_it() {
+    let Some(test) = packed() else { return };
+    let script = "cat env/lib/a.txt; echo ready; read -r line";
+    let mut command =
+        test.command(&with_quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!((next_line(&mut child), next_line(&mut child)), ("alpha".into(), "ready".into()));
+    test.holders().into_iter().for_each(crate::harness::kill);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(lookups(&test, "s.json") > 0);
+    test.silence();
+}
+
+#[test]
+fn privileged_the_command_ends_as_without_it() {
+    let Some(test) = packed() else { return };
+    let run = ["", "--stats s.json"].map(|flag| format!("$quell run {flag} app.qimg --"));
+    let cases = [
+        "$run sh -c 'exit 7'; echo $?",
+        "$run no-such-command 2> err; echo $? $(cat err)",
+        "$run ./env/lib/a.txt 2> err; echo $?",
+        "$run sh -c 'kill -TERM $$'; echo $?",
+        "$run sh -c 'kill -KILL $$'; echo $?",
+        "$run sh -c 'kill -SEGV $$'; echo $?",
+        "timeout 0.3 $run sleep 1000; echo $?",
+        "timeout -s KILL 0.3 $run sleep 1000; echo $?",
+        "trap '' HUP CHLD; $run sh -c 'grep -E \"Sig(Blk|Ign)\" /proc/self/status; kill -HUP $$; echo lived'",
+        "$run sh -c 'ls /proc/self/fd | wc -l; echo $# $0' zero one",
+        "{ $run sh -c 'exec > /dev/null 2>&1; sleep 0.5; : > late'; } | cat; test -e late && echo early",
+        "$run cat <&-; echo $?",
+        "seq 1000 | $run head -n 1",
+        "$run sh -c 'exec 9> lock; flock 9; exec 9>&-; flock -n lock true; echo $?'",
+    ];
+    for case in cases {
+        let outcomes = run.clone().map(|run| {
+            let outcome = test.script(&case.replace("$run", &run));
+            let _absent = std::fs::remove_file(test.path("late"));
+            (outcome.stdout, outcome.stderr, outcome.status)
+        });
+        assert_eq!(outcomes[1], outcomes[0], "{case}");
+    }
+}
+
+/// Signals to the process that was started reach the command, which answers as it likes.
+#[test]
+fn privileged_signals_stops_and_ends_pass_through() {
+    let Some(test) = packed() else { return };
+    let script = "trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; trap 'echo cont' CONT; echo $$; \
+                  while :; do sleep 0.05; done";
+    let mut command =
+        test.command(&with_quell(&["run", "--stats", "s.json", "app.qimg", "--", "sh", "-c", script]));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let wrapper = i32::try_from(child.id()).unwrap();
+    let shell: i32 = next_line(&mut child).parse().unwrap();
+    send(wrapper, Signal::USR1);
+    assert_eq!(next_line(&mut child), "usr1");
+    send(shell, Signal::STOP);
+    let state = |process: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+    };
+    wait_until("it stops with its command", || state(wrapper) == 'T');
+    send(wrapper, Signal::CONT);
+    assert_eq!(next_line(&mut child), "cont");
+    send(wrapper, Signal::TERM);
+    assert_eq!(next_line(&mut child), "term");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    test.silence();
+}
+
+#[test]
+fn privileged_a_killed_wrapper_takes_its_command_along() {
+    let Some(test) = packed() else { return };
+    let mut command = test.command(&with_quell(&[
+        "run",
+        "--stats",
+        "s.json",
+        "app.qimg",
+        "--",
+        "sh",
+        "-c",
+        "echo ready; exec sleep 1000",
+    ]));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(next_line(&mut child), "ready");
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    test.silence();
+}

@@ -1,0 +1,122 @@
+//! A rank that stays as its command's parent, because something is to be written when that has ended (`--stats`,
+//! `--learn`): as far as anybody can see, it is the command.
+//!
+//! ```text
+//! signal from a process  --> sent on to the command
+//! signal from the kernel --> the terminal's: the command is in the same group and has it
+//! the command stops      --> so do we; SIGCONT is sent on
+//! the command ends       --> the holder writes the files, and we end in the same way
+//! we are killed          --> so is the command
+//! ```
+//!
+//! Two signals differ from a command of its own: SIGSTOP that is sent to us alone stops us alone, and one that a process
+//! sends to the whole group reaches the command twice, directly and through us. No descriptor is kept: a pipe ends when the
+//! command closes it, a lock is released.
+
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::error::{RunError, Step, Unavailable};
+use crate::message::{FromRank, FromServer, receive, send};
+use crate::rendezvous::MeetingPlace;
+use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork};
+use crate::sys::wrapper::{self, Arrived, Before, hold_back};
+
+/// Makes a child, which goes on from here and becomes the command. In the parent this never returns: it ends as the child
+/// does, after the server that listens at `place` has written what this rank asked for.
+///
+/// **Errors** [`Step::StartServer`] where there is no room for another process.
+pub(crate) fn stay_behind(place: &MeetingPlace) -> Result<(), RunError> {
+    let alone = SingleThreaded::verify().ok_or(RunError::Threads)?;
+    let (parent, before) = (rustix::process::getpid(), hold_back());
+    match fork(&alone) {
+        Ok(Forked::Parent(command)) => stand_for(command, place),
+        Ok(Forked::Child) => become_command(parent, &before),
+        Err(errno) => {
+            before.restore();
+            return Err(Unavailable::new(Step::StartServer, errno).into());
+        }
+    }
+    Ok(())
+}
+
+fn become_command(parent: Pid, before: &Before) {
+    let _lives_on_alone = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if rustix::process::getppid() != Some(parent) {
+        exit_now(OWN_FAILURE);
+    }
+    before.restore();
+}
+
+fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
+    let_go_of_descriptors();
+    let status = loop {
+        let Arrived { signal, sender } = wrapper::next();
+        if signal == Signal::CHILD.as_raw() {
+            if let Some(status) = watch(command) {
+                break status;
+            }
+        } else if sender.is_some_and(|sender| sender != command.as_raw_nonzero().get()) {
+            wrapper::send(command, signal);
+        }
+    };
+    have_it_written(place);
+    match (status.terminating_signal(), status.exit_status()) {
+        (Some(signal), _) => wrapper::end_by(signal),
+        (None, Some(code)) => exit_now(code),
+        (None, None) => exit_now(OWN_FAILURE),
+    }
+}
+
+/// What became of the command: its end, if that has come. When it has stopped, so do we.
+fn watch(command: Pid) -> Option<WaitStatus> {
+    loop {
+        match rustix::process::waitpid(Some(command), WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => {
+                let _until_somebody_continues_us =
+                    rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+            }
+            Ok(Some((_, status))) => return Some(status),
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// This process has the command's streams, and whatever else was handed down, but no use for them.
+fn let_go_of_descriptors() {
+    close_all_but(&[]);
+    let null = rustix::fs::openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    if let Ok(null) = null {
+        let _streams = rustix::stdio::dup2_stdin(&null);
+        let _streams = rustix::stdio::dup2_stdout(&null);
+        let _streams = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+/// Asks the holder, or the one after it, to write this rank's files now. Without an answer it will do so at the end.
+fn have_it_written(place: &MeetingPlace) {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(connection) = place.visit() {
+            let _waits_longer = set_socket_timeout(&connection, Timeout::Recv, Some(PATIENCE));
+            if send(&connection, &FromRank::Report, &[]).is_ok()
+                && matches!(receive::<FromServer>(&connection), Ok(Some((FromServer::Written, _))))
+            {
+                return;
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// How long a command's end may be put off. A holder answers in milliseconds, unless the file system is slow.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two attempts, while a dead holder is replaced.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Exit status when it is our failure.
+const OWN_FAILURE: i32 = 125;
