@@ -446,11 +446,11 @@ static void do_flock(void) { said(flock(fd(1), (int)flags(2) | LOCK_NB)); }
 /* A shell script with what it prints, for programs that are told in its language. */
 static void do_sh(void)
 {
-	int output = memfd_create("output", MFD_CLOEXEC), status = 0;
+	int output = memfd_create("output", MFD_CLOEXEC), talk = memfd_create("talk", MFD_CLOEXEC), status = 0;
 	pid_t child = fork();
 	if (child == 0) {
 		dup2(output, 1);
-		dup2(output, 2);
+		dup2(talk, 2);
 		close(0);
 		open("/dev/null", O_RDONLY);
 		/* What waits for a FIFO's other end waits on both sides. */
@@ -462,7 +462,10 @@ static void do_sh(void)
 	ssize_t got = pread(output, buffer, BUFFER, 0);
 	fputc(' ', answer);
 	quoted(buffer, got < 0 ? 0 : (size_t)got);
+	got = pread(talk, buffer, BUFFER, 0);
+	quoted(buffer, got < 0 ? 0 : (size_t)got);
 	close(output);
+	close(talk);
 }
 
 /* Trees: a line for each name, sorted, and for each name of `PROBES` that a directory does not list but has. */

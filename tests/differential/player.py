@@ -105,7 +105,7 @@ class Player:
                 return None
             text = self.write_mapped(here)
             if not text and here in NAMESPACES and touched & self.views.unseen[here]:
-                text = self.catch_up(op.actor)
+                text = self.catch_up(op.actor) or self.wait_for_hidden(here, touched)
             if text:
                 return text
             before = self.views.subjects(op)
@@ -254,15 +254,22 @@ class Player:
         """Waits until an actor's namespace sees what others changed."""
         began = time.monotonic()
         while True:
-            differences = self.compare(actor)
+            plain, packed = self.look(actor, "full")
+            differences = self.judge.trees(plain, packed, View(self.views, ACTORS[actor]))
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
-                self.views.unseen[ACTORS[actor]].clear()
+                self.views.unseen[ACTORS[actor]] -= {int(inode) for inode in re.findall(r" ino=(\d+)", plain)}
                 return None
             if waited > self.bound:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
             time.sleep(min(0.1, 0.01 + waited / 4))
+
+    def wait_for_hidden(self, namespace, touched):
+        """What lies below a directory that may not be listed cannot be looked at, only waited for."""
+        if touched & self.views.unseen[namespace]:
+            time.sleep(2)
+        self.views.unseen[namespace].clear()
 
     def do_start(self):
         return None
