@@ -19,6 +19,7 @@ def answers_of_user(errno_plain, errno_packed, *names):
 # (quote, whether it accepts)
 ANSWERS = [
     ("`chown` and `chgrp` to another user or group are `EINVAL`", answers_of_user(("-EPERM",), ("-EINVAL",), "chown", "fchown")),
+    ("linking one may be `EACCES` instead of `EPERM`", answers_of_user(("-EPERM",), ("-EACCES",), "link")),
     (
         "is `EOVERFLOW` instead of `EPERM` or `EACCES`",
         answers_of_user(("-EPERM", "-EACCES"), ("-EOVERFLOW",), "chmod", "fchmod", "utimens", "futimens", "unlink", "rmdir", "rename", "truncate", "setxattr", "removexattr", "open", "chown", "link"),
@@ -32,8 +33,6 @@ def flags(op):
 
 # (quote, whether it leaves out): `facts` are the player's, which knows mounts and who has what open.
 LEFT_OUT = [
-    ("`O_TMPFILE` is `EOPNOTSUPP`", lambda facts, op: op.name == "open" and "TMPFILE" in flags(op)),
-    ("`renameat2` with flags other than `RENAME_NOREPLACE` is `EINVAL`", lambda facts, op: op.name == "rename" and "EXCHANGE" in flags(op)),
     ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),

@@ -139,9 +139,11 @@ impl Counters {
         namespace: Membership,
         seconds_to_exec: f64,
     ) -> RunStats {
-        let [lookup, getattr, readdir, read, write, other, open] = std::array::from_fn(|kind| self.load(REQUESTS + kind));
+        let [lookup, getattr, readdir, read, write, other, open] =
+            std::array::from_fn(|kind| self.load(REQUESTS + kind));
         let requests = RequestStats { lookup, getattr, readdir, open, read, write, other };
-        let [lookup, stat, open, readdir, read, write] = std::array::from_fn(|kind| self.load(ORIGINAL + kind));
+        let [lookup, stat, open, readdir, read, write] =
+            std::array::from_fn(|kind| self.load(ORIGINAL + kind));
         RunStats {
             mode: RunMode::Mount,
             namespace: Some(namespace),

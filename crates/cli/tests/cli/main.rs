@@ -91,7 +91,7 @@ mod searches;
 mod server_life;
 mod slurm;
 mod starts;
-mod strangers;
 mod statistics;
+mod strangers;
 mod synth;
 mod transparent;

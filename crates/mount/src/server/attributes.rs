@@ -4,9 +4,7 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use quell_image::Kind;
-use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
-};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::Server;
@@ -73,9 +71,8 @@ impl Server {
         if !change.valid.intersects(SetAttributes::ATIME | SetAttributes::MTIME) {
             return Ok(());
         }
-        self.originals.change(original, || {
-            rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty())
-        })
+        self.originals
+            .change(original, || rustix::fs::utimensat(CWD, place_of(original), &times, AtFlags::empty()))
     }
 
     /// From now on attributes are the original's, and the names of a directory too.
@@ -141,7 +138,5 @@ impl Server {
 }
 
 /// Everything that SETATTR can set beside owner and group.
-const ANYTHING_ELSE: SetAttributes = SetAttributes::MODE
-    .union(SetAttributes::SIZE)
-    .union(SetAttributes::ATIME)
-    .union(SetAttributes::MTIME);
+const ANYTHING_ELSE: SetAttributes =
+    SetAttributes::MODE.union(SetAttributes::SIZE).union(SetAttributes::ATIME).union(SetAttributes::MTIME);

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::damaged;
-use super::nodes::{NodeMarks, Node, OriginalKey, key_of};
+use super::nodes::{Node, NodeMarks, OriginalKey, key_of};
 use super::notifier::Forget;
 use super::originals::reach;
 use crate::counters::SentOn;
@@ -53,10 +53,13 @@ impl Devices {
 #[derive(Debug, Default)]
 pub(crate) struct Identities(OnceLock<Known>);
 
+/// A directory, and a name in it.
+type NameIn = (Nid, Box<[u8]>);
+
 #[derive(Debug, Default)]
 struct Known {
     by_inode: HashMap<u64, Vec<Nid>>,
-    names: HashMap<Nid, Vec<(Nid, Box<[u8]>)>>,
+    names: HashMap<Nid, Vec<NameIn>>,
 }
 
 impl Identities {

@@ -154,7 +154,9 @@ impl Server {
             },
             |failed| match failed {
                 Some(errno) if errno != Errno::EXIST && errno != Errno::ACCESS => Err(errno),
-                Some(errno) if !is_ours(&directory, name, FileType::RegularFile, caller, attempt) => Err(errno),
+                Some(errno) if !is_ours(&directory, name, FileType::RegularFile, caller, attempt) => {
+                    Err(errno)
+                }
                 _ => reopen_made(&directory, name, asked, mode),
             },
         );
@@ -436,13 +438,7 @@ fn rename(from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8]), flags: RenameFlags) ->
 
 /// Whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
 /// use yet, and not older than that. A lock file that another process has for longer is none.
-fn is_ours(
-    directory: &OwnedFd,
-    name: &[u8],
-    kind: FileType,
-    caller: Caller,
-    attempt: Attempt<'_>,
-) -> bool {
+fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, attempt: Attempt<'_>) -> bool {
     let own = rustix::process::geteuid().as_raw();
     reach(directory, name).is_ok_and(|(_, stat)| {
         FileType::from_raw_mode(stat.st_mode) == kind

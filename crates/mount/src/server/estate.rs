@@ -2,8 +2,8 @@
 //!
 //! Nothing is written here while the image has the answer, but for a name that is told to be absent and the counts.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

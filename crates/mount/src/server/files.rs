@@ -191,7 +191,8 @@ impl Server {
             return Ok(reader);
         }
         // ESTALE would say that the file is gone; some of it may have been read.
-        let original = self.original(node).map_err(|errno| if errno == Errno::STALE { Errno::IO } else { errno })?;
+        let original =
+            self.original(node).map_err(|errno| if errno == Errno::STALE { Errno::IO } else { errno })?;
         let file = Arc::new(self.originals.open(&original, OFlags::RDONLY)?);
         self.readers.put(node, Arc::clone(&file));
         Ok(file)
@@ -207,18 +208,27 @@ impl Server {
     ) -> Result<usize, Errno> {
         let handle = self.handles.get(write.handle)?;
         let file = handle.file().ok_or(Errno::BADF)?;
-        let appends = write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
+        let appends =
+            write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
         let mut state = crate::lock(&handle.appends);
         if *state != appends {
             let flags = rustix::fs::fcntl_getfl(&*file)?;
-            rustix::fs::fcntl_setfl(&*file, if appends { flags | OFlags::APPEND } else { flags - OFlags::APPEND })?;
+            rustix::fs::fcntl_setfl(
+                &*file,
+                if appends { flags | OFlags::APPEND } else { flags - OFlags::APPEND },
+            )?;
             *state = appends;
         }
-        if appends && attempt.before() != Before::Nothing && self.has_appended(&file, &handle, write, attempt) {
+        if appends && attempt.before() != Before::Nothing && self.has_appended(&file, &handle, write, attempt)
+        {
             return Ok(write.data.len());
         }
         if attempt.before() == Before::Nothing {
-            attempt.remember(if appends { rustix::fs::fstat(&*file)?.st_size.cast_unsigned() } else { write.offset });
+            attempt.remember(if appends {
+                rustix::fs::fstat(&*file)?.st_size.cast_unsigned()
+            } else {
+                write.offset
+            });
             attempt.begin();
         }
         let written = self.as_caller(caller, || self.originals.write(&file, write.data, write.offset))??;
@@ -235,7 +245,8 @@ impl Server {
     fn has_appended(&self, file: &OwnedFd, handle: &Handle, write: &Write<'_>, attempt: Attempt<'_>) -> bool {
         let before = attempt.remembered();
         let Ok(stat) = rustix::fs::fstat(file) else { return false };
-        let length = usize::try_from(stat.st_size.cast_unsigned().saturating_sub(before)).unwrap_or(usize::MAX);
+        let length =
+            usize::try_from(stat.st_size.cast_unsigned().saturating_sub(before)).unwrap_or(usize::MAX);
         if length < write.data.len() || length > APPENDED_MEANWHILE {
             return false;
         }
@@ -243,7 +254,9 @@ impl Server {
             true => handle.file(),
             false => {
                 let original = self.pin(handle.node).ok();
-                original.and_then(|original| self.originals.open(&original, OFlags::RDONLY).ok()).map(Arc::new)
+                original
+                    .and_then(|original| self.originals.open(&original, OFlags::RDONLY).ok())
+                    .map(Arc::new)
             }
         };
         let mut standing = vec![0; length];

@@ -86,14 +86,17 @@ impl Handles {
         let mut open = lock(&self.open);
         let index = self.records.insert(words).ok_or(Errno::NFILE)?;
         let handle = self.number(index).ok_or(Errno::NFILE)?;
-        open.add(handle, Handle {
-            node,
-            index,
-            file: Mutex::new(file.map(Arc::new)),
-            flags,
-            unique: unique.0,
-            appends: Mutex::new(flags.contains(OFlags::APPEND)),
-        });
+        open.add(
+            handle,
+            Handle {
+                node,
+                index,
+                file: Mutex::new(file.map(Arc::new)),
+                flags,
+                unique: unique.0,
+                appends: Mutex::new(flags.contains(OFlags::APPEND)),
+            },
+        );
         Ok(handle)
     }
 
@@ -108,7 +111,9 @@ impl Handles {
     pub(crate) fn opened_by(&self, unique: Unique) -> Option<(FileHandle, Arc<Handle>)> {
         let open = lock(&self.open);
         let mut handles = open.handles.iter();
-        handles.find(|(_, handle)| handle.unique == unique.0).map(|(number, handle)| (*number, Arc::clone(handle)))
+        handles
+            .find(|(_, handle)| handle.unique == unique.0)
+            .map(|(number, handle)| (*number, Arc::clone(handle)))
     }
 
     /// Closes a handle. The descriptor is closed when the last thread that uses it is done.
@@ -158,14 +163,17 @@ impl Handles {
         let file = number_of(word(DESCRIPTOR)).and_then(adopt);
         let flags = OFlags::from_bits_retain(u32::try_from(word(FLAGS)).unwrap_or(0));
         let now = file.as_ref().and_then(|file| rustix::fs::fcntl_getfl(file).ok());
-        lock(&self.open).add(number, Handle {
-            node: Node::decode(NodeId(word(NODE)), self.root),
-            index,
-            file: Mutex::new(file.map(Arc::new)),
-            flags,
-            unique: word(UNIQUE),
-            appends: Mutex::new(now.unwrap_or(flags).contains(OFlags::APPEND)),
-        });
+        lock(&self.open).add(
+            number,
+            Handle {
+                node: Node::decode(NodeId(word(NODE)), self.root),
+                index,
+                file: Mutex::new(file.map(Arc::new)),
+                flags,
+                unique: word(UNIQUE),
+                appends: Mutex::new(now.unwrap_or(flags).contains(OFlags::APPEND)),
+            },
+        );
     }
 }
 

@@ -28,8 +28,8 @@ use crate::fuse::abi::{self, NodeId};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Unique};
 use crate::lock;
-use crate::sys::process::adopt;
 use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
+use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
 use crate::sys::table::{Index, SharedTable};
 
@@ -54,6 +54,13 @@ struct State {
     waiting: HashMap<u64, Waiting>,
     /// Requests that may come to wait, with whether a signal has reached their program meanwhile.
     arriving: HashMap<u64, bool>,
+}
+
+/// What became of a lock that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Locking {
+    Done,
+    Waits,
 }
 
 /// An owner's locks of one kind on one file.
@@ -174,21 +181,30 @@ impl Locks {
         Ok(file)
     }
 
-    /// Has a lock wait. Returns `false` if a signal came first.
-    fn wait_for(&self, unique: Unique, node: Node, lock_of: Lock, file: Arc<OwnedFd>) -> Result<bool, Errno> {
+    /// Has a lock wait.
+    ///
+    /// **Errors** `EINTR` if a signal came first; `ENOLCK` where there is no room.
+    fn wait_for(
+        &self,
+        unique: Unique,
+        node: Node,
+        wanted: Lock,
+        file: Arc<OwnedFd>,
+    ) -> Result<Locking, Errno> {
         let mut state = lock(&self.state);
         if state.arriving.remove(&unique.0) == Some(true) {
-            return Ok(false);
+            return Err(Errno::INTR);
         }
         if state.waiting.contains_key(&unique.0) {
             // An earlier server had it wait, and was killed before it took the next request.
-            return Ok(true);
+            return Ok(Locking::Waits);
         }
-        let index = self.waiting.insert(waiting_words(unique, node, &lock_of, self.root)).ok_or(Errno::NOLCK)?;
-        state.waiting.insert(unique.0, Waiting { index, lock: lock_of, file });
+        let words = waiting_words(unique, node, &wanted, self.root);
+        let index = self.waiting.insert(words).ok_or(Errno::NOLCK)?;
+        state.waiting.insert(unique.0, Waiting { index, lock: wanted, file });
         drop(state);
         self.changed.notify_all();
-        Ok(true)
+        Ok(Locking::Waits)
     }
 
     /// A signal reached the program that waits for `unique`. Whether its lock waited.
@@ -224,7 +240,8 @@ impl Locks {
     /// Tries every lock that waits once; returns those that need to wait no longer.
     fn try_all(&self) -> Vec<(Unique, Result<(), Errno>)> {
         let mut state = lock(&self.state);
-        let tried = state.waiting.iter().map(|(unique, waiting)| (*unique, apply(&waiting.file, &waiting.lock)));
+        let tried =
+            state.waiting.iter().map(|(unique, waiting)| (*unique, apply(&waiting.file, &waiting.lock)));
         let ready: Vec<_> = tried.filter(|(_, outcome)| *outcome != Err(Errno::AGAIN)).collect();
         for (unique, _) in &ready {
             if let Some(waiting) = state.waiting.remove(unique) {
@@ -261,27 +278,34 @@ impl Server {
         waits: bool,
         reply: Reply<'_>,
     ) {
-        let outcome = self.locking_file(node, &wanted, caller).and_then(|file| match file {
-            Some(file) => apply(&file, &wanted).map_err(|errno| (errno, Some(file))).or_else(|failed| match failed {
-                (Errno::AGAIN, Some(file)) if waits => match self.locks.wait_for(unique, node, wanted, file) {
-                    Ok(true) => Err(WAITS),
-                    Ok(false) => Err(Errno::INTR),
-                    Err(errno) => Err(errno),
-                },
-                (errno, _) => Err(errno),
-            }),
-            // An owner that has no descriptor has no lock to give up.
-            None => Ok(()),
-        });
-        if outcome == Err(WAITS) {
+        let outcome = self.try_lock(node, wanted, unique, caller, waits);
+        if outcome == Ok(Locking::Waits) {
             return reply.none();
         }
         self.locks.settled(unique);
         match outcome {
-            Ok(()) => reply.done(),
+            Ok(_) => reply.done(),
             // The kernel would take ENOSYS for a file system that has it keep locks by itself, unseen by others.
             Err(Errno::NOSYS) => reply.error(Errno::NOLCK),
             Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn try_lock(
+        &self,
+        node: Node,
+        wanted: Lock,
+        unique: Unique,
+        caller: Caller,
+        waits: bool,
+    ) -> Result<Locking, Errno> {
+        let Some(file) = self.locking_file(node, &wanted, caller)? else {
+            // An owner that has no descriptor has no lock to give up.
+            return Ok(Locking::Done);
+        };
+        match apply(&file, &wanted) {
+            Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file),
+            outcome => outcome.map(|()| Locking::Done),
         }
     }
 
@@ -362,9 +386,6 @@ pub(crate) fn grant_locks(server: &Server) {
         }
     }
 }
-
-/// Stands for a lock that waits; no file system gives this error for one.
-const WAITS: Errno = Errno::INPROGRESS;
 
 /// `F_UNLCK`, and the other kinds, as FUSE carries them.
 const UNLOCK: u32 = libc::F_UNLCK as u32;

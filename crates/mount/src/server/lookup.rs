@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::{Answer, Patience, damaged};
-use super::nodes::{NodeMarks, Node, key_of};
+use super::nodes::{Node, NodeMarks, key_of};
 use super::originals::{BLOCK_SIZE, attr_of};
 use super::permissions::Evidence;
 use super::slots::{Attempt, Before};

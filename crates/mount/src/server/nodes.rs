@@ -162,7 +162,8 @@ impl Nodes {
         if table.nodes.len() >= MOST_FOUND {
             return None;
         }
-        let entry = Entry { key: Some(key), original: Some(Arc::new(original)), lookups: 1, ..Entry::new(marks) };
+        let entry =
+            Entry { key: Some(key), original: Some(Arc::new(original)), lookups: 1, ..Entry::new(marks) };
         table.insert(None, entry)
     }
 
@@ -282,7 +283,9 @@ impl Nodes {
     pub(crate) fn untold(&self) -> Vec<Nid> {
         let table = self.read();
         let untold = table.nodes.iter().filter_map(|(node, entry)| match node {
-            Node::Frozen(nid) if entry.marks & (NodeMarks::LIVE | NodeMarks::TOLD) == NodeMarks::LIVE => Some(*nid),
+            Node::Frozen(nid) if entry.marks & (NodeMarks::LIVE | NodeMarks::TOLD) == NodeMarks::LIVE => {
+                Some(*nid)
+            }
             _ => None,
         });
         let mut untold: Vec<Nid> = untold.collect();

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use quell_image::{Kind, Nid};
 
 use super::Server;
-use super::nodes::{NodeMarks, Node};
+use super::nodes::{Node, NodeMarks};
 use crate::fuse::device::Forgetting;
 
 /// Something that the kernel must forget.

@@ -275,10 +275,7 @@ fn whole(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Err
 const XATTR_MAX: usize = 64 << 10;
 
 /// Hands names on from where `directory` stands.
-fn hand_on(
-    directory: &OwnedFd,
-    push: &mut dyn FnMut(&ListedName<'_>) -> Pushed,
-) -> Result<(), Errno> {
+fn hand_on(directory: &OwnedFd, push: &mut dyn FnMut(&ListedName<'_>) -> Pushed) -> Result<(), Errno> {
     let mut space = vec![MaybeUninit::uninit(); LISTING_BUFFER];
     let mut names = RawDir::new(directory, &mut space);
     while let Some(name) = names.next() {

@@ -80,11 +80,13 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         let identity = Identity { uid: 4242, gid: 4343, groups: vec![7] };
-        std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+            .unwrap();
         let made = directory.path().join("made");
         identity.assume(|| std::fs::write(&made, b"")).unwrap().unwrap();
         let metadata = std::fs::metadata(&made).unwrap();
-        let owner = (std::os::unix::fs::MetadataExt::uid(&metadata), std::os::unix::fs::MetadataExt::gid(&metadata));
+        let owner =
+            (std::os::unix::fs::MetadataExt::uid(&metadata), std::os::unix::fs::MetadataExt::gid(&metadata));
         assert_eq!(owner, (4242, 4343));
         std::fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
         assert!(identity.assume(|| std::fs::read(&made)).unwrap().is_err());

@@ -3,10 +3,10 @@
 //! What `rustix` wraps safely is called from where it is needed; only what it cannot wrap is here. No function
 //! here decides anything.
 
+pub(crate) mod bus;
 pub(crate) mod credentials;
 pub(crate) mod descriptors;
 pub(crate) mod locks;
-pub(crate) mod bus;
 pub(crate) mod mapping;
 pub(crate) mod process;
 pub(crate) mod shared;

@@ -1,5 +1,6 @@
 //! The command is itself, and nothing outlives it.
 
+use std::fs::DirEntry;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -128,29 +129,34 @@ pub(crate) fn server_holds_nothing() {
             .spawn()
             .unwrap();
         assert_eq!(first_line(&mut child), "ready");
-        let server = scene.servers()[0];
-        let link = |name: &str| std::fs::read_link(format!("/proc/{server}/{name}")).unwrap();
-        assert_eq!(link("cwd").to_str(), Some("/"));
-        let of_command = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
-        let of_command: Vec<_> =
-            of_command.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok()).collect();
-        // The first thread has descriptors of its own.
-        let tables = std::fs::read_dir(format!("/proc/{server}/task")).unwrap();
-        let tables = tables.map(|thread| std::fs::read_dir(thread.unwrap().path().join("fd")).unwrap());
-        for entry in tables.flatten() {
-            let entry = entry.unwrap();
-            let number: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
-            let Ok(target) = std::fs::read_link(entry.path()) else { continue };
-            assert!(target == Path::new("/dev/null") || !of_command.contains(&target), "{number} -> {target:?}");
-            let target = target.into_os_string().into_string().unwrap();
-            let known = ["/dev/fuse", "socket:", "anon_inode:", "user:[", "mnt:[", "pidfd:", "pipe:["];
-            // Roots are tied to their originals.
-            let image = [scene.image(), scene.root()].iter().any(|known| known == Path::new(&target));
-            let expected = match number {
-                0..3 => target == "/dev/null",
-                _ => image || known.iter().any(|known| target.starts_with(known)),
-            };
-            assert!(expected, "{number} -> {target}");
+        let descriptors = |process: i32| -> Vec<(i32, String)> {
+            let entries = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+            let number = |entry: &DirEntry| entry.file_name().to_str().unwrap().parse().unwrap();
+            let target = |entry: &DirEntry| std::fs::read_link(entry.path()).ok();
+            entries
+                .filter_map(|entry| {
+                    let entry = entry.unwrap();
+                    Some((number(&entry), target(&entry)?.into_os_string().into_string().unwrap()))
+                })
+                .collect()
+        };
+        let theirs: Vec<String> =
+            descriptors(child.id().try_into().unwrap()).into_iter().map(|(_, target)| target).collect();
+        // The server's first thread has only its lifeline; all else is in the holder's table too.
+        for process in scene.servers().into_iter().chain(scene.holders()) {
+            let cwd = std::fs::read_link(format!("/proc/{process}/cwd")).unwrap();
+            assert_eq!(cwd.to_str(), Some("/"));
+            for (number, target) in descriptors(process) {
+                let known = ["/dev/fuse", "socket:", "anon_inode:", "user:[", "mnt:[", "pidfd:", "pipe:"];
+                // Roots are tied to their originals.
+                let image = [scene.image(), scene.root()].iter().any(|known| known == Path::new(&target));
+                let expected = match number {
+                    0..3 => target == "/dev/null",
+                    _ => image || known.iter().any(|known| target.starts_with(known)),
+                };
+                assert!(expected, "{number} -> {target}");
+                assert!(number < 3 || !theirs.contains(&target), "{number} -> {target}");
+            }
         }
         // Not a child of the application: its wait() must never see the server.
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));

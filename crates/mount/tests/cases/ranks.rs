@@ -26,11 +26,13 @@ pub(crate) fn joined_at_once() {
             rank.kill().unwrap();
             rank.wait().unwrap();
         }
-        scene
-            .processes()
-            .into_iter()
-            .filter(|number| !scene.servers().contains(number))
-            .for_each(crate::scene::kill);
+        // One that is about to execute something is in no list for a moment.
+        wait_until("only who serves is left", || {
+            let serving: Vec<i32> = scene.servers().into_iter().chain(scene.holders()).collect();
+            let others = scene.processes().into_iter().filter(|number| !serving.contains(number));
+            others.for_each(crate::scene::kill);
+            files.iter().all(|file| file.exists())
+        });
         let created = files.iter().filter(|file| stats(file)["namespace"] == "created").count();
         assert_eq!(created, 1);
     }
@@ -193,12 +195,9 @@ pub(crate) fn stranger_at_the_meeting_place() {
     let scene = Scene::new(User::Nobody);
     let mut child = spawn(&scene, &["--job", "strange"], "echo ready; exec sleep 60");
     assert_eq!(first_line(&mut child), "ready");
-    let server = scene.servers()[0];
-    // The first thread has descriptors of its own.
-    let threads = std::fs::read_dir(format!("/proc/{server}/task")).unwrap();
-    let inodes: HashSet<String> = threads
-        .filter_map(|thread| std::fs::read_dir(thread.ok()?.path().join("fd")).ok())
-        .flatten()
+    let holder = scene.holders()[0];
+    let inodes: HashSet<String> = std::fs::read_dir(format!("/proc/{holder}/fd"))
+        .unwrap()
         .filter_map(|entry| {
             let target = std::fs::read_link(entry.ok()?.path()).ok()?;
             Some(target.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())
