@@ -171,7 +171,7 @@ static void do_reopen(void)
 	put(1, open(through, (int)flags(3) | O_CLOEXEC | O_NONBLOCK));
 }
 
-static void do_setfl(void) { said(fcntl(fd(1), F_SETFL, (int)flags(2))); }
+static void do_setfl(void) { said(fcntl(fd(1), F_SETFL, (int)flags(2) | O_NONBLOCK)); }
 
 static void do_read(void)
 {

@@ -267,9 +267,10 @@ class Player:
 
     def wait_for_hidden(self, namespace, touched):
         """What lies below a directory that may not be listed cannot be looked at, only waited for."""
-        if touched & self.views.unseen[namespace]:
+        hidden = touched & self.views.unseen[namespace]
+        if hidden:
             time.sleep(2)
-        self.views.unseen[namespace].clear()
+        self.views.unseen[namespace] -= hidden
 
     def do_start(self):
         return None
