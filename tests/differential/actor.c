@@ -171,7 +171,7 @@ static void do_reopen(void)
 	put(1, open(through, (int)flags(3) | O_CLOEXEC | O_NONBLOCK));
 }
 
-static void do_setfl(void) { said(fcntl(fd(1), F_SETFL, (int)flags(2))); }
+static void do_setfl(void) { said(fcntl(fd(1), F_SETFL, (int)flags(2) | O_NONBLOCK)); }
 
 static void do_read(void)
 {
@@ -446,11 +446,11 @@ static void do_flock(void) { said(flock(fd(1), (int)flags(2) | LOCK_NB)); }
 /* A shell script with what it prints, for programs that are told in its language. */
 static void do_sh(void)
 {
-	int output = memfd_create("output", MFD_CLOEXEC), status = 0;
+	int output = memfd_create("output", MFD_CLOEXEC), talk = memfd_create("talk", MFD_CLOEXEC), status = 0;
 	pid_t child = fork();
 	if (child == 0) {
 		dup2(output, 1);
-		dup2(output, 2);
+		dup2(talk, 2);
 		close(0);
 		open("/dev/null", O_RDONLY);
 		/* What waits for a FIFO's other end waits on both sides. */
@@ -462,7 +462,10 @@ static void do_sh(void)
 	ssize_t got = pread(output, buffer, BUFFER, 0);
 	fputc(' ', answer);
 	quoted(buffer, got < 0 ? 0 : (size_t)got);
+	got = pread(talk, buffer, BUFFER, 0);
+	quoted(buffer, got < 0 ? 0 : (size_t)got);
 	close(output);
+	close(talk);
 }
 
 /* Trees: a line for each name, sorted, and for each name of `PROBES` that a directory does not list but has. */
@@ -570,16 +573,12 @@ static void open_files(int with_content)
 static void do_tree(void)
 {
 	int with_content = strcmp(text(2), "full") == 0;
-	struct stat stat;
+	struct stat status;
+	if (stat(text(1), &status) == 0) fputc('.', answer), attributes(&status), fputc('\n', answer);
 	int top = open(text(1), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	said(top < 0 ? -1 : 0);
-	fputc('\n', answer);
-	if (top < 0) return;
-	fstat(top, &stat);
-	fputc('.', answer), attributes(&stat), fputc('\n', answer);
-	below(".", top, with_content);
+	if (top < 0) fprintf(answer, "./ -%s\n", strerrorname_np(errno));
+	else below(".", top, with_content), close(top);
 	open_files(with_content);
-	close(top);
 }
 
 static void do_quit(void) { exit(0); }

@@ -239,6 +239,8 @@ class Generator:
             return self.make_rename()
         one, other, made = (os.path.normpath(path) for path in (self.directory(), self.file(), self.fresh()))
         script = self.random.choice(SCRIPTS)
+        if any(path.startswith("d4") for path in (one, other, made)):
+            script = "ls -A @/d3 | sort"
         if self.is_pipe(other) or self.is_pipe(made) or self.is_foreign(other):
             script = "ls -A @/{d} | sort"
         # Lists, owners and modes of others' files are not told to users.

@@ -41,6 +41,7 @@ LEFT_OUT = [
 # What is not determined without quell either.
 UNDETERMINED = [
     ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
+    ("which error names have in a directory that another namespace removed", lambda facts, op: facts.is_in_removed_directory(op)),
 ]
 
 

@@ -100,12 +100,12 @@ class Player:
         before = None
         if self.several and op.name in NAMES:
             touched = self.views.touched(op)
-            if here in NAMESPACES and touched & self.views.stale[here]:
+            if here in NAMESPACES and touched & self.views.stale[here] and op.name != "close":
                 self.left_out["stale"] += 1
                 return None
             text = self.write_mapped(here)
             if not text and here in NAMESPACES and touched & self.views.unseen[here]:
-                text = self.catch_up(op.actor)
+                text = self.catch_up(op.actor) or self.wait_for_hidden(here, touched)
             if text:
                 return text
             before = self.views.subjects(op)
@@ -199,6 +199,15 @@ class Player:
         boundary = f"{self.scene.plain.root}/d4"
         return any(os.path.realpath(found.place) == boundary for found in self.views.walks(op) if found.place)
 
+    def is_in_removed_directory(self, op):
+        if not self.several or op.name not in NAMES or NAMES[op.name].does != "name":
+            return False
+        bases = [self.views.base(op.actor, op.words[at]) for at, _, _ in NAMES[op.name].paths]
+        try:
+            return any(os.stat(base).st_nlink == 0 for base in bases)
+        except OSError:
+            return False
+
     def is_behind_end(self, op):
         if (op.actor, op.words[0]) not in self.mapped_files:
             return False
@@ -245,15 +254,23 @@ class Player:
         """Waits until an actor's namespace sees what others changed."""
         began = time.monotonic()
         while True:
-            differences = self.compare(actor)
+            plain, packed = self.look(actor, "full")
+            differences = self.judge.trees(plain, packed, View(self.views, ACTORS[actor]))
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
-                self.views.unseen[ACTORS[actor]].clear()
+                self.views.unseen[ACTORS[actor]] -= {int(inode) for inode in re.findall(r" ino=(\d+)", plain)}
                 return None
             if waited > self.bound:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
             time.sleep(min(0.1, 0.01 + waited / 4))
+
+    def wait_for_hidden(self, namespace, touched):
+        """What lies below a directory that may not be listed cannot be looked at, only waited for."""
+        hidden = touched & self.views.unseen[namespace]
+        if hidden:
+            time.sleep(2)
+        self.views.unseen[namespace] -= hidden
 
     def do_start(self):
         return None

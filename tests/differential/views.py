@@ -36,7 +36,7 @@ def walk(base, path, follow):
         return found
     here, parts, links = base, [part for part in path.split("/") if part not in ("", ".")], 0
     found.last = found.way[0]
-    found.place = base
+    found.place = base + "/."
     while parts:
         part = parts.pop(0)
         found.parent, found.last = os.stat(here).st_ino, None
@@ -85,6 +85,8 @@ class Views:
             if word.startswith("@"):
                 base, word = str(self.plain.root), word[1:]
             if op.name == "open" and set(op.words[3].split("|")) & {"NOFOLLOW", "EXCL"}:
+                follow = False
+            if "SYMLINK_NOFOLLOW" in op.words or (op.name == "link" and op.words[4] != "SYMLINK_FOLLOW"):
                 follow = False
             found.append(walk(base, word, follow))
         return found
