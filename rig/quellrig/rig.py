@@ -168,22 +168,26 @@ class Rig:
             self._wait_mounted(node)
         with self.master() as master:
             self._wait("chunkserver", master.chunkserver_ready, 30)
-        self._empty_trash_at_once()
+        self._prepare_file_system()
         wire.set_latency(directory.socket, state.latency_us)
         state.complete = True
         directory.save(state)
 
-    def _empty_trash_at_once(self) -> None:
-        """Has what is deleted gone at once, on a new file system: by default MooseFS keeps it for a day."""
-        done = self.directory.data / "trash-off"
+    def _prepare_file_system(self) -> None:
+        """Sets a new file system up as a site would.
+
+        What is deleted is gone at once: by default MooseFS keeps it for a day. The top directory is root's alone: by default
+        every user may change names there, and quell takes no image from such a directory.
+        """
+        done = self.directory.data / "prepared"
         if done.exists():
             return
         holder = self.require_started().processes["server"].pid
-        command = ["mfssettrashtime", "0", str(MOUNT_POINT)]
+        command = ["sh", "-ec", 'mfssettrashtime 0 "$0"; chmod 755 "$0"', str(MOUNT_POINT)]
         with self.server_mount():
             result = subprocess.run(command, preexec_fn=lambda: kernel.enter(holder), capture_output=True, text=True)
         if result.returncode != 0:
-            raise RigError(f"`mfssettrashtime` fails: {result.stdout.strip()}", "run `rig status`")
+            raise RigError(f"the file system is not set up: {(result.stdout + result.stderr).strip()}", "run `rig status`")
         done.touch()
 
     def require_started(self) -> State:
