@@ -93,6 +93,30 @@ print(*(granted(lock, kind) for lock in (fcntl.flock, fcntl.lockf) for kind in k
     }
 }
 
+/// Another process puts a pipe where a name was absent: a program that writes there waits for a reader as without quell, can be
+/// killed, and keeps no other program from its answers.
+pub(crate) fn a_pipe_in_the_way_keeps_nobody_waiting() {
+    for user in USERS {
+        let scene = Scene::new(user);
+        let root = scene.root();
+        let script = format!(
+            "cd {}/lib; cat new 2>/dev/null; echo ready; read line; for writer in 1 2 3 4 5 6 7 8 9; do \
+             timeout -s KILL 1 sh -c 'echo x >new' 2>/dev/null & done; wait; ls new; cat a.txt",
+            root.display()
+        );
+        let mut child = scene
+            .run(&[], &["bash", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert_eq!(first_line(&mut child), "ready");
+        succeeded(&scene.plain(&["mkfifo", root.join("lib/new").to_str().unwrap()]).output().unwrap());
+        child.stdin.take().unwrap().write_all(b"on\n").unwrap();
+        assert_eq!(succeeded(&child.wait_with_output().unwrap()), "new\nalpha\n");
+    }
+}
+
 /// The server needs a descriptor for each file that the kernel knows: with few of them, the kernel is asked to know fewer.
 pub(crate) fn more_files_than_descriptors() {
     for user in USERS {
