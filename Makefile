@@ -12,7 +12,7 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential fuzz modules suites rig-tests soak bench docs deps clean
+.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential differential-random fuzz modules suites rig-tests soak bench docs deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
@@ -59,6 +59,8 @@ privileged: ## all tests of the crates and of the binary
 differential: build deps ## what programs do below packed directories is what they do without quell
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
+
+differential-random: build deps ## the same of random programs, with their seed
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
 
 fuzz: deps ## every reader with damaged input, SECONDS a target
