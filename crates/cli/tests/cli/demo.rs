@@ -20,7 +20,7 @@ fn privileged_the_demo_shows_the_whole_way() {
     }
 }
 
-/// Where there is no FUSE the image is extracted, and the demo shows what that saves.
+/// Without FUSE the image is extracted, and the demo shows the saving.
 #[test]
 fn privileged_the_demo_shows_the_effect_without_fuse() {
     let (Some(ours), Some(of_nobody)) = (Test::privileged(ALL), Test::of_nobody(ALL)) else { return };

@@ -254,7 +254,7 @@ fn of_modules(
 
 /// Where a cache is made and judged before users have it. Others look into it as the users who are asked; what is behind a
 /// directory that is closed to them is made behind that, too, if no other user can change that, else behind one of its own that
-/// lets nobody pass but the user who builds.
+/// lets only the building user pass.
 fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".quell-caches-");

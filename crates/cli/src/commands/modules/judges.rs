@@ -12,7 +12,7 @@ use std::num::NonZero;
 pub(super) struct Watched<'a> {
     pub(super) tools: Tools,
     printer: &'a Printer,
-    /// Whether it is told who is not asked.
+    /// Tells which users are not asked.
     is_told: bool,
 }
 

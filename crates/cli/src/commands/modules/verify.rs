@@ -25,7 +25,7 @@ pub struct Verified {
     pub tools: Vec<String>,
     /// Who asked.
     pub users: Vec<String>,
-    /// Who was not asked, because of what others could do with those rights.
+    /// The users that were not asked, because other users could misuse their rights.
     pub not_asked: Vec<String>,
     /// Questions that were asked about both sides.
     pub questions: usize,
