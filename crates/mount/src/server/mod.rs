@@ -26,6 +26,7 @@ mod inodes;
 mod lessons;
 mod lifeline;
 mod lists;
+mod lock_files;
 mod locks;
 pub(crate) mod log;
 mod lookup;
