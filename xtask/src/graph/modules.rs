@@ -176,12 +176,15 @@ fn name(item: &Item) -> Option<String> {
     })
 }
 
-/// Collects `a::b::c` and single names, in macros too.
+/// Collects `a::b::c` and single names, in macros too; the names of methods and fields are none.
 fn paths(tokens: TokenStream, into: &mut BTreeSet<Names>) {
     let mut path: Names = Vec::new();
-    let mut colons = 0;
+    let (mut colons, mut dots) = (0, 0);
     for token in tokens {
+        let is_member = dots == 1;
+        dots = if matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.') { dots + 1 } else { 0 };
         match token {
+            TokenTree::Ident(_) if is_member => {}
             TokenTree::Ident(ident) => {
                 if colons != 2 {
                     into.insert(std::mem::take(&mut path));
