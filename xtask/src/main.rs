@@ -1,11 +1,13 @@
 //! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas; and
 //! the easyconfig and the notices of licences from the lock file.
 //!
-//! `cargo xtask` writes them; `cargo xtask --check` says which are out of date and fails.
+//! `cargo xtask` writes them. `cargo xtask --check` writes nothing: it fails if one is out of date, if the modules of a crate
+//! import each other in a circle, or if the crates depend on each other in another way than ARCHITECTURE.md says.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
 
 mod easyconfig;
+mod graph;
 mod notices;
 mod settings_page;
 
@@ -36,7 +38,9 @@ fn main() -> ExitCode {
             println!("{}", path.display());
         }
     }
-    if check && !stale.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let faults = if check { graph::faults(root) } else { Vec::new() };
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    if check && !(stale.is_empty() && faults.is_empty()) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {

@@ -40,9 +40,17 @@ struct BundledCrate {
 
 /// The crates of other authors that are linked into the binary on Linux.
 fn bundled_crates(root: &Path) -> Vec<BundledCrate> {
-    let tree = ["tree", "--package=quell-cli", "--edges=normal,no-proc-macro", "--prefix=none", "--format={p}", "--locked"];
+    let tree = [
+        "tree",
+        "--package=quell-cli",
+        "--edges=normal,no-proc-macro",
+        "--prefix=none",
+        "--format={p}",
+        "--locked",
+    ];
     let linked = cargo(root, &tree);
-    let linked: BTreeSet<_> = linked.lines().filter_map(|line| line.split_once(" v")).map(name_and_version).collect();
+    let linked: BTreeSet<_> =
+        linked.lines().filter_map(|line| line.split_once(" v")).map(name_and_version).collect();
     let metadata = cargo(root, &["metadata", "--format-version=1", "--locked"]);
     let metadata: Value = serde_json::from_str(&metadata).expect("cargo prints JSON");
     let packages = metadata["packages"].as_array().expect("cargo lists packages").iter();

@@ -13,13 +13,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What every user may read.
-pub(super) const OPEN: u32 = 0o644;
+pub(crate) const OPEN: u32 = 0o644;
 
 /// Removes what builders that were killed left in the directory: with the lock nobody needs it. As root the directory is root's.
-pub(super) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
+pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
     let entries = lock.is_held().then(|| directory.read_dir().ok()).flatten();
     for entry in entries.into_iter().flatten().flatten().filter(|entry| is_left(&entry.file_name())) {
         // What cannot be removed stays, as it would have without us.
@@ -40,7 +40,7 @@ fn is_temporary(found: &OsStr, name: &OsStr) -> bool {
 }
 
 /// Whether every user may read a file, as far as its mode says.
-pub(super) fn is_open(path: &Path) -> bool {
+pub(crate) fn is_open(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & OPEN == OPEN)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn is_open(path: &Path) -> bool {
 /// file's place is no more than that user could have put there without us.
 ///
 /// **Errors**: [`ModulesError::Write`]; then the file is what it was.
-pub(super) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
     let name = path.file_name().unwrap_or_default();
     let put = || -> io::Result<()> {
         let above = path.parent().unwrap_or(Path::new("."));
@@ -111,20 +111,20 @@ fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory as [`open_directory`] does, and refuses one, as root, that another user can change or exchange.
+/// Makes a directory as [`make_open_directory`] does, and refuses one, as root, that another user can change or exchange.
 ///
 /// **Errors**: [`ModulesError::Untrusted`], [`ModulesError::Write`].
-pub(crate) fn refuse_others(directory: &Path) -> Result<(), ModulesError> {
+pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesError> {
     let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
     trust::refuse_place(there.unwrap_or(directory))?;
-    open_directory(directory).map_err(ModulesError::write(directory))?;
+    make_open_directory(directory).map_err(ModulesError::write(directory))?;
     trust::refuse_place(directory)
 }
 
 /// Makes a directory that every user can enter, and those above it that are not there; one that is there stays as it is.
 ///
 /// **Errors**: what the system says.
-pub(crate) fn open_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn make_open_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.is_dir()).collect();
     for path in missing.into_iter().rev() {
         std::fs::create_dir(path)?;
@@ -153,11 +153,20 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// The same, of what a user was to make.
 ///
 /// **Errors**: [`io::ErrorKind::InvalidInput`] for what is not that user's file.
-pub(super) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<u8>> {
     let maker = user.number().unwrap_or_else(|| rustix::process::geteuid().as_raw());
     let file = walk::open_plain(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     trust::refuse_file(&rustix::fs::fstat(&file)?, maker)?;
     let mut content = Vec::new();
     File::from(file).take(limit).read_to_end(&mut content)?;
     Ok(content)
+}
+
+/// A path as it will be: without links as far as it is there.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));
+    match there {
+        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => path.to_owned(),
+    }
 }
