@@ -5,10 +5,10 @@
 //! use them, or if it asks for something in the directory itself and nothing below the live ones is worth a root.
 //! Else its parts are looked at.
 
+use quell_image::path::{is_within, join};
 use quell_trace::ServedBy;
 
-use crate::pack::forest::{Forest, join};
-use crate::tree::is_within;
+use crate::forest::Forest;
 
 /// A directory that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]

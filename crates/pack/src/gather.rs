@@ -1,23 +1,24 @@
 //! Reading the chosen roots into a tree: listings and attributes of covered directories, links, and which files
 //! are to be held.
 
+use quell_image::path::{components, is_within, join, split};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::blocks::BlockSet;
-use crate::erofs::BLOCK_BYTES;
-use crate::model::{Attributes, Coverage, Kind, Timestamp};
-use crate::original::{Original, OriginalError, attributes_of};
-use crate::pack::extents::Extent;
-use crate::pack::forest::{Forest, join, names, split};
-use crate::pack::roots::Choice;
-use crate::pack::secrets::{HEAD, suspicion};
-use crate::pack::{Hold, LeftOut, PackError, Progress};
-use crate::tree::{NodeId, Source, Tree, is_within};
-use crate::write::Audience;
+use crate::extents::Extent;
+use crate::forest::Forest;
+use crate::roots::Choice;
+use crate::secrets::{HEAD, suspicion};
+use crate::{Hold, LeftOut, PackError, Progress};
+use quell_image::BlockSet;
+use quell_image::erofs::BLOCK_BYTES;
+use quell_image::original::{Original, OriginalError, attributes_of};
+use quell_image::write::Audience;
+use quell_image::{Attributes, Coverage, Kind, Timestamp};
+use quell_image::{NodeId, Source, Tree};
 
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
@@ -120,7 +121,7 @@ impl Gatherer<'_> {
     fn reach(&mut self, path: &[u8], root: &[u8]) -> Result<NodeId, PackError> {
         let mut node = self.gathered.tree.root();
         let mut at = b"/".to_vec();
-        for name in names(path) {
+        for name in components(path) {
             at = join(&at, name);
             node = match self.gathered.tree.child(node, name) {
                 Some(known) => known,
@@ -136,7 +137,7 @@ impl Gatherer<'_> {
     /// Takes over what a directory holds: all of it, or what the recordings asked for if they only passed through,
     /// if it is too large, or if it may not be listed.
     fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
-        match self.names(place) {
+        match self.components(place) {
             Ok(_) if seen.is_passage() => self.partial(place, seen)?,
             Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
             Ok(_) => self.partial(place, seen)?,
@@ -154,7 +155,7 @@ impl Gatherer<'_> {
     }
 
     /// The names in a directory, if those who are to use the image may list it.
-    fn names(&self, place: &Place<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
+    fn components(&self, place: &Place<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
         if self.is_withheld(place.node, READ) {
             let source = io::ErrorKind::PermissionDenied.into();
             return Err(OriginalError { action: "list", path: as_path(place.path).into(), source });

@@ -1,18 +1,21 @@
 //! Packing from real recordings and real originals: what becomes a root, what is covered, what is held.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/session.rs"]
+mod session;
+#[path = "../../image/tests/support/mod.rs"]
 mod support;
 
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use quell_image::pack::{Nothing, Options, PackError, pack};
 use quell_image::write::Audience;
 use quell_image::{Content, Coverage, Lookup, Use};
+use quell_pack::{Nothing, Options, PackError, pack};
 use quell_trace::flags::O_PATH;
 use quell_trace::{Call, Errno, Event, Fd, Outcome, Trace};
-use support::session::{O_CREATE_TO_WRITE, Session};
+use session::{O_CREATE_TO_WRITE, Session};
 use support::{at, child};
 
 #[test]

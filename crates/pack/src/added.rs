@@ -1,16 +1,16 @@
 //! Directories that are packed whole, whatever the recordings looked at: everything in them counts as read, after all
 //! that was recorded.
 
+use quell_image::path::{is_within, join};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::pack::PackError;
-use crate::pack::forest::{Forest, join};
-use crate::pack::roots::Choice;
-use crate::tree::is_within;
+use crate::PackError;
+use crate::forest::Forest;
+use crate::roots::Choice;
 
 /// Marks everything in `directories` as read, sorted by path; returns their absolute paths. Live directories and other
 /// file systems that are mounted in them are passed over.

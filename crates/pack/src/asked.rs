@@ -16,18 +16,18 @@
 //! Numbers are LEB128, strings have their length before them. A first read is the place in the order of first
 //! reads, equal for what was read at once.
 
+use quell_image::path::{components, is_name, join};
 use std::collections::BTreeSet;
 
-use crate::blocks::BlockSet;
-use crate::bytes::{put, u32_at};
-use crate::erofs::BLOCK_BYTES;
-use crate::model::Coverage;
-use crate::pack::Hold;
-use crate::pack::extents::Extent;
-use crate::pack::forest::{Forest, Seen, join, names};
-use crate::pack::roots::{Choice, Stance};
-use crate::tree::{Body, Tree, is_name};
-use crate::write::Audience;
+use crate::Hold;
+use crate::extents::Extent;
+use crate::forest::{Forest, Seen};
+use crate::roots::{Choice, Stance};
+use quell_image::BlockSet;
+use quell_image::Coverage;
+use quell_image::Tree;
+use quell_image::erofs::BLOCK_BYTES;
+use quell_image::write::Audience;
 
 /// What an image says of its recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Asked {
         let mut kept = Forest::default();
         for choice in choices {
             let (mut from, mut path) = (Some(forest), b"/".to_vec());
-            for name in names(&choice.path) {
+            for name in components(&choice.path) {
                 let mounted = from.and_then(|node| node.mounted.clone());
                 kept.grow(&path).mounted = mounted;
                 from = from.and_then(|node| node.children.get(name));
@@ -98,9 +98,7 @@ impl Asked {
 
     /// The bytes for the image; the same for the same content.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; BODY_AT];
-        put(&mut bytes, 0, MAGIC);
-        put(&mut bytes, 8, &VERSION.to_le_bytes());
+        let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes(), &[0; 4]].concat();
         bytes.push(match self.audience {
             Audience::Owner => 0,
             Audience::Everyone => 1,
@@ -119,17 +117,16 @@ impl Asked {
             string(path, &mut bytes);
         }
         node(&self.forest, &mut bytes);
-        let sum = crc32c::crc32c(&bytes[BODY_AT..]);
-        put(&mut bytes, CHECKSUM_AT, &sum.to_le_bytes());
+        seal(&mut bytes);
         bytes
     }
 
     /// Reads what [`Self::encode`] wrote; `None` for anything else.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let version = u32_at(bytes, 8)?;
-        let known = bytes.get(..8)? == MAGIC && (1..=VERSION).contains(&version);
-        let body = bytes.get(BODY_AT..).filter(|_| known)?;
-        (crc32c::crc32c(body) == u32_at(bytes, CHECKSUM_AT)?).then_some(())?;
+        let (head, body) = bytes.split_at_checked(BODY_AT)?;
+        let version = u32::from_le_bytes(head[8..CHECKSUM_AT].try_into().ok()?);
+        let known = head.starts_with(MAGIC) && (1..=VERSION).contains(&version);
+        (known && head[CHECKSUM_AT..] == crc32c::crc32c(body).to_le_bytes()).then_some(())?;
         let mut reader = Reader(body);
         let audience = match reader.byte()? {
             0 => Audience::Owner,
@@ -159,10 +156,16 @@ impl Asked {
     }
 }
 
+/// Puts the checksum of the body in its place.
+fn seal(bytes: &mut [u8]) {
+    let sum = crc32c::crc32c(&bytes[BODY_AT..]);
+    bytes[CHECKSUM_AT..BODY_AT].copy_from_slice(&sum.to_le_bytes());
+}
+
 /// Whether a path is absolute, without `.`, `..`, empty names and a slash at its end. `/` is never a root.
 pub(crate) fn is_path(path: &[u8]) -> bool {
     path.strip_prefix(b"/").is_some_and(|path| path.split(|&byte| byte == b'/').all(is_name))
-        && names(path).count() <= DEPTH_MAX
+        && components(path).count() <= DEPTH_MAX
 }
 
 /// `from`, which lies at `path`, without what an image must not tell.
@@ -187,8 +190,7 @@ fn told(from: &Forest, path: &[u8], tree: &Tree, audience: Audience) -> Forest {
 
 /// Whether the image has the directory without its names, because not everybody may know them.
 fn is_withheld(tree: &Tree, path: &[u8]) -> bool {
-    let body = tree.find(path).map(|id| &tree.node(id).body);
-    matches!(body, Some(Body::Directory(found)) if found.coverage == Coverage::Uncovered)
+    tree.find(path).and_then(|node| tree.coverage(node)) == Some(Coverage::Uncovered)
 }
 
 /// Replaces the times of first reads by their ranks: all that a layout needs.
@@ -394,8 +396,7 @@ mod tests {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut forged = bytes.clone();
                 forged[at] = value;
-                let sum = crc32c::crc32c(&forged[BODY_AT..]);
-                put(&mut forged, CHECKSUM_AT, &sum.to_le_bytes());
+                seal(&mut forged);
                 if let Some(read) = Asked::decode(&forged) {
                     assert_eq!(Asked::decode(&read.encode()), Some(read));
                 }

@@ -1,4 +1,4 @@
-//! Packing: from recordings and the originals they looked at to an image.
+//! The packer: from recordings and the originals they looked at to an image.
 //!
 //! ```text
 //! events -> observe -> forest of paths -> roots -> gather (reads the originals) -> tree -> write
@@ -7,6 +7,8 @@
 //!
 //! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
 //! first run wrote is there in its final state.
+
+#![forbid(unsafe_code)]
 
 mod added;
 mod agreement;
@@ -29,20 +31,20 @@ use std::path::{Path, PathBuf};
 use quell_trace::{Trace, TraceError};
 use thiserror::Error;
 
-use crate::index::read::Totals;
-use crate::model::Beyond;
-use crate::original::OriginalError;
-use crate::pack::asked::Asked;
-use crate::pack::forest::Forest;
-use crate::pack::gather::{Gathered, gather, unseen};
-use crate::pack::roots::{Choice, Within};
-use crate::tree::{Tree, TreeError};
-use crate::write::{self, Audience, Form, WriteError, Written};
+use crate::asked::Asked;
+use crate::forest::Forest;
+use crate::gather::{Gathered, gather, unseen};
+use crate::roots::{Choice, Within};
+use quell_image::Beyond;
+use quell_image::Totals;
+use quell_image::original::OriginalError;
+use quell_image::write::{self, Audience, Form, WriteError, Written};
+use quell_image::{Tree, TreeError};
 
-pub use crate::pack::agreement::{Agreement, Apart};
-pub use crate::pack::changes::{Alteration, Altered, NAMED};
-pub use crate::pack::outside::Outside;
-pub use crate::pack::refresh::{RefreshOptions, Refreshed, refresh};
+pub use crate::agreement::{Agreement, Apart};
+pub use crate::changes::{Alteration, Altered, NAMED};
+pub use crate::outside::Outside;
+pub use crate::refresh::{RefreshOptions, Refreshed, refresh};
 
 /// What to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +175,7 @@ pub enum PackError {
     },
     /// An image contradicts itself.
     #[error("damaged image")]
-    Image(#[from] crate::error::Corrupt),
+    Image(#[from] quell_image::Corrupt),
     /// A directory that was given to be packed whole cannot be used.
     #[error("cannot pack all of `{}`", .path.display())]
     Added {
@@ -297,11 +299,7 @@ fn make(
     gathered.tree.set_beyond(beyond);
     let asked = Asked::of(&forest, &choices, &gathered.tree, audience, hold);
     let file_bytes = gathered.tree.held_files_bytes();
-    let totals = Totals {
-        held_files: gathered.tree.held.len() as u64,
-        nodes: gathered.tree.len() as u64,
-        content_bytes: gathered.tree.held_bytes(),
-    };
+    let totals = gathered.tree.totals();
     gathered.tree.set_asked(asked.encode())?;
     inspect(&choices, &gathered.tree)?;
     let mut report_writing = |done| progress(Progress::Writing(done));

@@ -4,15 +4,16 @@
 //! The image covers what any of them asked for, so that where ranks differ nothing is lost. What no recording can tell is
 //! what other ranks ask for: a name that has the rank's number in it is the one thing that is sure to differ.
 
+use quell_image::path::{is_within, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use quell_trace::{Header, Trace, TraceError};
 
-use crate::pack::forest::{Forest, split};
-use crate::pack::observe::observe_each;
-use crate::pack::roots::Choice;
-use crate::tree::{Tree, is_within};
+use crate::forest::Forest;
+use crate::observe::observe_each;
+use crate::roots::Choice;
+use quell_image::Tree;
 
 /// How the recordings compare.
 #[derive(Debug, Clone, PartialEq, Eq)]

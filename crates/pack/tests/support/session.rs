@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use quell_image::Image;
-use quell_image::pack::{Options, PackError, Packed, pack};
+use quell_pack::{Options, PackError, Packed, pack};
 use quell_trace::context::NamespaceChange;
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::resolve::{Answer, Links};
@@ -19,7 +19,7 @@ use quell_trace::{
 };
 use tempfile::TempDir;
 
-use super::{opened, scratch};
+use crate::support::{opened, scratch};
 
 /// A directory tree that stands for a network file system, and a recording of a program on it.
 pub(crate) struct Session {

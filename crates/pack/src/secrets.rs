@@ -2,14 +2,14 @@
 //!
 //! A program's own modules are not meant: `token.py` and `credentials.py` are code.
 
-use crate::pack::forest::{names, split};
+use quell_image::path::{components, split};
 
 /// Why the content of `path` should not be in an image, judged by its name; `head` reads the first bytes of
 /// the file where the name alone does not tell.
 pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&'static str> {
     let (directory, name) = split(path);
     let name = name.to_ascii_lowercase();
-    let way: Vec<_> = names(directory).collect();
+    let way: Vec<_> = components(directory).collect();
     if DIRECTORIES.iter().any(|part| way.windows(part.len()).any(|window| window == *part)) {
         return Some("it lies in a directory of keys or credentials");
     }

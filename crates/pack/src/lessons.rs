@@ -3,17 +3,17 @@
 //! A lesson counts below the image's roots only. From there on it is what a recording says: secrets are left out,
 //! directories that something changed in stay the original, an image for everybody holds what everybody may read.
 
+use quell_image::path::{components, is_within};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::learned::{Learned, Lesson};
-use crate::pack::asked::is_path;
-use crate::pack::extents::Extent;
-use crate::pack::forest::{Forest, names};
-use crate::pack::roots::Stance;
-use crate::tree::is_within;
+use crate::asked::is_path;
+use crate::extents::Extent;
+use crate::forest::Forest;
+use crate::roots::Stance;
+use quell_image::learned::{Learned, Lesson};
 
 /// Adds what was learned below `roots`, the files in their order. Returns how many paths were taken.
 pub(crate) fn take(forest: &mut Forest, roots: &[(Vec<u8>, Stance)], learned: &[Learned]) -> u64 {
@@ -35,7 +35,7 @@ pub(crate) fn take(forest: &mut Forest, roots: &[(Vec<u8>, Stance)], learned: &[
 /// Takes one lesson; whether it said anything.
 fn take_one(forest: &mut Forest, path: &[u8], lesson: &Lesson, clock: u64) -> bool {
     let metadata = Path::new(OsStr::from_bytes(path)).symlink_metadata().ok();
-    let bytecode = names(path).any(|name| name == b"__pycache__");
+    let bytecode = components(path).any(|name| name == b"__pycache__");
     // A compiler of bytecode makes a file of another name first, a new one each time.
     if bytecode && metadata.is_none() && !path.ends_with(b".pyc") {
         return false;

@@ -1,7 +1,7 @@
 //! Packing again without a recording: the image tells what was asked for, the originals tell what is there now.
 //!
 //! Roots, directories that stay the original, and everything asked for below are taken from `/.quell/asked`; then all
-//! goes the way of [`pack`](crate::pack::pack). So an image that was made anew equals, byte for byte, the one that
+//! goes the way of [`pack`](crate::pack). So an image that was made anew equals, byte for byte, the one that
 //! its recordings would give on the same day; but for roots: a directory beside the old ones that was missing when it
 //! was recorded is none.
 
@@ -9,14 +9,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::image::Image;
-use crate::learned::Learned;
-use crate::pack::asked::Asked;
-use crate::pack::changes::{Altered, changes};
-use crate::pack::roots::{Choice, Within};
-use crate::pack::{Order, PackError, Packed, Progress, is_directory, lessons, make};
-use crate::tree::Tree;
-use crate::write::{Audience, Form};
+use crate::asked::Asked;
+use crate::changes::{Altered, changes};
+use crate::roots::{Choice, Within};
+use crate::{Order, PackError, Packed, Progress, is_directory, lessons, make};
+use quell_image::Image;
+use quell_image::Tree;
+use quell_image::learned::Learned;
+use quell_image::write::{Audience, Form};
 
 /// An image that was made anew, and what is otherwise in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! What an image that was made anew has otherwise than the one it was made of.
 
+use quell_image::path::join;
 use std::collections::BTreeSet;
 
-use crate::error::Corrupt;
-use crate::image::{ASKED_PATH, Content, Image, Lookup};
-use crate::model::{Attributes, Coverage, Kind, Nid};
-use crate::pack::forest::join;
-use crate::tree::{Body, Directory, NodeId, Tree};
+use quell_image::Corrupt;
+use quell_image::{ASKED_PATH, Content, Image, Lookup};
+use quell_image::{Attributes, Coverage, Kind, Nid};
+use quell_image::{NodeId, Tree};
 
 /// In what a name differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,15 +70,12 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
 
     /// Compares the names of a directory that both have.
     fn directory(&mut self, path: &[u8], old: Nid, new: NodeId) -> Result<(), Corrupt> {
-        let Body::Directory(Directory { entries, coverage, .. }) = &self.tree.node(new).body else {
-            return Ok(());
-        };
         let known = self.image.coverage(old)?;
-        if known == Coverage::Uncovered && *coverage != Coverage::Uncovered {
+        if known == Coverage::Uncovered && self.tree.coverage(new) != Some(Coverage::Uncovered) {
             self.add(Alteration::Covered, path);
             return Ok(());
         }
-        let mut names: BTreeSet<&[u8]> = entries.keys().map(|name| &name[..]).collect();
+        let mut names: BTreeSet<&[u8]> = self.tree.names(new).collect();
         for entry in self.image.entries(old)? {
             let entry = entry?;
             if !entry.is_dot() {
@@ -106,7 +103,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
             self.add(Alteration::Changed, path);
         } else if now.kind == Kind::Regular && now.size > 0 {
             let was_held = self.image.content(old)? != Content::Original;
-            let is_held = matches!(self.tree.node(new).body, Body::File(Some(_)));
+            let is_held = self.tree.bytes_held_of(new).is_some();
             match (was_held, is_held) {
                 (false, true) => self.add(Alteration::Held, path),
                 (true, false) => self.add(Alteration::Released, path),

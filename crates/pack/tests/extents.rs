@@ -1,12 +1,15 @@
 //! How much of a file an image holds: what the recording read or touched of it, and all of it where that is not known.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/session.rs"]
+mod session;
+#[path = "../../image/tests/support/mod.rs"]
 mod support;
 
 use quell_image::Content;
 use quell_trace::{Call, Event, Extent, Fd, Nanos, Outcome, Pid, Process, ProcessId, Thread, ThreadId};
+use session::Session;
 use support::at;
-use support::session::Session;
 
 /// Blocks of the file.
 const BLOCKS: u64 = 40;

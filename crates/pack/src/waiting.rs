@@ -3,11 +3,10 @@
 //! What is waited for may happen on another node, so that nothing in the recording shows it. A search asks for many
 //! names and does not pause; a program that starts again asks for many names too.
 
+use quell_image::path::split;
 use std::collections::{HashMap, HashSet};
 
 use quell_trace::{Call, Class, Errno, Event, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId};
-
-use crate::pack::forest::split;
 
 /// What somebody waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

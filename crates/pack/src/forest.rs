@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use quell_image::path::{components, join, split};
 use quell_trace::ServedBy;
 
-use crate::pack::extents::Extent;
+use crate::extents::Extent;
 
 /// What was seen of one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(crate) struct Forest {
     pub(crate) live: Option<String>,
     /// Type of the file system mounted here, if there is one.
     pub(crate) mounted: Option<String>,
-    /// Paths below that were asked for and that an image does not tell: see [`crate::pack::asked`].
+    /// Paths below that were asked for and that an image does not tell: see [`crate::asked`].
     pub(crate) untold: u64,
 }
 
@@ -76,7 +77,7 @@ impl Forest {
     /// directory that holds both, and all between it and them, lest one of these be a root of its own.
     pub(crate) fn live_together(&mut self, a: &[u8], b: &[u8], how: &str) {
         let (parent, name) = split(a);
-        let (way, other): (Vec<_>, Vec<_>) = (names(parent).collect(), names(split(b).0).collect());
+        let (way, other): (Vec<_>, Vec<_>) = (components(parent).collect(), components(split(b).0).collect());
         let shared = way.iter().zip(&other).take_while(|(a, b)| a == b).count();
         let reason = format!("`{}` {how}", name.escape_ascii());
         for way in [way, other] {
@@ -100,14 +101,14 @@ impl Forest {
 
     /// The node at `path`, if anything is known of it.
     pub(crate) fn find(&self, path: &[u8]) -> Option<&Self> {
-        names(path).try_fold(self, |node, name| node.children.get(name))
+        components(path).try_fold(self, |node, name| node.children.get(name))
     }
 
     /// Type of the file system that `path` lies on.
     pub(crate) fn file_system(&self, path: &[u8]) -> Option<&str> {
         let mut node = self;
         let mut found = node.mounted.as_deref();
-        for name in names(path) {
+        for name in components(path) {
             let Some(child) = node.children.get(name) else { break };
             node = child;
             found = node.mounted.as_deref().or(found);
@@ -160,32 +161,12 @@ impl Forest {
 
     /// The node at `path`, made if there is none.
     pub(crate) fn grow(&mut self, path: &[u8]) -> &mut Self {
-        names(path).fold(self, |node, name| {
+        components(path).fold(self, |node, name| {
             if !node.children.contains_key(name) {
                 node.children.insert(name.into(), Self::default());
             }
             node.children.entry(name.into()).or_default()
         })
-    }
-}
-
-/// The names of an absolute path.
-pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty())
-}
-
-/// `name` in the directory `path`.
-pub(crate) fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
-    let separator: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
-    [path, separator, name].concat()
-}
-
-/// Directory and name of an absolute path. The root is its own directory.
-pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(0) => (b"/", &path[1..]),
-        Some(at) => (&path[..at], &path[at + 1..]),
-        None => (b"/", path),
     }
 }
 
@@ -221,14 +202,5 @@ mod tests {
                 forest.live().into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
             assert_eq!(found, live, "{a} {b}");
         }
-    }
-
-    #[test]
-    fn paths_are_split_and_joined() {
-        for (path, parent, name) in [("/a/b", "/a", "b"), ("/a", "/", "a"), ("/", "/", "")] {
-            assert_eq!(split(path.as_bytes()), (parent.as_bytes(), name.as_bytes()));
-        }
-        assert_eq!(join(b"/", b"a"), b"/a");
-        assert_eq!(join(b"/a", b"b"), b"/a/b");
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use quell_trace::flags::{CLONE_FILES, F_DUPFD, F_DUPFD_CLOEXEC};
 use quell_trace::{Call, Class, Event, Outcome, PathId, ProcessId, Recording, ThreadId, Touched, TraceError};
 
-use crate::blocks::BlockSet;
+use quell_image::BlockSet;
 
 /// What was used of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

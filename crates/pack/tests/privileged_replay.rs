@@ -1,14 +1,15 @@
 //! A real program, recorded and packed: the image answers every call of the recording as the originals did.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "../../image/tests/support/mod.rs"]
 mod support;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use quell_image::pack::{Options, pack};
 use quell_image::write::Audience;
 use quell_image::{Content, Image, Lookup};
+use quell_pack::{Options, pack};
 use quell_record::Recording;
 use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
@@ -80,7 +81,7 @@ fn replay(image: &Image<Vec<u8>>, event: &Event, path: &[u8]) {
 
 fn walk(image: &Image<Vec<u8>>, path: &[u8]) -> Lookup {
     let mut found = Lookup::Found(image.root());
-    for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+    for name in quell_image::path::components(path) {
         let Lookup::Found(nid) = found else { break };
         found = image.lookup(nid, name).unwrap();
     }

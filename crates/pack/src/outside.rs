@@ -1,11 +1,11 @@
 //! What stays outside an image: operations that a run will still send to the network file system, and what can
 //! be done about them.
 
+use quell_image::path::{components, is_within, split};
 use std::collections::BTreeMap;
 
-use crate::pack::forest::{Forest, names, split};
-use crate::pack::roots::Choice;
-use crate::tree::is_within;
+use crate::forest::Forest;
+use crate::roots::Choice;
 
 /// Operations below one directory that an image does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn is_answered(path: &[u8], choices: &[Choice]) -> bool {
 
 /// What is known to avoid operations in `directory`: by a name on its way.
 fn cure(directory: &[u8]) -> Option<&'static str> {
-    let way: Vec<_> = names(directory).collect();
+    let way: Vec<_> = components(directory).collect();
     let holds = |part: &[&[u8]]| way.windows(part.len()).any(|window| window == part);
     CURES.iter().find(|(part, _)| holds(part)).map(|(_, cure)| *cure)
 }
@@ -80,7 +80,7 @@ mod tests {
             reason: String::new(),
             file_system: String::new(),
             live: vec![(b"/l/env/locks".to_vec(), String::new())],
-            stance: crate::pack::roots::Stance::Judged,
+            stance: crate::roots::Stance::Judged,
         };
         let found = outside(&forest, &[choice]);
         let directories: Vec<_> =

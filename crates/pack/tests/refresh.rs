@@ -1,6 +1,9 @@
 //! An image that is made anew without its recording equals the one that the recording gives on the same day.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/session.rs"]
+mod session;
+#[path = "../../image/tests/support/mod.rs"]
 mod support;
 
 use std::fs;
@@ -9,12 +12,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use quell_image::pack::{Alteration, Options, PackError, Packed, RefreshOptions, Refreshed, pack, refresh};
 use quell_image::write::Audience;
 use quell_image::{Content, Image};
+use quell_pack::{Alteration, Options, PackError, Packed, RefreshOptions, Refreshed, pack, refresh};
 use quell_trace::Trace;
 use quell_trace::flags::O_DIRECTORY;
-use support::session::{Done, O_CREATE_TO_WRITE, Session};
+use session::{Done, O_CREATE_TO_WRITE, Session};
 use support::{at, opened};
 
 /// An environment of which a program used many sorts of things.

@@ -4,6 +4,7 @@
 //! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
 //! lies, which the kernel opens itself.
 
+use quell_image::path::split;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,9 +16,9 @@ use quell_trace::flags::{
 };
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
-use crate::pack::extents::{Extent, Extents};
-use crate::pack::forest::{Forest, split};
-use crate::pack::waiting::{Awaited, Waiting};
+use crate::extents::{Extent, Extents};
+use crate::forest::Forest;
+use crate::waiting::{Awaited, Waiting};
 
 /// Folds the events of all recordings, in their order, into a forest of paths.
 pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
