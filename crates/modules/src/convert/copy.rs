@@ -4,7 +4,8 @@ use super::plan::{Basis, Change, TreePlan};
 use super::request::Destination;
 use crate::ModulesError;
 use crate::copy::{
-    Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,
+    Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions,
+    refuse_other_owner,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -47,7 +48,7 @@ pub(super) fn copy(
                     true => {
                         let file = Original::open(&of_old)?;
                         permissions(&file, &place).map_err(ModulesError::write(&place))?;
-                        refuse_others(&file, &place, purpose)?;
+                        refuse_other_owner(&file, &place, purpose)?;
                     }
                     false => for_everybody(&place, &original).map_err(ModulesError::write(&place))?,
                 }
@@ -57,7 +58,7 @@ pub(super) fn copy(
         }
     }
     attributes(&original, target).map_err(ModulesError::write(target))?;
-    refuse_others(&original, target, purpose)
+    refuse_other_owner(&original, target, purpose)
 }
 
 /// An rc file of the plan, in place of the one that was copied, if one was.
