@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
-/// How much a copy must be like its original.
+/// The purpose of a copy, which decides how much it must be like its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A copy beside the tree, for users. An unreadable file gets a second name; a pipe or socket is made anew. What not every user may
@@ -99,7 +99,7 @@ pub(crate) fn refuse_other_owner(from: &Original, to: &Path, purpose: Purpose) -
     }
 }
 
-/// Tells whether every user may read the original, whoever owns it.
+/// Tells whether every user may read the original, without regard to its owner.
 fn is_open_to_all(from: &Original) -> Result<bool, ModulesError> {
     let bits = if from.kind() == FileType::Directory { 0o555 } else { 0o444 };
     let list = from.list(LISTS[0]).map_err(ModulesError::read(&from.path))?;

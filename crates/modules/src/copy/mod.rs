@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// No modulefile is as long. A longer file, such as an archive that was left in the tree, is judged by its first bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// How a tree is copied.
+/// The copying of a tree.
 pub(crate) struct Copying<'a> {
     /// The tree, without links in its path.
     pub(crate) root: &'a Path,
@@ -269,7 +269,7 @@ mod tests {
         for (name, _, expected) in &links {
             assert_eq!(fs::read_link(copy.join("foo").join(name)).unwrap(), *expected, "{name}");
         }
-        // What takes the tree's place has its name.
+        // A copy that takes the tree's place keeps its links.
         let replacing = above.join("replacing");
         copied(&tree, &replacing, &[], Purpose::Replace);
         for (name, to, _) in &links {

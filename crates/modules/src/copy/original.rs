@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// How an original is opened: a pipe that has taken a file's place must not block, and a terminal must not become ours.
+/// Flags for opening an original: a pipe that has taken a file's place must not block, and a terminal must not become ours.
 pub(super) const OPENING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// A file or directory that is copied.
