@@ -8,19 +8,19 @@ use std::path::PathBuf;
 /// Something that an administrator should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Where.
+    /// The file or directory.
     pub path: PathBuf,
-    /// Which kind: one of [`CODES`].
+    /// The kind of finding: one of [`CODES`].
     pub code: &'static str,
-    /// The rule that it follows from. Source: docs/modules.md.
+    /// The number of the rule that it follows from. Source: docs/modules.md.
     pub rule: u8,
-    /// What is the matter, in a sentence that begins with the path.
+    /// The problem, in a sentence that begins with the path.
     pub text: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }
 
-/// Every code, with what it stands for. Shape: sorted.
+/// Every code and its meaning. Shape: sorted.
 pub const CODES: [(&str, &str); 25] = [
     ("almost-modulefile", "a file whose cookie is not where, or as, it must be"),
     ("cache-leak", "a cache of Environment Modules that shows what permissions deny"),
@@ -49,16 +49,16 @@ pub const CODES: [(&str, &str); 25] = [
     ("virtual-missing", "a virtual module whose file is not there"),
 ];
 
-/// What an audit goes by.
+/// Settings of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The version of Environment Modules that users have; newer modulefiles are findings.
     pub version: Vec<u8>,
-    /// Whether what only concerns Lmod is a finding, too.
+    /// Report what concerns Lmod alone as well.
     pub lmod: bool,
 }
 
-/// Whether only root may read a file.
+/// Tells whether only root may read a file.
 pub(super) fn is_for_nobody(entry: &Entry) -> bool {
     entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == Who::nobody())
 }
@@ -87,7 +87,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Who may, in words.
+/// A set of users in words.
 pub(super) fn who(who: &Who) -> String {
     let numbers = |ids: &BTreeSet<u32>| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     match who {

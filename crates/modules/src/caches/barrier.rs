@@ -5,16 +5,16 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What is in the way of a cache.
+/// The reason for which a modulepath can have no cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Barrier {
     /// Not every user can enter the modulepath.
     Modulepath,
-    /// Not every user can read this, and the tool's cache cannot send users to the tree for it.
+    /// Not every user can read this path, and the tool's cache cannot send users to the tree for it.
     Closed(PathBuf),
     /// Not every user can enter this directory above the modulepath, and the cache would be outside of it.
     Above(PathBuf),
-    /// There is nothing in the modulepath of which a cache could tell.
+    /// The modulepath holds nothing that a cache could record.
     Empty,
 }
 

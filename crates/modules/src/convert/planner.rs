@@ -45,7 +45,7 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
     Plan { strategy, consent, trees: plans }
 }
 
-/// The plan for a modulepath as far as its own rc files go.
+/// Plans a modulepath as far as its own rc files go.
 fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
     let mut plan = TreePlan {
         source: tree.root.clone(),
@@ -63,7 +63,7 @@ fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
     (plan, merged)
 }
 
-/// What cannot be copied or compared, and what a copy must not have.
+/// Refuses what cannot be copied or compared, and leaves out the cache.
 fn special(tree: &Tree, plan: &mut TreePlan) {
     for entry in &tree.entries {
         let (rule, text) = match entry.kind {
