@@ -4,18 +4,18 @@ use crate::bytes::put;
 use crate::erofs::inode::DataLayout;
 use crate::index::row::{ContentState, ROW, Row};
 use crate::index::{
-    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE,
-    SECTIONS_AT, STRING, VERSION,
+    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, ImageIdentity, MAGIC,
+    PLACE, SECTIONS_AT, STRING, VERSION,
 };
 use crate::model::{Beyond, Coverage, Nid};
-use crate::tree::{Body, Chosen, Directory, INDEX_NODE, Node, Tree};
-use crate::write::WriteError;
+use crate::tree::{Body, ChosenDirectory, Directory, INDEX_NODE, ImageTree, Node};
+use crate::write::error::WriteError;
 use crate::write::plan::{Placed, Plan};
 
 /// Length of the index of `tree` in bytes.
 ///
 /// **Errors** [`WriteError::TooLarge`] beyond 4 GiB of strings or 2^32 absences.
-pub(crate) fn index_length(tree: &Tree) -> Result<u64, WriteError> {
+pub(crate) fn index_length(tree: &ImageTree) -> Result<u64, WriteError> {
     let mut absences = 0_u64;
     let strings = tree.command.iter().chain([&tree.directory]);
     let mut pool: u64 = strings.map(|string| string.len() as u64).sum();
@@ -37,7 +37,7 @@ pub(crate) fn index_length(tree: &Tree) -> Result<u64, WriteError> {
 }
 
 /// The index of `tree` laid out as `plan`, still without identity and checksum: see [`seal`].
-pub(crate) fn build(tree: &Tree, plan: &Plan) -> Vec<u8> {
+pub(crate) fn build(tree: &ImageTree, plan: &Plan) -> Vec<u8> {
     let mut builder = Builder::default();
     for (placed, &id) in plan.places.iter().zip(&plan.order) {
         let node = tree.node(id);
@@ -61,7 +61,7 @@ pub(crate) fn build(tree: &Tree, plan: &Plan) -> Vec<u8> {
 }
 
 /// Completes an index with the image's identity and its own checksum.
-pub(crate) fn seal(index: &mut [u8], identity: Identity) {
+pub(crate) fn seal(index: &mut [u8], identity: ImageIdentity) {
     put(index, IDENTITY_AT, identity.as_bytes());
     let sum = crc32c::crc32c(&index[CHECKED_FROM..]);
     put(index, CHECKSUM_AT, &sum.to_le_bytes());
@@ -119,7 +119,7 @@ impl Builder {
         }
     }
 
-    fn place(&mut self, chosen: &Chosen, plan: &Plan) -> [u8; PLACE] {
+    fn place(&mut self, chosen: &ChosenDirectory, plan: &Plan) -> [u8; PLACE] {
         let mut raw = [0; PLACE];
         put(&mut raw, 0, &plan.placed(chosen.node).nid.to_le_bytes());
         put(&mut raw, 8, &self.string(&chosen.path));
@@ -137,7 +137,7 @@ impl Builder {
         raw
     }
 
-    fn finish(mut self, tree: &Tree) -> Vec<u8> {
+    fn finish(mut self, tree: &ImageTree) -> Vec<u8> {
         let directory = self.string(&tree.directory);
         let flags = if tree.beyond == Beyond::Nothing { COMPLETE } else { 0 };
         let sections = [

@@ -3,14 +3,14 @@
 //! What is waited for may happen on another node, so that nothing in the recording shows it. A search asks for many
 //! names and does not pause; a program that starts again asks for many names too.
 
-use quell_image::path::split;
 use std::collections::{HashMap, HashSet};
 
+use quell_image::path::split;
 use quell_trace::{Call, Class, Errno, Event, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId};
 
 /// What somebody waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum Polled {
     /// That a name appears, goes, or that what it names changes.
     Name(PathId),
     /// That the names in a directory change.
@@ -18,7 +18,7 @@ pub(crate) enum Awaited {
 }
 
 /// Watches the metadata operations of one recording.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct PollingDetector<'a> {
     recording: &'a Recording,
     threads: HashMap<ThreadId, Round<'a>>,
     tries: HashMap<(ProcessId, PathId), Tries>,
@@ -61,7 +61,7 @@ struct Tries {
     times: u32,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> PollingDetector<'a> {
     pub(crate) fn new(recording: &'a Recording) -> Self {
         let executions = &recording.context.executions;
         let programs = executions.iter().filter_map(|execution| execution.program).collect();
@@ -71,17 +71,17 @@ impl<'a> Waiting<'a> {
     }
 
     /// Takes the next metadata operation, on `target`; says what turns out to be waited for.
-    pub(crate) fn event(&mut self, event: &Event, target: PathId) -> Option<Awaited> {
+    pub(crate) fn event(&mut self, event: &Event, target: PathId) -> Option<Polled> {
         let awaited = match event.outcome {
-            Outcome::Failure(Errno::ENOENT | Errno::EEXIST) => Awaited::Name(target),
+            Outcome::Failure(Errno::ENOENT | Errno::EEXIST) => Polled::Name(target),
             Outcome::Failure(_) | Outcome::Unfinished => return None,
-            Outcome::Success(_) if event.call.class() == Class::List => Awaited::Names(target),
-            Outcome::Success(_) if self.can_be_polled(event, target) => Awaited::Name(target),
+            Outcome::Success(_) if event.call.class() == Class::List => Polled::Names(target),
+            Outcome::Success(_) if self.can_be_polled(event, target) => Polled::Name(target),
             Outcome::Success(_) => return None,
         };
         let within = match awaited {
-            Awaited::Name(name) => Some(split(self.recording.paths.bytes(name)).0),
-            Awaited::Names(_) => None,
+            Polled::Name(name) => Some(split(self.recording.paths.bytes(name)).0),
+            Polled::Names(_) => None,
         };
         let round = self.threads.entry(event.thread).or_default();
         let waits = round.ask(event, target, within) || self.tried_by_many(event, target, awaited);
@@ -99,8 +99,8 @@ impl<'a> Waiting<'a> {
     }
 
     /// Whether processes of one parent, each after the other, were started to look for `target`.
-    fn tried_by_many(&mut self, event: &Event, target: PathId, awaited: Awaited) -> bool {
-        let by_name = event.outcome.errno().is_some() || matches!(awaited, Awaited::Names(_));
+    fn tried_by_many(&mut self, event: &Event, target: PathId, awaited: Polled) -> bool {
+        let by_name = event.outcome.errno().is_some() || matches!(awaited, Polled::Names(_));
         let processes = &self.recording.context.processes;
         let Some(process) = processes.get(event.process.0 as usize).filter(|_| by_name) else { return false };
         let Some(parent) = process.parent.filter(|_| self.is_argument(event.process, target)) else {

@@ -3,20 +3,21 @@
 //! A lesson counts below the image's roots only. From there on it is what a recording says: secrets are left out,
 //! directories that something changed in stay the original, an image for everybody holds what everybody may read.
 
-use quell_image::path::{components, is_within};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::asked::is_path;
-use crate::extents::Extent;
-use crate::forest::Forest;
-use crate::roots::Stance;
 use quell_image::learned::{Learned, Lesson};
+use quell_image::path::{components, is_within};
+
+use crate::extents::Extent;
+use crate::path_tree::PathTree;
+use crate::requests::is_path;
+use crate::roots::RootOrigin;
 
 /// Adds what was learned below `roots`, the files in their order. Returns how many paths were taken.
-pub(crate) fn take(forest: &mut Forest, roots: &[(Vec<u8>, Stance)], learned: &[Learned]) -> u64 {
+pub(crate) fn take(forest: &mut PathTree, roots: &[(Vec<u8>, RootOrigin)], learned: &[Learned]) -> u64 {
     let mut taken = 0;
     for learned in learned {
         // What a run reads comes behind what was read before.
@@ -33,7 +34,7 @@ pub(crate) fn take(forest: &mut Forest, roots: &[(Vec<u8>, Stance)], learned: &[
 }
 
 /// Takes one lesson; whether it said anything.
-fn take_one(forest: &mut Forest, path: &[u8], lesson: &Lesson, clock: u64) -> bool {
+fn take_one(forest: &mut PathTree, path: &[u8], lesson: &Lesson, clock: u64) -> bool {
     let metadata = Path::new(OsStr::from_bytes(path)).symlink_metadata().ok();
     let bytecode = components(path).any(|name| name == b"__pycache__");
     // A compiler of bytecode makes a file of another name first, a new one each time.

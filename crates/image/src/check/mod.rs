@@ -2,156 +2,24 @@
 //!
 //! Reads everything once. [`Image::open`] has already verified what a reader cannot do without.
 
-use std::collections::HashMap;
+mod report;
 
-use thiserror::Error;
+use std::collections::HashMap;
 
 use crate::bytes::{span, u32_at};
 use crate::erofs::inode::{DataLayout, INODE, Inode};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE};
 use crate::erofs::{BLOCK_BYTES, blocks_for, chunk};
 use crate::error::Corrupt;
-use crate::image::{Content, Image, Lookup, address};
-use crate::index::read::{Place, Totals};
-use crate::index::{CHECKSUM_AT, IDENTITY_AT, Identity};
-use crate::model::{Coverage, Kind, Nid};
-use crate::part::Part;
+use crate::image::view::address;
+use crate::image::{FileContent, Image, Lookup};
+use crate::index::read::{ImageTotals, IndexedDirectory};
+use crate::index::{CHECKSUM_AT, IDENTITY_AT, ImageIdentity};
+use crate::model::{Coverage, FileKind, Nid};
+use crate::part::FilePart;
 use crate::path::{components, is_name, is_within};
 
-/// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// Nodes that were looked at.
-    pub nodes: u64,
-    /// What is wrong, in the order it was found; at most [`FINDINGS_MAX`].
-    pub findings: Vec<Finding>,
-    /// How many more were found.
-    pub omitted: u64,
-}
-
-impl Report {
-    /// Whether nothing is wrong.
-    pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    fn add(&mut self, finding: Finding) {
-        if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(finding);
-        } else {
-            self.omitted += 1;
-        }
-    }
-
-    /// Adds `finding` unless `holds`.
-    fn expect(&mut self, holds: bool, finding: Finding) {
-        if !holds {
-            self.add(finding);
-        }
-    }
-}
-
-/// Findings that a report lists: enough to see the pattern of the damage.
-pub const FINDINGS_MAX: usize = 100;
-
-/// One thing that is wrong with an image.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Finding {
-    /// Some byte is not as it was written.
-    #[error("the content is that of {found}, not of {expected}")]
-    Identity {
-        /// What the image says of itself.
-        expected: Identity,
-        /// What its bytes are.
-        found: Identity,
-    },
-    /// The superblock names another image.
-    #[error("the superblock's UUID is not the image's")]
-    Uuid,
-    /// A node cannot be read.
-    #[error(transparent)]
-    Corrupt(#[from] Corrupt),
-    /// The rows are not in the order of nids, or an inode does not name its row.
-    #[error("row {row} is out of order")]
-    Order {
-        /// Number of the row.
-        row: u32,
-    },
-    /// An entry is out of order, is of another kind than its node, or cannot be looked up.
-    #[error("node {nid}: entry `{}` is wrong", .name.escape_ascii())]
-    Entry {
-        /// The directory.
-        nid: Nid,
-        /// The entry's name.
-        name: Vec<u8>,
-    },
-    /// `.` or `..` is missing or leads elsewhere.
-    #[error("node {nid}: `.` or `..` is wrong")]
-    Dots {
-        /// The directory.
-        nid: Nid,
-    },
-    /// A node without a name, a directory with several, or more names than links.
-    #[error("node {nid}: {names} names for {links} links")]
-    Names {
-        /// The node.
-        nid: Nid,
-        /// Names in the image.
-        names: u32,
-        /// The original's number of links.
-        links: u32,
-    },
-    /// The way from a node up to the root does not lead down to it again.
-    #[error("node {nid}: its path leads elsewhere")]
-    Path {
-        /// The node.
-        nid: Nid,
-    },
-    /// Absences out of order, or of names that exist.
-    #[error("node {nid}: absence {number} is wrong")]
-    Absence {
-        /// The directory.
-        nid: Nid,
-        /// Number of the absence.
-        number: usize,
-    },
-    /// A chunk of a file lies elsewhere than the index says: a file that is not held is mapped to something in the
-    /// image or to a hole, or the chunks of one that is held in part are not its data, one after the other.
-    #[error("node {nid}: wrong map of chunks")]
-    Mapped {
-        /// The file.
-        nid: Nid,
-    },
-    /// Extended attributes that cannot be read to their end.
-    #[error("node {nid}: malformed extended attributes")]
-    Xattrs {
-        /// The node.
-        nid: Nid,
-    },
-    /// Two nodes claim the same bytes.
-    #[error("nodes {first} and {second} overlap")]
-    Overlap {
-        /// The node that lies before.
-        first: Nid,
-        /// The node that lies behind.
-        second: Nid,
-    },
-    /// A root or live directory that is not at its path, out of order, or not below a root.
-    #[error("`{}` is not where the index says", .path.escape_ascii())]
-    Place {
-        /// The path.
-        path: Vec<u8>,
-    },
-    /// The totals are not those of the nodes.
-    #[error("totals are {expected:?}, found {found:?}")]
-    Totals {
-        /// What the index says.
-        expected: Totals,
-        /// What the nodes are.
-        found: Totals,
-    },
-}
+pub use report::{CheckFinding, CheckReport, FINDINGS_MAX};
 
 /// Whether every byte of an image that is open is still what was opened. Reads all of it, and allocates nothing.
 pub fn is_intact<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
@@ -159,13 +27,13 @@ pub fn is_intact<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
 }
 
 /// Checks everything.
-pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> Report {
+pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> CheckReport {
     let mut check = Check {
         image,
-        report: Report::default(),
+        report: CheckReport::default(),
         extents: Vec::new(),
         names: HashMap::new(),
-        totals: Totals::default(),
+        totals: ImageTotals::default(),
         asked: image.asked_node(),
     };
     check.identity();
@@ -178,8 +46,8 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> Report {
 }
 
 /// The identity of the bytes that are there now.
-fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> Identity {
-    let bytes = image.tree().bytes;
+fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> ImageIdentity {
+    let bytes = image.view().bytes;
     let (index, _) = image.index_span();
     let mut hasher = blake3::Hasher::new();
     let mut at = 0;
@@ -187,7 +55,7 @@ fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> Identity {
     let patched = [
         (0, SUPER_OFFSET + SUPER_SIZE),
         (index as usize + CHECKSUM_AT, 4),
-        (index as usize + IDENTITY_AT, size_of::<Identity>()),
+        (index as usize + IDENTITY_AT, size_of::<ImageIdentity>()),
     ];
     for (start, len) in patched {
         hasher.update(bytes.get(at..start).unwrap_or_default());
@@ -195,11 +63,11 @@ fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> Identity {
         at = start + len;
     }
     hasher.update(bytes.get(at..).unwrap_or_default());
-    Identity(*hasher.finalize().as_bytes())
+    ImageIdentity(*hasher.finalize().as_bytes())
 }
 
 /// Whether the chunks are the data, one after the other, each once and to the last block.
-fn is_in_order(part: &Part<'_>) -> bool {
+fn is_in_order(part: &FilePart<'_>) -> bool {
     let mut next = 0;
     for (number, entry) in (0..).zip(entries(part.map)).filter(|&(_, entry)| entry != chunk::UNHELD) {
         if u64::from(entry) != u64::from(part.first) + next {
@@ -220,11 +88,11 @@ type Extent = (u64, u64, Nid);
 
 struct Check<'a, B> {
     image: &'a Image<B>,
-    report: Report,
+    report: CheckReport,
     extents: Vec<Extent>,
     /// How many names each node has.
     names: HashMap<Nid, u32>,
-    totals: Totals,
+    totals: ImageTotals,
     /// A node of quell's own, which is no content.
     asked: Option<Nid>,
 }
@@ -233,16 +101,16 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
     fn identity(&mut self) {
         let found = identity_of(self.image);
         let expected = self.image.index().identity();
-        self.report.expect(found == expected, Finding::Identity { expected, found });
+        self.report.expect(found == expected, CheckFinding::Identity { expected, found });
         let uuid = expected.as_bytes().starts_with(&self.image.superblock().uuid);
-        self.report.expect(uuid, Finding::Uuid);
+        self.report.expect(uuid, CheckFinding::Uuid);
     }
 
     fn rows(&mut self) {
         let mut last = None;
         for (number, nid) in self.image.nodes().enumerate() {
             let row = number as u32;
-            self.report.expect(last < Some(nid), Finding::Order { row });
+            self.report.expect(last < Some(nid), CheckFinding::Order { row });
             last = Some(nid);
             self.report.nodes += 1;
             if let Err(corrupt) = self.node(nid, row) {
@@ -250,21 +118,21 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
             }
         }
         let rows = self.image.index().row_count() as u64;
-        self.report.expect(self.report.nodes == rows, Finding::Order { row: self.report.nodes as u32 });
+        self.report.expect(self.report.nodes == rows, CheckFinding::Order { row: self.report.nodes as u32 });
     }
 
     fn node(&mut self, nid: Nid, row: u32) -> Result<(), Corrupt> {
-        let inode = self.image.tree().inode(nid)?;
-        self.report.expect(inode.number == row + 1, Finding::Order { row });
+        let inode = self.image.view().inode(nid)?;
+        self.report.expect(inode.number == row + 1, CheckFinding::Order { row });
         self.image.attributes(nid)?;
         let mut xattrs = self.image.xattrs(nid)?;
         xattrs.by_ref().for_each(drop);
-        self.report.expect(!xattrs.is_corrupt(), Finding::Xattrs { nid });
+        self.report.expect(!xattrs.is_corrupt(), CheckFinding::Xattrs { nid });
         self.claim(nid, &inode);
         match inode.kind {
-            Kind::Directory => self.directory(nid)?,
-            Kind::Regular => self.file(nid, &inode)?,
-            Kind::Symlink => drop(self.image.link_target(nid)?),
+            FileKind::Directory => self.directory(nid)?,
+            FileKind::Regular => self.file(nid, &inode)?,
+            FileKind::Symlink => drop(self.image.link_target(nid)?),
             _ => {}
         }
         self.path(nid)
@@ -298,7 +166,7 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
             let found = self.image.lookup(nid, entry.name)? == Lookup::Found(entry.nid);
             let kind = self.image.attributes(entry.nid)?.kind == entry.kind;
             let sound = ordered && found && kind;
-            self.report.expect(sound, Finding::Entry { nid, name: entry.name.to_vec() });
+            self.report.expect(sound, CheckFinding::Entry { nid, name: entry.name.to_vec() });
             if entry.is_dot() {
                 let expected = if entry.name == b"." { nid } else { parent };
                 dots += u32::from(entry.nid == expected);
@@ -306,19 +174,19 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
                 *self.names.entry(entry.nid).or_default() += 1;
             }
         }
-        self.report.expect(dots == 2, Finding::Dots { nid });
+        self.report.expect(dots == 2, CheckFinding::Dots { nid });
         self.absences(nid)
     }
 
     fn absences(&mut self, nid: Nid) -> Result<(), Corrupt> {
         let absences = self.image.absences(nid)?;
         let partial = self.image.coverage(nid)? == Coverage::Partial;
-        self.report.expect(partial || absences.is_empty(), Finding::Absence { nid, number: 0 });
+        self.report.expect(partial || absences.is_empty(), CheckFinding::Absence { nid, number: 0 });
         let mut last = None;
         for number in 0..absences.len() {
             let name = absences.name(number);
             let absent = name.is_some_and(|name| self.image.lookup(nid, name) == Ok(Lookup::Absent));
-            self.report.expect(absent && last < name, Finding::Absence { nid, number });
+            self.report.expect(absent && last < name, CheckFinding::Absence { nid, number });
             last = name;
         }
         Ok(())
@@ -326,22 +194,22 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
 
     fn file(&mut self, nid: Nid, inode: &Inode) -> Result<(), Corrupt> {
         match self.image.content(nid)? {
-            Content::Held(_) if self.asked == Some(nid) => {}
-            Content::Held(data) if self.image.index_span().0 != u64::from(inode.start) * BLOCK_BYTES => {
+            FileContent::Held(_) if self.asked == Some(nid) => {}
+            FileContent::Held(data) if self.image.index_span().0 != u64::from(inode.start) * BLOCK_BYTES => {
                 self.totals.content_bytes += data.len() as u64;
             }
-            Content::Held(_) => {}
-            Content::Part(part) => {
+            FileContent::Held(_) => {}
+            FileContent::Part(part) => {
                 self.extents.push((u64::from(part.first) * BLOCK_BYTES, part.data.len() as u64, nid));
                 self.totals.content_bytes += part.held_bytes();
-                self.report.expect(is_in_order(&part), Finding::Mapped { nid });
+                self.report.expect(is_in_order(&part), CheckFinding::Mapped { nid });
             }
-            Content::Original => {
+            FileContent::Original => {
                 let map = address(nid) + INODE as u64 + u64::from(inode.xattr_bytes);
                 let chunks = chunk::count(inode.size, inode.start & 31);
-                let raw = span(self.image.tree().bytes, map, chunks.saturating_mul(chunk::ENTRY));
+                let raw = span(self.image.view().bytes, map, chunks.saturating_mul(chunk::ENTRY));
                 let unheld = raw.is_some_and(|raw| entries(raw).all(|entry| entry == chunk::UNHELD));
-                self.report.expect(unheld && inode.start <= 31, Finding::Mapped { nid });
+                self.report.expect(unheld && inode.start <= 31, CheckFinding::Mapped { nid });
             }
         }
         Ok(())
@@ -351,7 +219,7 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
     fn path(&mut self, nid: Nid) -> Result<(), Corrupt> {
         let path = self.image.path(nid)?;
         let back = self.follow(&path);
-        self.report.expect(back == Some(nid), Finding::Path { nid });
+        self.report.expect(back == Some(nid), CheckFinding::Path { nid });
         Ok(())
     }
 
@@ -369,10 +237,10 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
             let names = self.names.get(&nid).copied().unwrap_or_default();
             let expected = match attributes.kind {
                 _ if nid == self.image.root() => names == 0,
-                Kind::Directory => names == 1,
+                FileKind::Directory => names == 1,
                 _ => names >= 1 && names <= attributes.nlink,
             };
-            self.report.expect(expected, Finding::Names { nid, names, links: attributes.nlink });
+            self.report.expect(expected, CheckFinding::Names { nid, names, links: attributes.nlink });
         }
     }
 
@@ -380,7 +248,7 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
         self.extents.sort_unstable();
         for pair in self.extents.windows(2) {
             let ((start, len, first), (next, _, second)) = (pair[0], pair[1]);
-            self.report.expect(start.saturating_add(len) <= next, Finding::Overlap { first, second });
+            self.report.expect(start.saturating_add(len) <= next, CheckFinding::Overlap { first, second });
         }
     }
 
@@ -391,22 +259,22 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
         for list in [&roots, &live] {
             for (i, place) in list.iter().enumerate() {
                 let ordered = i == 0 || {
-                    let before: &Place<'_> = &list[i - 1];
+                    let before: &IndexedDirectory<'_> = &list[i - 1];
                     before.path < place.path && !is_within(place.path, before.path)
                 };
                 let there = self.follow(place.path) == Some(place.nid);
-                self.report.expect(ordered && there, Finding::Place { path: place.path.to_vec() });
+                self.report.expect(ordered && there, CheckFinding::Place { path: place.path.to_vec() });
             }
         }
         for place in &live {
             let covered = roots.iter().any(|root| is_within(place.path, root.path));
-            self.report.expect(covered, Finding::Place { path: place.path.to_vec() });
+            self.report.expect(covered, CheckFinding::Place { path: place.path.to_vec() });
         }
     }
 
     fn totals(&mut self) {
         let expected = self.image.index().totals();
-        let found = Totals { nodes: self.report.nodes, held_files: expected.held_files, ..self.totals };
-        self.report.expect(found == expected, Finding::Totals { expected, found });
+        let found = ImageTotals { nodes: self.report.nodes, held_files: expected.held_files, ..self.totals };
+        self.report.expect(found == expected, CheckFinding::Totals { expected, found });
     }
 }

@@ -9,7 +9,7 @@ use crate::extents::Extent;
 
 /// What was seen of one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct PathUse {
     /// A call asked for it by name and it was there.
     pub(crate) touched: bool,
     /// A call asked for it by name and it was not there.
@@ -26,21 +26,21 @@ pub(crate) struct Seen {
 
 /// A name, what was seen of it, and the names below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Forest {
-    pub(crate) children: BTreeMap<Box<[u8]>, Forest>,
-    pub(crate) seen: Seen,
+pub(crate) struct PathTree {
+    pub(crate) children: BTreeMap<Box<[u8]>, PathTree>,
+    pub(crate) seen: PathUse,
     /// Why the directory must stay the original, if it must.
     pub(crate) live: Option<String>,
     /// Type of the file system mounted here, if there is one.
     pub(crate) mounted: Option<String>,
-    /// Paths below that were asked for and that an image does not tell: see [`crate::asked`].
+    /// Paths below that were asked for and that an image does not tell: see [`crate::requests`].
     pub(crate) untold: u64,
 }
 
-impl Forest {
+impl PathTree {
     /// This node alone, without what was counted of it.
     pub(crate) fn without_children(&self) -> Self {
-        let seen = Seen { operations: 0, ..self.seen.clone() };
+        let seen = PathUse { operations: 0, ..self.seen.clone() };
         Self {
             children: BTreeMap::new(),
             seen,
@@ -51,7 +51,7 @@ impl Forest {
     }
 
     /// What was seen of `path`, to be added to.
-    pub(crate) fn seen(&mut self, path: &[u8]) -> &mut Seen {
+    pub(crate) fn seen(&mut self, path: &[u8]) -> &mut PathUse {
         &mut self.grow(path).seen
     }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn paths_are_found_where_they_grew() {
-        let mut forest = Forest::default();
+        let mut forest = PathTree::default();
         forest.seen(b"/a/b").touched = true;
         forest.live_parent(b"/a/c/out", "was written");
         forest.mount(b"/a", "nfs4");
@@ -196,7 +196,7 @@ mod tests {
             ("/a", "/b/c", &["/", "/b"]),
         ];
         for (a, b, live) in all {
-            let mut forest = Forest::default();
+            let mut forest = PathTree::default();
             forest.live_together(a.as_bytes(), b.as_bytes(), "was renamed");
             let found: Vec<_> =
                 forest.live().into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
