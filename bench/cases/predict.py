@@ -8,7 +8,6 @@ and the programs' own computing is timed in each round. Whatever was measured is
 """
 
 import contextlib
-import datetime
 import itertools
 import json
 import os
@@ -16,37 +15,29 @@ import shlex
 import shutil
 import statistics
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import costs
+import harness
 import rivals
+from harness import Result, quell, words
 from rivals import rig
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-RESULT = REPOSITORY / "bench/results/predict.md"
-STATE = Path(os.environ.get("STATE", REPOSITORY / "target/predict.json"))
-JULIA = REPOSITORY / "tests/shared_fs/julia.py"
+JULIA = harness.REPOSITORY / "tests/shared_fs/julia.py"
 LOCAL = rivals.LOCAL
 SCRATCH = LOCAL / "predict"
 RECORDINGS = 5
+COLUMNS = (
+    "policy", "added us", "nodes x processes", "way", "seconds", "predicted p50 (p10 to p90)", "off", "operations",
+    "predicted", "off",
+)  # fmt: skip
 
 
-def words(name: str, default: str) -> list[str]:
-    return os.environ.get(name, default).split()
-
-
-ROUNDS = int(os.environ.get("ROUNDS", "3"))
-PROGRAMS = words("PROGRAMS", "import julia perl")
-POLICIES = words("POLICIES", "strict nfs lustre")
-LATENCIES = words("LATENCIES", "0 500 1000")
-NODES = words("NODES", "1 2 4")
-PROCESSES = words("PROCESSES", "1 2 8")
-WAYS = words("WAYS", "plain image")
-CALIBRATE = shlex.split(os.environ.get("CALIBRATE", "--quick"))
+def state_file() -> Path:
+    return Path(harness.setting("STATE"))
 
 
 @dataclass(frozen=True)
@@ -80,50 +71,46 @@ class State:
     """What was measured and predicted so far, on disk after each case."""
 
     def __init__(self) -> None:
-        self.all: dict[str, Any] = json.loads(STATE.read_text()) if STATE.exists() else {}
+        text = state_file().read_text() if state_file().exists() else ""
+        self.all: dict[str, Any] = json.loads(text) if text else {}
         self.all.setdefault("measured", {})
         self.all.setdefault("profiles", {})
         # Seconds of computing of each program, timed in each round before its cases of a policy and latency.
         self.all.setdefault("think", {})
 
     def save(self) -> None:
-        STATE.parent.mkdir(exist_ok=True)
-        fresh = STATE.with_suffix(".new")
+        if not state_file().exists() or state_file().is_file():
+            self.write(state_file())
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(self.all, indent=1, sort_keys=True) + "\n")
-        fresh.replace(STATE)
+        fresh.replace(path)
 
     def samples(self, case: Case) -> list[dict[str, float]]:
         found: list[dict[str, float]] = self.all["measured"].setdefault(case.key, [])
         return found
 
 
-def main() -> None:
-    costs.begin(rig.QUELL)
-    was_up = json.loads(rig.rig("status")).get("up", False)
-    rig.rig("up", "--nodes", "4", "--policy", "lustre", "--latency", "0")
-    machine, state = costs.machine(), State()
-    try:
+def main() -> Result:
+    with harness.rig_up(4), contextlib.ExitStack() as undo:
+        state = State()
         SCRATCH.mkdir(exist_ok=True)
-        with contextlib.ExitStack() as undo:
-            programs = {name: prepare(name, undo) for name in PROGRAMS}
-            for name, program in programs.items():
-                record(name, program)
-            for round_number in range(ROUNDS):
-                one_round(state, programs, round_number)
-            rows = [compare(state, case, programs[case.program]) for case in cases()]
-    finally:
-        shutil.rmtree(SCRATCH, ignore_errors=True)
-        if not was_up:
-            rig.rig("down")
-    text = page(machine, [row for row in rows if row])
-    print(text)
-    RESULT.write_text(text)
+        undo.callback(shutil.rmtree, SCRATCH, ignore_errors=True)
+        programs = {name: prepare(name, undo) for name in words("PROGRAMS")}
+        for name, program in programs.items():
+            record(name, program)
+        for number in range(harness.rounds()):
+            one_round(state, programs, number)
+        rows = [compare(state, case, programs[case.program]) for case in cases()]
+    return Result(page([row for row in rows if row]))
 
 
 def cases() -> Iterator[Case]:
     """All cases. Policy and latency change least often: a policy costs a remount."""
-    for policy, latency in itertools.product(POLICIES, LATENCIES):
-        for program, nodes, processes, way in itertools.product(PROGRAMS, NODES, PROCESSES, WAYS):
+    for policy, latency in itertools.product(words("POLICIES"), words("LATENCIES")):
+        for program, nodes, processes, way in itertools.product(words("PROGRAMS"), words("NODES"), words("PROCESSES"), words("WAYS")):
             yield Case(program, policy, latency, nodes, processes, way)
 
 
@@ -175,13 +162,6 @@ def middle_recording(name: str, program: Program) -> Path:
     return sorted(takes)[RECORDINGS // 2][1]
 
 
-def quell(*arguments: str) -> str:
-    done = subprocess.run([rig.QUELL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(f"`quell {shlex.join(arguments)}` ended with status {done.returncode}:\n{done.stderr}")
-    return done.stdout
-
-
 def one_round(state: State, programs: dict[str, Program], number: int) -> None:
     """Measures each case that has fewer samples than rounds, policy by policy and latency by latency."""
     for (policy, latency), group in itertools.groupby(cases(), key=lambda case: (case.policy, case.latency)):
@@ -197,7 +177,7 @@ def one_round(state: State, programs: dict[str, Program], number: int) -> None:
                 if case.program == name:
                     state.samples(case).append(measure(case, programs[name]))
                     state.save()
-                    print(f"predict.sh: {case.key}: {state.samples(case)[-1]['seconds']:.2f} s", file=sys.stderr, flush=True)
+                    harness.talk(f"{case.key}: {state.samples(case)[-1]['seconds']:.2f} s")
 
 
 def calibrate(state: State, policy: str, latency: str) -> None:
@@ -208,11 +188,11 @@ def calibrate(state: State, policy: str, latency: str) -> None:
     rig.on(1, "mkdir", "-p", str(rig.WORK / "calibrate"))
     profile = SCRATCH / "profile.toml"
     second = shlex.join([rig.RIG, "exec", "2", "--"])
-    flags = ["--force", "--second-client", second, *CALIBRATE, str(rig.WORK / "calibrate"), "-o", str(profile)]
+    flags = ["--force", "--second-client", second, *shlex.split(harness.setting("CALIBRATE")), str(rig.WORK / "calibrate"), "-o", str(profile)]
     rig.on(1, rig.QUELL, "calibrate", *flags)
     state.all["profiles"][key] = profile.read_text()
     state.save()
-    print(f"predict.sh: calibrated {key}", file=sys.stderr, flush=True)
+    harness.talk(f"calibrated {key}")
 
 
 def time_computing(state: State, name: str, program: Program, policy: str, latency: str) -> None:
@@ -290,28 +270,22 @@ def compare(state: State, case: Case, program: Program) -> Row | None:
     return Row(case, [sample["seconds"] for sample in samples], operations, predict(state, case, program))
 
 
-def page(machine: str, rows: list[Row]) -> str:
-    """The result for people."""
-    today = datetime.date.today().isoformat()
-    lines = [
-        "# Predicted and measured start-up on a real shared file system",
-        "",
-        f"{ROUNDS} {'rounds, interleaved' if ROUNDS > 1 else 'round'}, cold clients; medians of wall seconds until the last process has ended, and",
+def page(rows: list[Row]) -> list[str]:
+    lines = harness.head(
+        "Predicted and measured start-up on a real shared file system",
+        f"Rounds: {harness.rounds()}, interleaved, cold clients; medians of wall seconds until the last process has ended, and",
         "metadata operations by the server's own counters, reads of data left out. Predicted from a profile that",
-        f"`quell calibrate {shlex.join(CALIBRATE)}` wrote and one recording on a local disk; the machine's cores are an input. Each policy and",
+        f"`quell calibrate {harness.setting('CALIBRATE')}` wrote and one recording on a local disk; the machine's cores are an input. Each policy and",
         "latency is calibrated, and the computing of the program recorded again, before its rows are measured. The counters show neither",
         "where data lies being asked nor a directory being opened, so these are left out of what is predicted.",
-        f"{today}, {machine}. Command: `bench/predict.sh`.",
-        "",
-    ]
-    for program in PROGRAMS:
+    )
+    for program in words("PROGRAMS"):
         own = [row for row in rows if row.case.program == program]
         lines += [f"## {program}", "", *summary(own), ""]
-        lines.append("| policy | added us | nodes x processes | way | seconds | predicted p50 (p10 to p90) | off | operations | predicted | off |")
-        lines.append("|---|---|---|---|---|---|---|---|---|---|")
+        lines += harness.table(*COLUMNS)
         lines += [line(row) for row in own]
         lines.append("")
-    return "\n".join(lines)
+    return lines[:-1]
 
 
 def summary(rows: list[Row]) -> list[str]:
@@ -328,18 +302,13 @@ def summary(rows: list[Row]) -> list[str]:
 
 def line(row: Row) -> str:
     case, predicted = row.case, row.predicted["seconds"]
-    spread = f"{min(row.seconds):.2f} to {max(row.seconds):.2f}"
     cells = [
         case.policy, case.latency, f"{case.nodes} x {case.processes}", case.way,
-        f"{row.wall:.2f} ({spread})",
+        harness.spread(row.seconds),
         f"{predicted['p50']:.2f} ({predicted['p10']:.2f} to {predicted['p90']:.2f})",
         f"{row.seconds_off:+.0%}",
         f"{row.operations:.0f}",
         f"{row.predicted_operations:.0f}",
         f"{row.operations_off:+.0%}",
     ]  # fmt: skip
-    return "| " + " | ".join(cells) + " |"
-
-
-if __name__ == "__main__":
-    main()
+    return harness.row(*cells)

@@ -6,24 +6,18 @@ the base: with its page cache dropped for `first`, warm for `further`. Memory is
 """
 
 import contextlib
-import datetime
-import json
-import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import costs
+import harness
 import rivals
+from harness import Result
 from rivals import Way, rig
-
-LATENCIES = [int(word) for word in os.environ.get("LATENCIES", "0 500 1000").split()]
-ROUNDS = int(os.environ.get("ROUNDS", "3"))
-RESULT = Path(__file__).resolve().parent / "results/run.md"
 
 
 @dataclass
@@ -47,36 +41,32 @@ class Memory:
 Table = dict[tuple[str, int], Samples]
 
 
-def main() -> None:
-    costs.begin(rig.QUELL)
-    was_up = json.loads(rig.rig("status")).get("up", False)
-    if not was_up:
-        rig.rig("up", "--nodes", "4", "--policy", "lustre")
-    machine = costs.machine()
-    try:
+def main() -> Result:
+    with harness.rig_up(4):
         rig.rig("venv")
-        ways = rivals.ways()
-        text = page(machine, measure(ways), [memory_of(way) for way in ways])
-    finally:
-        rivals.remove()
-        if not was_up:
-            rig.rig("down")
-    print(text)
-    RESULT.write_text(text)
+        try:
+            ways = rivals.ways()
+            return Result(page(measure(ways), [memory_of(way) for way in ways]))
+        finally:
+            rivals.remove()
+
+
+def latencies() -> list[int]:
+    return [int(word) for word in harness.words("LATENCIES")]
 
 
 def measure(ways: list[Way]) -> Table:
     local = [rig.rig("venv", "--local").split()[-1] + "/bin/python", *rivals.CODE]
     table: Table = {}
-    for number in range(ROUNDS):
-        for latency in LATENCIES:
+    for number in range(harness.rounds()):
+        for latency in latencies():
             rig.rig("latency", str(latency))
             for case, samples in one_round(local, ways):
                 into = table.setdefault((case, latency), Samples())
                 into.seconds += samples.seconds
                 into.operations += samples.operations
                 into.received += samples.received
-        print(f"run.sh: round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
+        harness.talk(f"round {number + 1} of {harness.rounds()}")
     return table
 
 
@@ -149,20 +139,17 @@ def drop_page_cache() -> None:
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def page(machine: str, table: Table, memory: list[Memory]) -> str:
-    lines = [
-        "# Start-up of a Python program on a real shared file system",
-        "",
-        f"`import numpy, scipy.stats, pandas`; {ROUNDS} rounds, interleaved; medians (smallest to largest) of wall seconds;",
+def page(table: Table, memory: list[Memory]) -> list[str]:
+    lines = harness.head(
+        "Start-up of a Python program on a real shared file system",
+        f"`import numpy, scipy.stats, pandas`; {harness.rounds()} rounds, interleaved; medians (smallest to largest) of wall seconds;",
         "metadata operations by the server's own counters, reads of data left out, and MB that came over the node's wire;",
         "clients that cache as Lustre's do. Mounting and extracting are part of the first start.",
-        f"{datetime.date.today()}, {machine}. Command: `bench/run.sh`.",
-        "",
-        "| case | added round trip, us | seconds | of the local disk | metadata operations | MB received |",
-        "|---|---|---|---|---|---|",
-    ]
+    )
+    columns = "case", "added round trip, us", "seconds", "of the local disk", "metadata operations", "MB received"
+    lines += harness.table(*columns)
     for case in dict.fromkeys(case for case, _ in table):
-        lines += [row(table, case, latency) for latency in LATENCIES]
+        lines += [row(table, case, latency) for latency in latencies()]
     lines += [
         "",
         "## Memory of a node",
@@ -171,21 +158,18 @@ def page(machine: str, table: Table, memory: list[Memory]) -> str:
         "of that the page cache, which it takes back when it needs room, and shared memory; and what the server has resident.",
         "The program's own memory is gone.",
         "",
-        "| | file, MB | all | page cache | shared memory | server, RSS | PSS | anonymous |",
-        "|---|---|---|---|---|---|---|---|",
+        *harness.table("", "file, MB", "all", "page cache", "shared memory", "server, RSS", "PSS", "anonymous"),
         *map(memory_row, memory),
     ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def row(table: Table, case: str, latency: int) -> str:
     found, base = table[case, latency], table[f"local disk, {case.rsplit(' ', 1)[1]}", latency]
-    middle = statistics.median(found.seconds)
-    ratio = middle / statistics.median(base.seconds)
+    ratio = statistics.median(found.seconds) / statistics.median(base.seconds)
     operations = round(statistics.median(found.operations)) if found.operations else ""
     received = f"{statistics.median(found.received) / 1e6:.1f}" if found.received else ""
-    spread = f"{min(found.seconds):.2f} to {max(found.seconds):.2f}"
-    return f"| {case} | {latency} | {middle:.2f} ({spread}) | {ratio:.2f} | {operations} | {received} |"
+    return harness.row(case, latency, harness.spread(found.seconds), f"{ratio:.2f}", operations, received)
 
 
 def memory_row(found: Memory) -> str:
@@ -196,8 +180,4 @@ def memory_row(found: Memory) -> str:
     charged = found.charged
     memory = [charged.all, charged.page_cache, charged.shared] if charged else [None] * 3
     cells = map(mb, [size, *memory, *(found.server.get(name) for name in ("Rss", "Pss", "Pss_Anon"))])
-    return f"| {found.way.name} | {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    main()
+    return harness.row(found.way.name, *cells)

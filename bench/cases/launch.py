@@ -4,22 +4,17 @@ Each round runs every case once, so that a slow moment of the machine meets all 
 server, `joined` enters one that another rank holds. Ranks are told by Slurm's variables, as on a node.
 """
 
-import datetime
 import os
-import platform
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-RESULT = REPOSITORY / "bench/results/launch.md"
-QUELL = str(Path(os.environ.get("QUELL", REPOSITORY / "target/release/quell")).resolve())
-ROUNDS = int(os.environ.get("QUELL_BENCH_ROUNDS", "300"))
-FILES = int(os.environ.get("QUELL_BENCH_FILES", "1000"))
+import harness
+from harness import QUELL, Result
+
 TRUE = "/bin/true"
 NOBODY = 65534
 # Milliseconds over what: a first rank over the plain command, one that joins over an exec.
@@ -28,13 +23,9 @@ BUDGETS = {"first": ("plain", 5.0), "joined": ("exec", 1.0)}
 Times = dict[str, list[float]]
 
 
-def main() -> int:
+def main() -> Result:
     users = [("root", 0), ("an ordinary user", NOBODY)] if os.geteuid() == 0 else [("an ordinary user", os.geteuid())]
-    measured = {name: as_user(uid) for name, uid in users}
-    text, kept = page(measured)
-    print(text)
-    RESULT.write_text(text)
-    return 0 if kept else 1
+    return page({name: as_user(uid) for name, uid in users})
 
 
 def as_user(uid: int) -> Times:
@@ -61,7 +52,7 @@ def as_user(uid: int) -> Times:
     with os.fdopen(receive) as lines:
         measured = {words[0]: [float(word) for word in words[1:]] for words in map(str.split, lines)}
     if os.waitpid(child, 0)[1] != 0:
-        sys.exit("bench/launch.py: the measurement failed")
+        harness.fail("the measurement failed")
     shutil.rmtree(work)
     return measured
 
@@ -77,7 +68,7 @@ def measure(work: Path) -> Times:
     assert holder.stdout is not None and holder.stdin is not None
     holder.stdout.readline()
     measured: Times = {}
-    for number in range(ROUNDS + WARMING):
+    for number in range(harness.rounds() + WARMING):
         step += 2
         cases = {
             "plain": ([TRUE], rank(1, 0)),
@@ -104,7 +95,7 @@ WARMING = 10
 def packed(work: Path) -> str:
     tree = work / "tree"
     tree.mkdir()
-    for number in range(FILES):
+    for number in range(int(harness.setting("FILES"))):
         (tree / f"{number}.py").write_text(f"value = {number}\n")
     trace, image = str(work / "t.qtrace"), str(work / "t.qimg")
     script = ["sh", "-c", 'exec cat "$1"/*.py > /dev/null', "sh", str(tree)]
@@ -126,7 +117,7 @@ def timed(words: list[str], environment: dict[str, str]) -> float:
     _, status = os.waitpid(child, 0)
     ended = time.perf_counter()
     if status != 0:
-        sys.exit(f"bench/launch.py: {words} ended with {status}")
+        harness.fail(f"{words} ended with {status}")
     return 1000 * (ended - began)
 
 
@@ -142,40 +133,29 @@ LABELS = {
 BASES = {"plain": "`true`", "exec": "`env true`"}
 
 
-def page(measured: dict[str, Times]) -> tuple[str, bool]:
-    model = next((line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), "")
-    version = subprocess.run([QUELL, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    lines = [
-        "# What `quell run` adds to a start",
-        "",
-        f"Wall milliseconds from start to end of a process; medians, quartiles and the fastest of {ROUNDS} interleaved runs",
-        f"on a warm node, an image of {FILES} files on a local disk. `over` is a difference of medians.",
-        "",
-        "- command: `bench/launch.sh`",
-        f"- date: {datetime.datetime.now(datetime.UTC).date()}",
-        f"- machine: {model}, {os.cpu_count()} CPUs, {platform.system()} {platform.release()}",
-        f"- {version}",
-    ]
-    if os.sched_getscheduler(0) != os.SCHED_OTHER:
-        lines.append("- with real-time priority, as other work was going on")
+def page(measured: dict[str, Times]) -> Result:
+    priority = "" if os.sched_getscheduler(0) == os.SCHED_OTHER else " Measured with real-time priority, beside other work."
+    lines = harness.head(
+        "What `quell run` adds to a start",
+        "Wall milliseconds from start to end of a process; medians, quartiles and the fastest of",
+        f"{harness.rounds()} interleaved runs on a warm node, an image of {harness.setting('FILES')} files on a local disk. `over` is a",
+        f"difference of medians.{priority}",
+    )
     kept = True
     for user, times in measured.items():
         medians = {case: statistics.median(values) for case, values in times.items()}
-        heads = "| | ms | quartiles | fastest | over `true` | over `env true` | budget | |"
-        lines += ["", f"## As {user}", "", heads, "|" + "---|" * 8]
+        heads = harness.table("", "ms", "quartiles", "fastest", "over `true`", "over `env true`", "budget", "")
+        lines += ["", f"## As {user}", "", *heads]
         for case, label in LABELS.items():
             low, middle, high = statistics.quantiles(times[case], n=4)
             over = {base: middle - medians[base] for base in ("plain", "exec")}
             verdict = ["", ""]
             if case in BUDGETS:
                 base, limit = BUDGETS[case]
-                verdict = [f"{limit:.0f} over {BASES[base]}", "kept" if over[base] <= limit else "EXCEEDED"]
+                verdict = [f"{limit:.0f} over {BASES[base]}", harness.verdict(over[base], limit)]
             kept = kept and verdict[1] != "EXCEEDED"
             spread = [f"{low:.2f} - {high:.2f}", f"{min(times[case]):.2f}"]
             cells = [label, f"{middle:.2f}", *spread, f"{over['plain']:.2f}", f"{over['exec']:.2f}", *verdict]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n", kept
+            lines.append(harness.row(*cells))
+    return Result(lines, kept)
 
-
-if __name__ == "__main__":
-    sys.exit(main())
