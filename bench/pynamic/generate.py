@@ -39,7 +39,7 @@ _CHAIN = 10
 _PARAMETERS, _LOCALS = 4, 12
 
 # Undefined symbols come from the interpreter and the other libraries; calls inside a library go through its linkage table.
-_COMPILE = ["cc", "-shared", "-fPIC", "-O0", "-g", "-w", "-fdebug-prefix-map=.=/usr/src/application"]
+_COMPILE = ["cc", "-shared", "-fPIC", "-O0", "-g", "-w"]
 _LINK = ["-Wl,-z,lazy", "-Wl,--no-as-needed", "-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN/../lib"]
 
 # A module's way in for Python, without its headers. 1013 is PYTHON_API_VERSION of modsupport.h, 4 is METH_NOARGS.
@@ -143,7 +143,9 @@ def _compile(library: Library, directory: Path, sources: Path) -> None:
     source.write_text(_source(library))
     target = directory / ("modules" if library.is_module else "lib") / library.file_name
     link = [*_LINK, f"-Wl,-soname,{library.file_name}", f"-L{directory.resolve() / 'lib'}", *(f"-l:{name}" for name in library.needed)]
-    subprocess.run([*_COMPILE, "-o", str(target.resolve()), source.name, *link], check=True, cwd=sources)
+    # No path of this run is in the file.
+    compile = [*_COMPILE, f"-fdebug-prefix-map={sources}=/usr/src/application"]
+    subprocess.run([*compile, "-o", str(target.resolve()), source.name, *link], check=True, cwd=sources)
     source.unlink()
 
 
