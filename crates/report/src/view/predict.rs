@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// How long a program takes to start, predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Predict {
+pub struct PredictView {
     /// The version of this object.
     pub schema_version: u32,
     /// The recorded command with its arguments.
@@ -141,7 +141,7 @@ pub fn predict(
     question: &Question,
     predictions: &[(Profile, Prediction)],
     notes: Vec<String>,
-) -> Predict {
+) -> PredictView {
     let last = |prediction: &Prediction| prediction.points.last().map_or(0.0, |point| point.slowest.p50);
     let faster = |own: f64| predictions.iter().filter(|(_, other)| last(other) < own).count();
     let profile = |(profile, prediction): &(Profile, Prediction)| PredictProfile {
@@ -159,7 +159,7 @@ pub fn predict(
     };
     let profiles: Vec<PredictProfile> = predictions.iter().map(profile).collect();
     let first = profiles.first();
-    Predict {
+    PredictView {
         schema_version: super::SCHEMA_VERSION,
         command: command.to_vec(),
         profile: first.map(|first| first.name.clone()).unwrap_or_default(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Two runs side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Diff {
+pub struct DiffView {
     /// The version of this object.
     pub schema_version: u32,
     /// The commands of both runs.
@@ -217,7 +217,7 @@ pub struct Increase {
 }
 
 /// The object of `quell diff --json`. `increases` are the totals that grew by more than was allowed.
-pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> Diff {
+pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> DiffView {
     let Comparison { a, b, .. } = comparison;
     let served = |by: ServedBy, a, b| ServedPair { by: by.name().into(), a, b };
     let counts =
@@ -228,7 +228,7 @@ pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> Diff
         b: counts(pair.b),
     };
     let doubts = |doubts: &[quell_analyse::Doubt]| doubts.iter().map(Doubt::from).collect();
-    Diff {
+    DiffView {
         schema_version: super::SCHEMA_VERSION,
         command: Pair { a: a.command.clone(), b: b.command.clone() },
         seconds: Pair { a: a.seconds, b: b.seconds },

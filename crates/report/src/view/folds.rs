@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Recordings whose metadata operations are the same, numbers in paths and memory file systems aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Row {
+pub struct FoldRow {
     /// The ranks as `0-511,513`; the names of recordings without a rank.
     pub ranks: String,
     /// How many recordings.
@@ -22,8 +22,8 @@ pub struct Row {
 }
 
 /// Shape: sorted by recordings, most first.
-pub(super) fn folds(summary: &Summary) -> Vec<Row> {
-    let row = |fold: Fold<'_>| Row {
+pub(super) fn folds(summary: &Summary) -> Vec<FoldRow> {
+    let row = |fold: Fold<'_>| FoldRow {
         ranks: fold.label(),
         recordings: fold.members.len() as u64,
         metadata_operations: fold.metadata_operations.0,

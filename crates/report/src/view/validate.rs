@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Published figures beside predictions.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Validation {
+pub struct ValidateView {
     /// The version of this object.
     pub schema_version: u32,
     /// One entry a figure.
@@ -103,7 +103,7 @@ pub struct RowElasticity {
 }
 
 /// The object of `quell validate --json`.
-pub fn validation(validation: &published::Validation) -> Validation {
+pub fn validation(validation: &published::Validation) -> ValidateView {
     let missing = |missing: &published::Missing| NotReproducible {
         source: missing.source.to_owned(),
         what: missing.what.to_owned(),
@@ -122,7 +122,7 @@ pub fn validation(validation: &published::Validation) -> Validation {
         key: elasticity.key.clone(),
         elasticity: elasticity.value,
     };
-    Validation {
+    ValidateView {
         schema_version: super::SCHEMA_VERSION,
         rows: validation.rows.iter().map(row).collect(),
         not_reproducible: validation.missing.iter().map(missing).collect(),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A replay that was played.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Replay {
+pub struct ReplayView {
     /// The version of this object.
     pub schema_version: u32,
     /// The recorded command.
@@ -110,7 +110,7 @@ pub struct ReplayDifference {
 }
 
 /// The object of a replay.
-pub fn replay(played: &Played) -> Replay {
+pub fn replay(played: &Played) -> ReplayView {
     let (performance, tally) = (&played.performance, &played.performance.tally);
     let class = |(class, counts): (&quell_trace::Class, &replay::ClassTally)| {
         let time = |share| counts.latency.quantile(share);
@@ -134,7 +134,7 @@ pub fn replay(played: &Played) -> Replay {
         path: difference.path.clone(),
         error: Errno(difference.errno).to_string(),
     };
-    Replay {
+    ReplayView {
         schema_version: super::SCHEMA_VERSION,
         command: played.command.clone(),
         from: played.from.clone(),
@@ -163,9 +163,4 @@ pub fn replay(played: &Played) -> Replay {
             lost_error: tally.lost_errno.map(|errno| Errno(errno).to_string()),
         },
     }
-}
-
-/// The JSON schema of [`Replay`].
-pub fn replay_schema() -> serde_json::Value {
-    schemars::schema_for!(Replay).to_value()
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Creates of many nodes, predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Create {
+pub struct CreateView {
     /// The version of this object.
     pub schema_version: u32,
     /// The file system.
@@ -96,8 +96,8 @@ pub struct CreateAdvice {
 }
 
 /// The object of `quell predict create --json`.
-pub fn create(prediction: &Prediction) -> Create {
-    Create {
+pub fn create(prediction: &Prediction) -> CreateView {
+    CreateView {
         schema_version: super::SCHEMA_VERSION,
         profile: CreateProfile {
             name: prediction.profile.clone(),

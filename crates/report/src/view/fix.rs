@@ -2,13 +2,13 @@
 
 use super::findings::Finding;
 use quell_analyse::Summary;
-use quell_analyse::findings::{Plan, Step as Planned};
+use quell_analyse::findings::{Plan, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What to change, in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Fix {
+pub struct FixView {
     /// The version of this object.
     pub schema_version: u32,
     /// The recorded command with its arguments.
@@ -16,12 +16,12 @@ pub struct Fix {
     /// Metadata operations of the run as it was recorded.
     pub metadata_operations: u64,
     /// Remedies that cost nothing first, best first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FixStep>,
 }
 
 /// A remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Step {
+pub struct FixStep {
     /// The codes of all findings that it is for.
     pub codes: Vec<String>,
     /// The finding that it does most for, with the remedy.
@@ -34,17 +34,17 @@ pub struct Step {
 }
 
 /// The object of `quell fix --json`.
-pub fn fix(summary: &Summary, plan: &Plan) -> Fix {
-    Fix {
+pub fn fix(summary: &Summary, plan: &Plan) -> FixView {
+    FixView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
         metadata_operations: plan.metadata_operations,
-        steps: plan.steps.iter().map(Step::from).collect(),
+        steps: plan.steps.iter().map(FixStep::from).collect(),
     }
 }
 
-impl From<&Planned> for Step {
-    fn from(step: &Planned) -> Self {
+impl From<&Step> for FixStep {
+    fn from(step: &Step) -> Self {
         Self {
             codes: step.codes.iter().map(|code| (*code).to_owned()).collect(),
             finding: (&step.finding).into(),

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// What a program asked of its file systems.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Report {
+pub struct ReportView {
     /// The version of this object.
     pub schema_version: u32,
     /// The command with its arguments.
@@ -63,7 +63,7 @@ pub struct Report {
     /// The command lines with most metadata operations, at most 1000.
     pub commands: Vec<Command>,
     /// Recordings that did the same, together. Sorted by recordings, most first.
-    pub folds: Vec<folds::Row>,
+    pub folds: Vec<folds::FoldRow>,
     /// Sorted by rank, then name.
     pub recordings: Vec<Recording>,
     /// Reasons to read the numbers with care.
@@ -231,7 +231,7 @@ pub struct Recording {
 }
 
 /// The object of `quell report --json`.
-pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> Report {
+pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> ReportView {
     let served = summary.served;
     let start = summary.start_up().map(|start| StartUp {
         seconds: start.length.as_seconds(),
@@ -241,7 +241,7 @@ pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> Report 
     let recorder =
         Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
     let directories = |rows: Vec<RankedDirectory>| rows.into_iter().map(Directory::from).collect();
-    Report {
+    ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
         exit_status: summary.exit().map(Exit::shell_status),
