@@ -1,6 +1,6 @@
 //! What only the binary may ask: the node, the user, the wall clock, the launcher.
 
-use quell_trace::{Launcher, batch_job};
+use quell_base::{Launcher, batch_job};
 use std::path::Path;
 
 /// The node's name; empty when it has none.

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use quell_trace::path::escape;
+use quell_base::escape;
 use thiserror::Error;
 
 use crate::blocks::BlockSet;

@@ -3,8 +3,8 @@
 //! Nothing here asks a file system that the command uses: names come from the kernel's memory, and attributes with
 //! the promise not to ask a server for them.
 
+use quell_base::escape;
 use quell_trace::context::SEARCH_VARIABLES;
-use quell_trace::path::escape;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};

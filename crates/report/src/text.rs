@@ -12,7 +12,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Text from a trace, with control characters escaped.
 pub(crate) fn clean(text: &str) -> String {
-    quell_trace::path::escape(text.as_bytes())
+    quell_base::escape(text.as_bytes())
 }
 
 /// A command as it could be typed again.

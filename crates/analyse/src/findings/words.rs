@@ -1,7 +1,7 @@
 //! Numbers, amounts and shell words in the sentences of findings.
 
+use quell_base::escape;
 use quell_trace::Bytes;
-use quell_trace::path::escape;
 
 /// `12345` as `12 345`.
 pub(super) fn number(number: u64) -> String {

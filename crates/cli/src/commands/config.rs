@@ -8,7 +8,7 @@ use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
-use quell_trace::path::escape;
+use quell_base::escape;
 use serde::Serialize;
 use std::fmt::Write as _;
 

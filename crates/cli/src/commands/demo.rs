@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::flags::Demo;
 use crate::names;
 use crate::printer::Printer;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -2,7 +2,7 @@
 
 use crate::names::quoted;
 use crate::printer::Printer;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 

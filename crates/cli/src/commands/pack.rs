@@ -7,11 +7,11 @@ use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::escape;
 use quell_image::Beyond;
 use quell_image::frames::Level;
 use quell_image::pack::{Agreement, Apart, Hold, Options, PackError, Packed, Progress};
 use quell_image::write::{Audience, Form, WriteError, Written};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::escape;
+use quell_base::{Errno, Launcher};
 use quell_load::replay::{
     self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
 use quell_report::{csv, json, terminal};
-use quell_trace::path::escape;
-use quell_trace::{Errno, Launcher, Recording};
+use quell_trace::Recording;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use quell_files::{Access, Durability, Target};
+use quell_base::files::{Access, Durability, Target};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -15,7 +15,7 @@ use crate::write::{Audience, WriteError};
 #[derive(Debug)]
 pub(crate) struct Output {
     target: PathBuf,
-    output: quell_files::Output,
+    output: quell_base::files::Output,
 }
 
 impl Output {

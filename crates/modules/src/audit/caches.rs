@@ -5,7 +5,7 @@ use crate::access::Permission;
 use crate::caches::{Change, What, compare, modules::NAME};
 use crate::cookie::Cookie;
 use crate::scan::Entry;
-use quell_trace::path::escape;
+use quell_base::escape;
 
 const CACHE: &[u8] = NAME.as_bytes();
 

@@ -7,7 +7,7 @@ use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
 use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
 use crate::scan::{Kind, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use super::reach::closed;
 use crate::access::{Access, Permission};
 use crate::convert::resolved;
 use crate::scan::{Entry, Kind, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

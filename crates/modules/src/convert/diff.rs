@@ -1,7 +1,7 @@
 //! A plan as a unified diff, which `patch -p1` applies and `patch -p1 -R` takes back.
 
 use super::plan::{Basis, Change, Plan, TreePlan};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::os::unix::ffi::OsStrExt;
 
 /// Lines around a change.

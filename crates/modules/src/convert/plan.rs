@@ -8,7 +8,7 @@ use super::{Consent, Destination, Strategy, eval, rc, virtual_modules};
 use crate::caches;
 use crate::rc::{Command, Leave, Merged, Spoken};
 use crate::scan::{Kind, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;

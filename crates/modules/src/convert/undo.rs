@@ -7,7 +7,7 @@ use crate::ModulesError;
 use crate::lock::Lock;
 use crate::scan::{Options, Tree};
 use crate::trust;
-use quell_trace::path::escape;
+use quell_base::escape;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};

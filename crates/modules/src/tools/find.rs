@@ -102,7 +102,7 @@ fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
         path: tool.script.clone(),
         why: format!(
             "it says no version when asked for one: `{}`",
-            quell_trace::path::escape(&line(&answer.stderr))
+            quell_base::escape(&line(&answer.stderr))
         ),
     })?;
     tool.version = version;
@@ -135,9 +135,6 @@ fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
         .find(|path| path.is_file());
     found.ok_or_else(|| ModulesError::Tool {
         path: script.to_owned(),
-        why: format!(
-            "its interpreter `{}` is not there",
-            quell_trace::path::escape(path.as_os_str().as_bytes())
-        ),
+        why: format!("its interpreter `{}` is not there", quell_base::escape(path.as_os_str().as_bytes())),
     })
 }

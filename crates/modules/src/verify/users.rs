@@ -6,7 +6,7 @@ use crate::access::{Access, Permission};
 use crate::scan::{Entry, Tree};
 use crate::tools::User;
 use crate::trust::{Hands, NOBODY, Whose, ordinary};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::ErrorKind;

@@ -5,7 +5,7 @@ use crate::text::clean;
 use quell_analyse::comparison::{CallPair, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, Latency, Side};
-use quell_trace::path::escape;
+use quell_base::escape;
 
 /// A table of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use quell_analyse::phases::PhaseCounts;
 use quell_analyse::ranking::{RankedCommand, RankedDirectory, RankedName, RankedPath};
 use quell_analyse::searches::{EntryCounts, EntryKey, WantedCounts, WantedKey};
 use quell_analyse::{FileSystem, FileSystemCounts, Finding, Latency, Phase, Scope, Summary};
-use quell_trace::path::escape;
+use quell_base::escape;
 use quell_trace::{Call, Completeness, Errno, Exit, Nanos};
 use std::cmp::Reverse;
 

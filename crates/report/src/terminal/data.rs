@@ -5,8 +5,8 @@ use crate::number::{bytes, duration, grouped, grouped_or_blank, percent};
 use crate::table::Table;
 use quell_analyse::Summary;
 use quell_analyse::data::{Direction, FileData, SIZES, Sizes, Transfers};
+use quell_base::escape;
 use quell_trace::Bytes;
-use quell_trace::path::escape;
 
 /// Files and families in a table.
 const ROWS: usize = 10;

@@ -8,8 +8,8 @@ use crate::table::Table;
 use crate::text::{Role, clean};
 use quell_analyse::comparison::{By, CallPair, CallsAndErrors, Change};
 use quell_analyse::{Comparison, Latency, Side};
+use quell_base::escape;
 use quell_trace::Call;
-use quell_trace::path::escape;
 use std::cmp::Reverse;
 
 /// Rows of a list: what fits on a screen beside the rest.

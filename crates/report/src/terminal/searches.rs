@@ -6,7 +6,7 @@ use crate::table::Table;
 use crate::text::clean;
 use quell_analyse::Summary;
 use quell_analyse::searches::{Advice, Searches};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::cmp::Reverse;
 
 /// Rows of each table.

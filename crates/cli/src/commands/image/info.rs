@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::flags::ImageInfo;
 use crate::names;
 use crate::printer::Printer;
+use quell_base::escape;
 use quell_image::{Beyond, Content, Corrupt, Coverage, Kind, OpenError, Place};
-use quell_trace::path::escape;
 use serde::Serialize;
 use std::fmt::Write as _;
 

@@ -11,12 +11,12 @@ use super::run::image_hint;
 use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
+use quell_base::escape;
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{ExportError, Found, LeftOut, Reason, Selection};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
-use quell_trace::path::escape;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 

@@ -7,10 +7,10 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
+use quell_base::escape;
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
 use quell_modules::verify::{self, Difference, Judge};
-use quell_trace::path::escape;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

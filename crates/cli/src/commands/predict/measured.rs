@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::given;
+use quell_base::escape;
 use quell_report::html::prediction::MeasuredPoint;
-use quell_trace::path::escape;
 use std::path::Path;
 
 /// Reads the points of a file.

@@ -109,7 +109,7 @@ fn nothing(flags: &Predict) -> Failure {
 }
 
 fn shown(path: &Path) -> String {
-    quell_trace::path::escape(path.as_os_str().as_bytes())
+    quell_base::escape(path.as_os_str().as_bytes())
 }
 
 fn roots(flags: &Predict) -> Result<Roots, Failure> {

@@ -4,8 +4,8 @@
 //! whether each of the names was asked for or the directory once. The tree is looked at only where it is still the recorded
 //! one; otherwise such directories are taken as there, which is the larger prediction, and a note says so.
 
+use quell_base::escape;
 use quell_predict::Roots;
-use quell_trace::path::escape;
 use quell_trace::{Recording, ServedBy};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@ use super::LIST;
 use crate::ModulesError;
 use crate::scan::{Kind, Options, Tree};
 use crate::tools::Tool;
-use quell_trace::path::escape;
+use quell_base::escape;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
