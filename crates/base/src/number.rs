@@ -49,12 +49,13 @@ pub fn duration(time: Nanos) -> String {
 }
 
 /// An amount of data with three significant digits: `97.0 GiB`.
-pub fn bytes(amount: Bytes) -> String {
+pub fn size(amount: impl Into<Bytes>) -> String {
+    let Bytes(amount) = amount.into();
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     // 1000 KiB is shown as 0.98 MiB, so that three digits are enough.
-    let scaled = |power: usize| amount.0 as f64 / 1024f64.powi(power as i32);
+    let scaled = |power: usize| amount as f64 / 1024f64.powi(power as i32);
     let power = (0..UNITS.len()).find(|&power| scaled(power) < 999.5).unwrap_or(UNITS.len() - 1);
-    let digits = if power == 0 { amount.0.to_string() } else { three_digits(scaled(power)) };
+    let digits = if power == 0 { amount.to_string() } else { three_digits(scaled(power)) };
     format!("{digits} {}", UNITS[power])
 }
 
@@ -114,7 +115,7 @@ mod tests {
             (97 << 30, "97.0 GiB"),
             (u64::MAX, "16.0 EiB"),
         ] {
-            assert_eq!(bytes(Bytes(amount)), expected);
+            assert_eq!(size(amount), expected);
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Words and commands that a user can paste into a shell.
 
 use crate::text::escape;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 /// One word, in quotes if it needs them.
 ///
 /// A POSIX shell reads back the same bytes. Invalid UTF-8 and hidden characters are written as `$'\xNN'`, which bash,
 /// zsh and ksh read.
-pub fn quoted(word: impl AsRef<OsStr>) -> String {
-    let bytes = word.as_ref().as_bytes();
+pub fn quoted(word: impl AsRef<[u8]>) -> String {
+    let bytes = word.as_ref();
     let text = escape(bytes);
     if text.as_bytes() != bytes {
         return format!("$'{}'", bytes.iter().map(escaped_byte).collect::<String>());
@@ -30,7 +28,7 @@ fn escaped_byte(&byte: &u8) -> String {
 }
 
 /// A command and its arguments, each [`quoted`].
-pub fn command<Word: AsRef<OsStr>>(words: impl IntoIterator<Item = Word>) -> String {
+pub fn command<Word: AsRef<[u8]>>(words: impl IntoIterator<Item = Word>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -53,7 +51,7 @@ mod tests {
     #[test]
     fn words_are_quoted_only_where_a_shell_needs_it() {
         for (bytes, expected) in WORDS {
-            assert_eq!(quoted(OsStr::from_bytes(bytes)), expected);
+            assert_eq!(quoted(bytes), expected);
         }
         assert_eq!(command(["python3", "-c", "import numpy"]), "python3 -c 'import numpy'");
     }
@@ -61,7 +59,7 @@ mod tests {
     #[test]
     fn bash_reads_back_the_same_bytes() {
         for (bytes, _) in WORDS {
-            let script = format!("printf %s {}", quoted(OsStr::from_bytes(bytes)));
+            let script = format!("printf %s {}", quoted(bytes));
             let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(output.stdout, bytes);
         }

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Bytes as text for people: invalid UTF-8 and hidden characters become `\xNN`.
-pub fn escape(bytes: &[u8]) -> String {
+/// Bytes or a string as text for people: invalid UTF-8 and hidden characters become `\xNN`.
+pub fn escape(bytes: impl AsRef<[u8]>) -> String {
+    let bytes = bytes.as_ref();
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -41,7 +42,7 @@ mod tests {
     fn what_could_deceive_a_reader_is_escaped() {
         let name = "a\nb\x1b[31m \u{202e}txt.\u{200b}sh \u{e9}";
         assert_eq!(
-            escape(name.as_bytes()),
+            escape(name),
             r"a\x0ab\x1b[31m \xe2\x80\xaetxt.\xe2\x80\x8bsh \u{e9}".replace(r"\u{e9}", "\u{e9}")
         );
         assert_eq!(escape(b"/\xff"), r"/\xff");

@@ -1,6 +1,7 @@
 //! Numbers with a meaning: every count, time and identity that crosses a crate has its own type.
 
 use std::fmt;
+use std::str::FromStr;
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -58,12 +59,17 @@ impl Nanos {
     }
 }
 
-impl Bytes {
-    /// Reads a size as people type it: `500M`, `2G`, `1048576`. Units are powers of 1024.
-    ///
-    /// # Errors
-    /// A sentence that says what a size looks like, or that the number is too large.
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
+impl From<u64> for Bytes {
+    fn from(amount: u64) -> Self {
+        Self(amount)
+    }
+}
+
+/// Reads a size as people type it: `500M`, `2G`, `1048576`. Units are powers of 1024.
+impl FromStr for Bytes {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WANTED: &str = "a size is a number of bytes, or one with K, M, G or T behind it";
         let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
         let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
@@ -88,10 +94,10 @@ mod tests {
         for (text, bytes) in
             [("0", 0), ("17", 17), ("2k", 2048), ("500M", 500 << 20), ("1GiB", 1 << 30), ("3T", 3 << 40)]
         {
-            assert_eq!(Bytes::parse(text), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         for text in ["", "G", "-1", "1.5G", "1 G", "10X", "99999999T", "\u{fc}"] {
-            assert!(Bytes::parse(text).is_err(), "{text}");
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
     }
 }

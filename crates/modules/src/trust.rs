@@ -13,6 +13,7 @@ use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl, Permission, Who};
 use crate::scan::{Kind, Tree};
 use crate::tools::{Tool, User};
+use quell_base::{MountEntry, mountinfo};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -120,8 +121,7 @@ pub(crate) struct Inquiry {
 
 impl Inquiry {
     pub(crate) fn new() -> Self {
-        let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-        Self { foreign: foreign(&mounts), ..Self::default() }
+        Self { foreign: foreign(&mountinfo::own_table()), ..Self::default() }
     }
 
     /// Looks at a path: at every directory on the way, behind links too, and at what is there. A directory at its end may be one
@@ -265,18 +265,15 @@ fn names(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-/// The FUSE mounts of ordinary users. Source: proc_pid_mountinfo(5); `user_id=` is the user whose server it is.
-fn foreign(mounts: &[u8]) -> BTreeMap<u64, u32> {
-    let one = |line: &str| {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let (kind, options) = file_system.split_once(' ')?;
-        let user = options.split([' ', ',']).find_map(|option| option.strip_prefix("user_id="))?;
-        let (major, minor) = mount.split(' ').nth(2)?.split_once(':')?;
-        let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+/// The FUSE mounts of ordinary users, by device; `user_id=` is the user who runs the server.
+fn foreign(table: &[u8]) -> BTreeMap<u64, u32> {
+    let one = |mount: MountEntry<'_>| {
+        let options = String::from_utf8_lossy(&mount.super_options);
+        let user = options.split(',').find_map(|option| option.strip_prefix("user_id="))?;
         let user: u32 = user.parse().ok()?;
-        (kind.starts_with("fuse") && user != 0).then_some((device, user))
+        (mount.kind.starts_with(b"fuse") && user != 0).then_some((mount.device, user))
     };
-    String::from_utf8_lossy(mounts).lines().filter_map(one).collect()
+    mountinfo::entries(table).filter_map(one).collect()
 }
 
 /// Refuses, as root, a directory to work in that another user can exchange, or in which another user's entries could be.

@@ -8,7 +8,7 @@ use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
-use quell_base::escape;
+use quell_base::{escape, shown};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -100,19 +100,11 @@ fn file(file: &SettingsFile) -> File {
     let lines = file.lines();
     let plural = if lines == 1 { "" } else { "s" };
     let count = if lines > 0 { format!(", {lines} line{plural}") } else { String::new() };
-    File {
-        role: file.role.word(),
-        path: escape(file.path.as_os_str().as_encoded_bytes()),
-        state: format!("{}{count}", file.state()),
-    }
+    File { role: file.role.word(), path: shown(&file.path), state: format!("{}{count}", file.state()) }
 }
 
 fn problem(complaint: settings::Complaint) -> Problem {
-    Problem {
-        file: escape(complaint.file.as_os_str().as_encoded_bytes()),
-        line: complaint.line,
-        text: complaint.text,
-    }
+    Problem { file: shown(&complaint.file), line: complaint.line, text: complaint.text }
 }
 
 /// The values of the commands that are asked for, all by default.
@@ -154,7 +146,7 @@ fn unusable(error: &clap::Error, command: &str) -> Failure {
 
 fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> Value {
     let flag = key.flag.get_id().as_str();
-    let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| escape(value.as_encoded_bytes()));
+    let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| shown(value));
     let by_file = settings.of(key.command, flag);
     let (source, by_file) = match matches.value_source(flag) {
         Some(ValueSource::CommandLine) => ("flag", None),
@@ -170,7 +162,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> Value {
             _ => typed().collect(),
         },
         source,
-        file: by_file.map(|(file, _)| escape(file.path.as_os_str().as_encoded_bytes())),
+        file: by_file.map(|(file, _)| shown(&file.path)),
         line: by_file.map(|(_, setting)| setting.line),
         variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         settable_in_file: keys::barred(key.flag).is_none(),
@@ -185,7 +177,7 @@ fn describe(effective: &Effective) -> String {
     text.push('\n');
     let settings = effective.settings.iter().map(|setting| {
         let command = setting.command.clone().unwrap_or_else(|| EVERY.to_owned());
-        [command, setting.name.clone(), shown(&setting.value), origin(setting)]
+        [command, setting.name.clone(), listed(&setting.value), origin(setting)]
     });
     text.push_str(&columns(["command", "setting", "value", "from"], settings));
     text
@@ -194,7 +186,7 @@ fn describe(effective: &Effective) -> String {
 /// What stands for a command in the line of a setting that all commands have.
 const EVERY: &str = "(all)";
 
-fn shown(values: &[String]) -> String {
+fn listed(values: &[String]) -> String {
     match values {
         [] => "-".to_owned(),
         values => values.join(", "),

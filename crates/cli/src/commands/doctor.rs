@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flags::Doctor;
 use crate::host;
 use crate::printer::Printer;
-use quell_base::escape;
+use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
@@ -15,7 +15,6 @@ use quell_record::{Barrier, RecordError, Recording};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What is printed with `--json`.
@@ -134,7 +133,7 @@ fn probe(finding: &Finding) -> Probe {
 /// Opens the image as a run would.
 fn image(path: &Path, trust: bool) -> Probe {
     let trust = if trust { Trust::Anybody } else { Trust::OwnerOrRoot };
-    let shown = escape(path.as_os_str().as_bytes());
+    let shown = shown(path);
     let mut probe = Probe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
     match doctor::image(path, trust) {
         Ok(facts) if facts.beyond == Beyond::Nothing && !facts.missing.is_empty() => {
@@ -163,7 +162,7 @@ fn image(path: &Path, trust: bool) -> Probe {
 }
 
 fn list(paths: &[std::path::PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().map(|path| escape(path.as_os_str().as_bytes())).collect();
+    let names: Vec<_> = paths.iter().map(|path| shown(path)).collect();
     names.join(", ")
 }
 

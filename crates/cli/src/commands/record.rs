@@ -114,7 +114,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
 }
 
 pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
-    let escape = |word: &OsString| quell_base::escape(word.as_encoded_bytes());
+    let escape = |word: &OsString| quell_base::shown(word);
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
         working_directory: escape(&working_directory),

@@ -7,9 +7,8 @@ use super::reach::closed;
 use crate::access::{Access, Permission};
 use crate::convert::resolved;
 use crate::scan::{Entry, Kind, Tree};
-use quell_base::escape;
+use quell_base::shown;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What is in the way of a cache.
@@ -27,7 +26,7 @@ pub enum Barrier {
 
 impl fmt::Display for Barrier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |path: &Path| escape(path.as_os_str().as_bytes());
+        let shown = |path: &Path| shown(path);
         match self {
             Self::Modulepath => {
                 formatter.write_str("not every user can enter it, and the cache is one for all")

@@ -4,7 +4,7 @@ use super::{Environment, Kind, Tool, Version, ask_apart};
 use crate::ModulesError;
 use crate::trust::prober;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Where a tool lies below a prefix. `*` is any one name.
@@ -135,6 +135,6 @@ fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
         .find(|path| path.is_file());
     found.ok_or_else(|| ModulesError::Tool {
         path: script.to_owned(),
-        why: format!("its interpreter `{}` is not there", quell_base::escape(path.as_os_str().as_bytes())),
+        why: format!("its interpreter `{}` is not there", quell_base::shown(path)),
     })
 }

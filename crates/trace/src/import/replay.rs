@@ -15,7 +15,7 @@ use crate::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
 use crate::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
 };
-use quell_base::escape;
+use quell_base::{escape, shown};
 use std::collections::{HashMap, VecDeque};
 
 /// What the second reading leaves.
@@ -513,7 +513,7 @@ fn is_exec(text: &[u8]) -> bool {
 }
 
 fn name<S: Source>(source: &S) -> String {
-    escape(source.path().file_name().unwrap_or_default().as_encoded_bytes())
+    shown(source.path().file_name().unwrap_or_default())
 }
 
 /// A variable that steers searches; of others nothing is kept.

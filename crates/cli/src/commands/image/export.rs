@@ -1,13 +1,12 @@
 //! `quell image export`.
 
-use super::{
-    Opened, count, explain, open_whole, shown, size, starts, warn_of_left_out, warn_of_partly_known,
-};
+use super::{Opened, explain, open_whole, starts, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExport;
-use crate::names;
 use crate::printer::Printer;
-use quell_base::escape;
+use quell_base::number::{counted, size};
+use quell_base::shell::quoted;
+use quell_base::shown;
 use quell_image::export::find::LastLink;
 use quell_image::export::{ExportError, Found, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
 use quell_image::write::{Audience, WriteError};
@@ -135,16 +134,16 @@ fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
 
 fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
     if output.as_os_str() != "-" {
-        let (files, content) = (count(files, "file"), size(content));
+        let (files, content) = (counted(files, "file"), size(content));
         printer.talk(&format!("wrote `{}`: {} with {files} of {content}", shown(output), size(bytes)));
     }
 }
 
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
-    let file = names::quoted(&shown(output));
+    let file = quoted(output.as_os_str().as_encoded_bytes());
     let bind = |root: quell_image::Place<'_>| {
-        let root = names::quoted(&escape(root.path));
+        let root = quoted(root.path);
         format!("--bind {file}:{root}:image-src={root}")
     };
     image.index().roots().map(bind).collect::<Vec<_>>().join(" ")

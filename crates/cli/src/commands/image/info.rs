@@ -1,12 +1,12 @@
 //! `quell image info`: what an image was made from, and what it knows.
 
-use super::{DAMAGED, Opened, count, open, shown, size};
+use super::{DAMAGED, Opened, open};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageInfo;
-use crate::names;
 use crate::printer::Printer;
-use quell_base::escape;
+use quell_base::number::{counted, size};
+use quell_base::{escape, shown};
 use quell_image::{Beyond, Content, Corrupt, Coverage, Kind, OpenError, Place};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -176,7 +176,7 @@ fn chosen(place: Place<'_>) -> Chosen {
 }
 
 fn describe(info: &Info) -> String {
-    let command: Vec<_> = info.command.iter().map(|word| names::quoted(word)).collect();
+    let command: Vec<_> = info.command.iter().map(|word| quell_base::shell::quoted(word)).collect();
     let (files, directories) = (&info.files, &info.directories);
     let part = match files.part {
         0 => String::new(),
@@ -184,7 +184,7 @@ fn describe(info: &Info) -> String {
             ", and {} of the {} of {}",
             size(files.part_held_bytes),
             size(files.part_bytes),
-            count(number, "other")
+            counted(number, "other")
         ),
     };
     let rows = [
@@ -192,12 +192,12 @@ fn describe(info: &Info) -> String {
         ("format", format!("EROFS, with quell's index, version {}", info.index_version)),
         ("checksum", info.identity.clone()),
         ("command", if command.is_empty() { "-".to_owned() } else { command.join(" ") }),
-        ("held", format!("{} of {}{part}", count(files.held, "file"), size(files.held_bytes))),
+        ("held", format!("{} of {}{part}", counted(files.held, "file"), size(files.held_bytes))),
         (
             "original",
             format!(
                 "{} of {}, known by attributes only{}",
-                count(files.original, "file"),
+                counted(files.original, "file"),
                 size(files.original_bytes),
                 if info.complete { ": complete, so a run cannot read them" } else { "" },
             ),

@@ -151,7 +151,7 @@ fn describe(entries: &[Entry]) -> String {
             letters(entry),
             owner(entry),
             entry.size,
-            date(entry.mtime),
+            quell_base::date::utc(entry.mtime),
             entry.state.unwrap_or("-"),
             entry.path,
         );
@@ -184,39 +184,4 @@ fn letters(entry: &Entry) -> String {
         });
     }
     letters
-}
-
-/// A moment in UTC, to the minute. Source: "days from civil", the proleptic Gregorian calendar in eras of 400 years.
-fn date(seconds: i64) -> String {
-    const DAY: i64 = 86_400;
-    // Days are counted from 1 March of the year 0, so that a leap day ends a year.
-    let days = seconds.div_euclid(DAY) + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let minutes = seconds.rem_euclid(DAY) / 60;
-    let year = era * 400 + year + next;
-    format!("{year:04}-{month:02}-{of_month:02} {:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01 00:00"),
-            (-1, "1969-12-31 23:59"),
-            (951_826_200, "2000-02-29 12:10"),
-            (1_709_251_199, "2024-02-29 23:59"),
-            (4_107_542_400, "2100-03-01 00:00"),
-            (i64::from(i32::MAX), "2038-01-19 03:14"),
-        ] {
-            assert_eq!(date(seconds), expected, "{seconds}");
-        }
-    }
 }

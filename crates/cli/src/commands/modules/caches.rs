@@ -2,12 +2,12 @@
 
 use super::check::{Changed, Stale, told};
 use super::{explain, judges, paths, verify};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_base::escape;
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
 use quell_modules::caches::{Barrier, Builder, Mirror, closed_above, lmod};

@@ -2,12 +2,12 @@
 
 use super::caches::{LeftOut, barred};
 use super::{caches, explain, paths};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesCheck;
 use crate::printer::Printer;
 use quell_base::escape;
+use quell_base::shown;
 use quell_modules::caches::{Change, What, lmod, modules};
 use serde::Serialize;
 use std::fmt::Write as _;

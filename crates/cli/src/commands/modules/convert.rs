@@ -2,12 +2,12 @@
 
 use super::verify::Differing;
 use super::{caches, explain, judges, paths};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_base::escape;
+use quell_base::shown;
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
 use quell_modules::verify::{self, Difference, Judge};

@@ -1,13 +1,13 @@
 //! `quell modules verify`: every answer of the site's tools that is not what it was.
 
 use super::{explain, paths, site};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::escape;
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Progress, Side, Tools};
 use serde::Serialize;

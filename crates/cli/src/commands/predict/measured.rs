@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::given;
-use quell_base::escape;
+use quell_base::{escape, shown};
 use quell_report::html::prediction::MeasuredPoint;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 ///
 /// **Errors**: a file that cannot be read, a line that is not three numbers.
 pub(crate) fn load(file: &Path) -> Result<Vec<MeasuredPoint>, Failure> {
-    let shown = escape(file.as_os_str().as_encoded_bytes());
+    let shown = shown(file);
     let text = given::read(file, MOST_BYTES)
         .map_err(|error| Failure::new(error).context(format!("cannot read `{shown}`")))?;
     let text = std::str::from_utf8(&text).ok().filter(|text| text.len() as u64 <= MOST_BYTES);
