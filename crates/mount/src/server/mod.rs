@@ -19,6 +19,7 @@ mod binding;
 mod builder;
 mod changes;
 mod estate;
+mod evidence;
 mod files;
 mod frozen;
 mod handles;
@@ -65,6 +66,7 @@ use absences::ToldAbsences;
 use binding::{Devices, Identities};
 use changes::{completed, reply_with};
 use estate::{Estate, Fact};
+use evidence::MadeFiles;
 use files::opened_as;
 use frozen::{Answer, Patience};
 use handles::Handles;
@@ -92,6 +94,8 @@ pub(crate) struct Server {
     suspicion: Mutex<()>,
     /// How the server before this one died.
     death: Option<Death>,
+    /// Files that it and earlier ones had made.
+    made: MadeFiles,
     image: Arc<Image<Shared>>,
     memory: Arc<Memory>,
     root: Nid,
@@ -154,6 +158,7 @@ impl Server {
             turn: Mutex::new(()),
             suspicion: Mutex::new(()),
             death,
+            made: holding.made.clone(),
             root,
             beyond,
             passed_through: passed_through(&image),
