@@ -70,8 +70,9 @@ privileged: ## all tests of the crates and of the binary
 differential: build deps ## what programs do below packed directories is what they do without quell
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
+	QUELL=$(QUELL) tests/differential/run --programs 200 --seed 1
 
-differential-random: build deps ## the same of random programs, with their seed
+differential-random: build deps ## the same of other random programs, with their seed
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
 
 fuzz: deps ## every reader with damaged input, SECONDS a target
