@@ -4,11 +4,11 @@ use super::{image, pack};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
-use quell_image::frames::Level;
+use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
-use quell_image::pack::{Alteration, Altered, NAMED, RefreshOptions};
-use quell_image::write::{Audience, Form};
+use quell_image::write::{Audience, ImageForm};
 use quell_mount::Trust;
+use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     };
     let bar = pack::progress_bar(printer);
     let mut show = |progress| pack::show(&bar, progress);
-    let refreshed = quell_image::pack::refresh(&opened, target, &options, &mut show);
+    let refreshed = quell_pack::refresh(&opened, target, &options, &mut show);
     bar.finish_and_clear();
     let refreshed = refreshed.map_err(pack::explain)?;
     printer.data(&pack::describe(&refreshed.packed, target, opened.index().beyond()))?;
@@ -70,12 +70,12 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
 }
 
 /// A compressed image stays one.
-fn form(flags: &Pack, path: &Path) -> Result<Form, Failure> {
+fn form(flags: &Pack, path: &Path) -> Result<ImageForm, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
     let usual = match quell_image::frames::is_compressed(&first) {
-        true => Form::Compressed(Level::default()),
-        false => Form::Plain,
+        true => ImageForm::Compressed(CompressionLevel::default()),
+        false => ImageForm::Plain,
     };
     Ok(flags.compress.map_or(usual, |compression| compression.0))
 }

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use quell_image::{Attributes, Image, Kind, Lookup, Nid};
+use quell_image::{Attributes, FileKind as Kind, Image, Lookup, Nid};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -315,6 +315,7 @@ impl Server {
     /// From now on a directory's names come from the original. Returns that.
     pub(crate) fn go_live(&self, directory: Node) -> Result<Arc<OwnedFd>, Errno> {
         let original = self.pin(directory)?;
+        self.keep_listable(directory);
         self.mark_live(directory);
         Ok(original)
     }

@@ -110,11 +110,26 @@ impl Server {
             && self.is_listed(nid)?
         {
             let handle = self.handles.open(node, None, OFlags::RDONLY, unique)?;
-            return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+            // Another thread may have changed the directory before it could see that it is open.
+            if !self.is_live(nid) {
+                return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+            }
+            self.handles.release(handle);
         }
         let file = self.as_caller(caller, || self.open_directory(node))??;
         let handle = self.handles.open(node, Some(file), OFlags::RDONLY, unique)?;
         Ok(Opened { handle: handle.0, flags: OpenFlags::empty() })
+    }
+
+    /// Before a directory is changed: if it is open and the image lists it, its original is opened, while its mode still
+    /// allows that.
+    pub(crate) fn keep_listable(&self, directory: Node) {
+        if self.handles.has_without_file(directory)
+            && self.nodes.reader(directory).is_none()
+            && let Ok(reader) = self.open_directory(directory)
+        {
+            self.nodes.keep_reader(directory, reader);
+        }
     }
 
     /// Opens a directory's original to list it.
