@@ -108,8 +108,8 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         Death::Killed
     });
     let _name_stays = rustix::thread::set_name(c"quell-holder");
-    holder.close_unknown(None);
     loop {
+        holder.close_unknown(None);
         let mut running = match start_server(alone) {
             Ok(Started::Holder(server)) => server,
             Ok(Started::Server { lifeline, holder: pid }) => {
@@ -334,8 +334,8 @@ impl Holder {
         close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
     }
 
-    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. A descriptor that a call which
-    /// is still carried out opens afterwards stays: the next server finds it.
+    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. What a call opens
+    /// that is still carried out is closed before the next server is forked, or found by that one.
     fn close_left(&mut self) {
         let known = self.known_descriptors(None);
         let mut left = open_descriptors();
