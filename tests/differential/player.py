@@ -62,6 +62,8 @@ class Player:
         self.played, self.left_out, self.waits = [], collections.Counter(), []
         # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
         self.unwritten = {}
+        # Owners of fcntl(2) locks by inode of the plain side.
+        self.lockers = collections.defaultdict(set)
         # Mapped files of the plain side, with the offsets of their mappings.
         self.mapped_files = {}
         self.killer = None
@@ -164,6 +166,9 @@ class Player:
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
         elif op.name in ("msync", "munmap"):
             self.unwritten.pop((op.actor, op.words[0]), None)
+        elif op.name in known.LOCKS and plain.startswith("0"):
+            for inode in self.views.slots(op):
+                self.lockers[inode].add(lock_owner(op))
 
     def write_mapped(self, but=None):
         """Has mapped pages written that another one than `but` is going to look at."""
@@ -215,6 +220,16 @@ class Player:
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
 
+    def shares_locks(self, op):
+        """Whether an ordinary user's lock is about a file that has another owner's locks and that cannot be opened again."""
+        try:
+            status = os.stat(self.views.base(op.actor, op.words[0]))
+        except OSError:
+            return False
+        user = self.scene.user
+        wanted = 0o600 if status.st_uid == user else 0o006
+        return user != 0 and op.actor != "4" and status.st_mode & wanted != wanted and bool(self.lockers[status.st_ino] - {lock_owner(op)})
+
     def pipe_between_namespaces(self, op):
         """A FIFO's content is of one namespace."""
         if not self.several or op.name not in ("read", "readv", "write", "pread", "pwrite", "sendfile", "copyrange", "open"):
@@ -255,7 +270,11 @@ class Player:
         began = time.monotonic()
         while True:
             plain, packed = self.look(actor, "full")
-            differences = self.judge.trees(plain, packed, View(self.views, ACTORS[actor]))
+            view = View(self.views, ACTORS[actor])
+            differences = self.judge.trees(plain, packed, view)
+            if not differences:
+                # Directories that were exchanged may look alike.
+                differences = self.judge.others_by_name(plain, packed, self.look(None, "full")[1], view)
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
@@ -374,6 +393,11 @@ class Player:
                 lost = sorted(wanted - set(lines))
                 return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
         return None
+
+
+def lock_owner(op):
+    """A process owns one kind of fcntl(2) locks, an open file the other one."""
+    return (op.actor,) if op.name in ("lock", "getlk") else (op.actor, op.words[0])
 
 
 def indented(differences):

@@ -116,6 +116,9 @@ class Views:
             flags = set(op.words[2 if op.name == "reopen" else 3].split("|"))
             creates = flags & {"CREAT", "TMPFILE"} and not lasts
             return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
+        if op.name == "rename" and walks[0].last is not None and walks[0].last == walks[1].last:
+            # Two names of one inode: rename(2) does nothing, and no file system is asked.
+            return set(), set()
         if does == "name":
             # Where a link is made from stays as it is.
             return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
@@ -135,7 +138,9 @@ class Views:
             files = set() if NAMES[op.name].does == "name" else inodes - self.directories
             self.live[here] |= directories | files
             if op.name in ("open", "reopen") and {"WRONLY", "RDWR"} & {flag for word in op.words for flag in word.split("|")}:
-                self.live[here] |= ({found.last for found in self.walks(op)} | set(self.slots(op))) - {None}
+                opened = {found.last for found in self.walks(op)} | set(self.slots(op))
+                # An unnamed file leaves the directory that it is opened by as it is.
+                self.live[here] |= opened - self.directories - {None}
         for other in NAMESPACES:
             if other != here:
                 changed = directories | inodes

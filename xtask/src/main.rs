@@ -1,11 +1,14 @@
 //! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas; and
-//! the easyconfig from the lock file.
+//! the easyconfig and the notices of licences from the lock file.
 //!
-//! `cargo xtask` writes them; `cargo xtask --check` says which are out of date and fails.
+//! `cargo xtask` writes them. `cargo xtask --check` writes nothing: it fails if one is out of date, if the modules of a crate
+//! import each other in a circle, or if the crates depend on each other in another way than ARCHITECTURE.md says.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
 
 mod easyconfig;
+mod graph;
+mod notices;
 mod settings_page;
 
 use clap::{Command, CommandFactory};
@@ -35,7 +38,9 @@ fn main() -> ExitCode {
             println!("{}", path.display());
         }
     }
-    if check && !stale.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let faults = if check { graph::faults(root) } else { Vec::new() };
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    if check && !(stale.is_empty() && faults.is_empty()) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
@@ -51,6 +56,7 @@ fn generate(root: &Path) -> Generated {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).expect("the lock file is committed");
     let easyconfig = format!("packaging/easybuild/quell-{}.eb", env!("CARGO_PKG_VERSION"));
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
+    generated.push(("packaging/NOTICES".into(), notices::notices(root).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     generated.push(("docs/findings.md".into(), findings_page().into_bytes()));
     generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));

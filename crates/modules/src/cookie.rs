@@ -12,6 +12,10 @@ pub const COOKIE: &[u8] = b"#%Module";
 const HEAD: usize = 33;
 /// The rc file that is read in any directory; the one of a modulepath's root is read for every name.
 pub(crate) const ROOT_RC: &[u8] = b".modulerc";
+/// The name of the cache of Environment Modules, at the root of a modulepath.
+pub const CACHE_NAME: &str = ".modulecache";
+/// [`CACHE_NAME`] as a path has it.
+pub(crate) const CACHE: &[u8] = CACHE_NAME.as_bytes();
 
 /// Directories that Environment Modules does not look into. Source: `ignored_dirs`, its default.
 const IGNORED_DIRECTORIES: [&[u8]; 7] = [b"CVS", b"RCS", b"SCCS", b".svn", b".git", b".SYNC", b".sos"];
@@ -122,7 +126,7 @@ impl Name {
         match name {
             ROOT_RC => Self::Rc(RcKind::Modulerc),
             b".version" => Self::Rc(RcKind::Version),
-            b".modulecache" => Self::Cache,
+            CACHE => Self::Cache,
             [.., b'~'] | [.., b',', b'v'] => Self::Ignored,
             [b'#', .., b'#'] => Self::Ignored,
             [b'.', ..] => Self::Hidden,
@@ -148,7 +152,7 @@ pub fn is_for_lmod(name: &[u8], content: &[u8]) -> bool {
 /// of its files, even though it has a cookie. Source: `l_keepFile` of Lmod's `DirTree.lua`.
 pub fn is_ignored_by_lmod(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    matches!(name, b".git" | b".gitignore" | b".svn" | b".lua" | b".DS_Store" | b".modulecache")
+    matches!(name, b".git" | b".gitignore" | b".svn" | b".lua" | b".DS_Store" | CACHE)
         || matches!(name, [.., b'~' | b'#'] | [b'#', ..] | [b'.', b'#', ..] | [b'_', b'_', ..])
         || (name.starts_with(b".") && name.ends_with(b".swp"))
 }

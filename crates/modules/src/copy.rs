@@ -66,7 +66,7 @@ impl Copying<'_> {
         let listed = Dir::read_from(directory).and_then(|entries| {
             entries.map(|entry| entry.map(|entry| entry.file_name().to_owned())).collect::<Result<_, _>>()
         });
-        let mut names: Vec<CString> = listed.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+        let mut names: Vec<CString> = listed.map_err(ModulesError::read(from))?;
         names.retain(|name| !matches!(name.to_bytes(), b"." | b".."));
         names.sort();
         for name in names {
@@ -102,11 +102,11 @@ impl Copying<'_> {
     ) -> Result<(), ModulesError> {
         unless_ended().map_err(ModulesError::write(to))?;
         let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-        let stat = stat.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+        let stat = stat.map_err(ModulesError::read(from))?;
         let original = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => {
                 let link = rustix::fs::readlinkat(parent, name, Vec::new());
-                let link = link.map_err(|errno| ModulesError::read(from)(errno.into()))?;
+                let link = link.map_err(ModulesError::read(from))?;
                 let link = PathBuf::from(OsString::from_vec(link.into_bytes()));
                 symlink(self.destination(from, to, &link), to).map_err(ModulesError::write(to))?;
                 return own(to, &stat).and_then(|()| times(to, &stat)).map_err(ModulesError::write(to));
@@ -118,8 +118,7 @@ impl Copying<'_> {
             },
             _ if self.purpose == Purpose::Trial => return Ok(()),
             kind @ (FileType::Fifo | FileType::Socket) => {
-                rustix::fs::mknodat(CWD, to, kind, Mode::empty(), 0)
-                    .map_err(|errno| ModulesError::write(to)(errno.into()))?;
+                rustix::fs::mknodat(CWD, to, kind, Mode::empty(), 0).map_err(ModulesError::write(to))?;
                 Original { path: from.to_owned(), descriptor: None, stat }
             }
             // Who shows us one may not be who could make one.
@@ -169,7 +168,7 @@ impl Copying<'_> {
             }
             (Err(errno @ Errno::ACCESS), _) => {
                 // An owner who may not read a file may still give it a second name. Root may not, where it is not root.
-                let denied = || ModulesError::read(from)(errno.into());
+                let denied = || ModulesError::read(from)(errno);
                 if trust::is_root() || rustix::fs::linkat(parent, name, CWD, to, AtFlags::empty()).is_err() {
                     return Err(denied());
                 }
@@ -263,7 +262,7 @@ impl Original {
     }
 
     fn of(opened: Result<OwnedFd, Errno>, path: &Path) -> Result<Self, ModulesError> {
-        let failed = |errno: Errno| ModulesError::read(path)(errno.into());
+        let failed = |errno: Errno| ModulesError::read(path)(errno);
         let descriptor = opened.map_err(failed)?;
         let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
         Ok(Self { path: path.to_owned(), descriptor: Some(descriptor), stat })

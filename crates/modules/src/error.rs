@@ -193,7 +193,7 @@ pub enum ModulesError {
         /// The modulepath.
         path: PathBuf,
         /// What is in the way.
-        barrier: crate::caches::Barrier,
+        barrier: crate::caches::barrier::Barrier,
     },
     /// A run of a tool could not be recorded.
     #[error("cannot record `{command}`: {why}")]
@@ -227,15 +227,15 @@ pub enum ModulesError {
 }
 
 impl ModulesError {
-    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn read<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |source| Self::Read { path, source: plain(source) }
+        move |error| Self::Read { path, source: plain(error.into()) }
     }
 
     /// What could not be written, and why, as the system has it.
-    pub fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn write<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |source| Self::Write { path, source: plain(source) }
+        move |error| Self::Write { path, source: plain(error.into()) }
     }
 }
 

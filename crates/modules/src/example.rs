@@ -54,7 +54,7 @@ const ODD: [u32; 2] = [6, 11];
 pub fn create(directory: &Path, size: Size) -> Result<Example, ModulesError> {
     let is_new = !directory.exists();
     let absolute = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
-    crate::caches::refuse_others(&absolute)?;
+    crate::place::make_trusted_directory(&absolute)?;
     let mut entries = fs::read_dir(directory).map_err(ModulesError::read(directory))?;
     if entries.next().is_some() {
         return Err(ModulesError::Occupied { path: directory.to_owned() });

@@ -20,6 +20,7 @@ mod error;
 pub mod example;
 mod lock;
 pub mod measure;
+mod place;
 pub mod rc;
 pub mod scan;
 pub mod tools;

@@ -48,7 +48,7 @@ impl Lock {
             false => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let opened = rustix::fs::open(directory, flags, Mode::empty());
-                let opened = opened.map_err(|errno| ModulesError::write(directory)(errno.into()))?;
+                let opened = opened.map_err(ModulesError::write(directory))?;
                 Ok(Self { held: locked(opened, directory)?, file: None })
             }
         }
@@ -62,7 +62,7 @@ impl Lock {
 
 /// Locks root's file; `None` if it was removed meanwhile by who had it.
 fn of_file(file: &Path, directory: &Path) -> Result<Option<Lock>, ModulesError> {
-    let failed = |errno: Errno| ModulesError::write(file)(errno.into());
+    let failed = |errno: Errno| ModulesError::write(file)(errno);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     let stat = rustix::fs::fstat(&opened).map_err(failed)?;

@@ -1,13 +1,11 @@
 //! Findings about `.modulecache`, the cache of Environment Modules: whether it is what the tree is, and whom it shows what.
 
-use super::{Findings, Options, who};
+use super::finding::{Findings, Options, who};
 use crate::access::Permission;
-use crate::caches::{Change, What, compare, modules::NAME};
-use crate::cookie::Cookie;
+use crate::caches::{Change, What, compare};
+use crate::cookie::{CACHE, Cookie};
 use crate::scan::Entry;
 use quell_trace::path::escape;
-
-const CACHE: &[u8] = NAME.as_bytes();
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
     let tree = findings.tree;

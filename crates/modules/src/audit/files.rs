@@ -1,6 +1,6 @@
 //! Findings about single names: what is no modulefile, who may not read it, where links lead.
 
-use super::{Findings, Options, is_for_nobody, who};
+use super::finding::{Findings, Options, is_for_nobody, who};
 use crate::access::{Permission, Who};
 use crate::cookie::{Cookie, Miss, is_for_lmod};
 use crate::rc::{is_plain, line_of};

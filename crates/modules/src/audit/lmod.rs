@@ -1,7 +1,7 @@
 //! Findings about caches of Lmod: whether everybody can read one, whether it is older than the tree, and which
 //! modulefiles it shows to whom permissions deny them, or lost because whoever built it could not, or root should not, tell who may read them.
 
-use super::{Finding, is_for_everybody};
+use super::finding::Finding;
 use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
@@ -29,12 +29,12 @@ pub struct LmodCache {
 pub fn read_lmod_cache(directory: &Path, options: Options) -> Result<LmodCache, ModulesError> {
     let tree = Tree::scan(directory, options)?;
     let path = directory.join("spiderT.lua");
-    let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound.into());
+    let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound);
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
     let text = match (&entry.kind, entry.content()) {
         (Kind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
         (Kind::File(_), _) => {
-            crate::caches::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
+            crate::place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
         }
         _ => Vec::new(),
     };
@@ -66,7 +66,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         let known = |entry: &Entry| paths.contains(tree.full_path(&entry.path).as_os_str().as_bytes());
         let files = of_lmod(tree);
         let (everybodys, others): (Vec<&Entry>, Vec<&Entry>) =
-            files.iter().partition(|entry| is_for_everybody(tree, entry));
+            files.iter().partition(|entry| tree.is_for_everybody(entry));
         let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
         if let Some(entry) = newer.or(lost) {

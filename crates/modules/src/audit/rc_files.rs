@@ -1,6 +1,6 @@
 //! Findings about rc files: what could be merged, what must stay, what is not read at all, and what leads nowhere.
 
-use super::Findings;
+use super::finding::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;

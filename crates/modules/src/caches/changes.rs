@@ -7,7 +7,7 @@ use super::digest::{NANOSECONDS, Reader, digest};
 use super::format::{Cache, Item, ItemKind, as_tcl_reads};
 use super::reach::Closed;
 use super::{Change, What};
-use crate::cookie::Cookie;
+use crate::cookie::{CACHE, Cookie};
 use crate::scan::{Entry, Kind, Role, Tree, above};
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(super) fn stale(cache: &Cache, tree: &Tree) -> BTreeSet<Vec<u8>> {
 /// The names at the root that can be part of a cache.
 pub(super) fn tops(tree: &Tree) -> BTreeSet<Vec<u8>> {
     let tops = tree.entries.iter().map(|entry| entry.top().to_vec());
-    tops.filter(|name| name != super::modules::NAME.as_bytes() && name != b".version").collect()
+    tops.filter(|name| name != CACHE && name != b".version").collect()
 }
 
 /// The first component of a name.

@@ -8,8 +8,9 @@
 //!
 //! What lies around it is there, too: an rc file may speak of `../other`.
 
-use super::place;
 use crate::ModulesError;
+use crate::cookie::CACHE_NAME;
+use crate::place;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
@@ -41,13 +42,13 @@ impl Mirror {
                 _ = links(&real, &here, name);
                 real.push(name);
                 here.push(name);
-                place::open_directory(&here)?;
+                place::make_open_directory(&here)?;
             }
-            links(&real, &here, OsStr::new(super::modules::NAME))?;
+            links(&real, &here, OsStr::new(CACHE_NAME))?;
             Ok(Self { directory, modulepath: here })
         };
         let mirror = make().map_err(ModulesError::write(aside))?;
-        place::write(&mirror.modulepath.join(super::modules::NAME), cache)?;
+        place::write(&mirror.modulepath.join(CACHE_NAME), cache)?;
         Ok(mirror)
     }
 

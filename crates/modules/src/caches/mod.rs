@@ -8,21 +8,21 @@
 //!
 //! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod one directory for all of them.
 
-mod barrier;
+pub(crate) mod barrier;
 mod changes;
 mod digest;
+mod eligibility;
 mod format;
 pub mod lmod;
 mod mirror;
 pub mod modules;
-mod place;
 mod reach;
 
-pub(crate) use barrier::outside;
-pub use barrier::{Barrier, closed_above};
+pub use barrier::Barrier;
 pub(crate) use changes::compare;
+pub use eligibility::closed_above;
+pub(crate) use eligibility::outside;
 pub use mirror::Mirror;
-pub(crate) use place::{open_directory, read, refuse_others};
 pub(crate) use reach::Closed;
 
 use crate::ModulesError;

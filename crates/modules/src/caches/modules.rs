@@ -7,9 +7,9 @@ use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, barrier, place};
+use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, eligibility};
 use crate::ModulesError;
-use crate::convert;
+use crate::place;
 use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use quell_trace::path::escape;
@@ -21,8 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The name of a cache.
-pub const NAME: &str = ".modulecache";
+pub use crate::cookie::CACHE_NAME as NAME;
 
 /// How much is built anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Prepared {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
             if directory != self.modulepath {
-                place::refuse_others(directory)?;
+                place::make_trusted_directory(directory)?;
             }
             place::write(&self.built.cache, &text)?;
         }
@@ -119,10 +118,10 @@ pub fn prepare<'a>(
     }
     let tree = Tree::scan(&modulepath, Options::default())?;
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
-    if let Some(barrier) = barrier::of_modules(&tree, &path) {
+    if let Some(barrier) = eligibility::of_modules(&tree, &path) {
         return Err(ModulesError::Barred { path: modulepath, barrier });
     }
-    if target.is_some_and(|target| convert::resolved(target).starts_with(convert::resolved(&modulepath))) {
+    if target.is_some_and(|target| place::resolved(target).starts_with(place::resolved(&modulepath))) {
         return Err(ModulesError::Within { path, modulepath });
     }
     tree.refuse_special()?;
@@ -144,7 +143,7 @@ pub fn prepare<'a>(
         true => Cache::default(),
         false => ask(tool, &builder.user(&[&tree])?, &modulepath, &stale, aside)?,
     };
-    refuse_others(&cache, &tree).map_err(|why| refuse(&why))?;
+    refuse_other_content(&cache, &tree).map_err(|why| refuse(&why))?;
     if let Some(last) = last {
         let kept = last.items.into_iter().filter(|(name, _)| !stale.contains(top(name)));
         cache.items.extend(kept);
@@ -182,7 +181,7 @@ pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, Module
     let tree = Tree::scan(modulepath, Options::default())?;
     let whole = |what| vec![Change { path: Vec::new(), what }];
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
-    let barrier = barrier::of_modules(&tree, &path);
+    let barrier = eligibility::of_modules(&tree, &path);
     let changes = match (read(&path), &barrier) {
         (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(What::Unreadable),
         (Err(_), Some(_)) => Vec::new(),
@@ -251,7 +250,7 @@ fn ask(
 }
 
 /// Refuses what is not in the tree: an rc file that the tool evaluates while it builds could have put it there.
-fn refuse_others(cache: &Cache, tree: &Tree) -> Result<(), String> {
+fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
     let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
         (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
             entry.content().is_some_and(|now| is_other(content, entry, now))

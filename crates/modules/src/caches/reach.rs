@@ -5,7 +5,7 @@
 //! that no scan knows, so it is left to each user's own walk.
 
 use crate::access::Permission;
-use crate::convert::resolved;
+use crate::place::resolved;
 use crate::scan::{Entry, Kind, Tree, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;

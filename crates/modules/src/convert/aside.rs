@@ -1,8 +1,9 @@
 //! Where new trees are made before they have names: no two conversions at once, and nothing left behind.
 
 use super::places::ASIDE;
-use super::undo::{RECORD, record_of};
-use super::write::{Destination, Way};
+use super::record::{RECORD, record_of};
+use super::request::Destination;
+use super::ways::Way;
 use crate::ModulesError;
 use crate::lock::Lock;
 use crate::trust;
@@ -68,12 +69,12 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
         free(&directory.join(RECORD))?;
         ways.iter().try_for_each(|way| free(&way.target))?;
         cleaner.made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
-        crate::caches::refuse_others(directory)?;
+        crate::place::make_trusted_directory(directory)?;
         let lock = Lock::inside(directory)?;
         clear(&lock, &aside)?;
         cleaner.aside.push(aside.clone());
         cleaner.locks.push(lock);
-        crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
+        crate::place::make_open_directory(&aside).map_err(ModulesError::write(&aside))?;
         return Ok(cleaner);
     }
     for places in ways.iter().filter_map(|way| way.places.as_ref()) {

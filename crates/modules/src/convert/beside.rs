@@ -49,7 +49,7 @@ fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<
         return entry.content().map(Cow::Borrowed);
     }
     // A scan reads the beginning of what is no modulefile; modulefiles may `source` it.
-    let content = crate::caches::read(&tree.full_path(&entry.path), FILE_LIMIT as u64);
+    let content = crate::place::read(&tree.full_path(&entry.path), FILE_LIMIT as u64);
     content.ok().map(Cow::Owned)
 }
 

@@ -1,7 +1,7 @@
 //! A copy of a modulepath with a plan's changes.
 
 use super::plan::{Basis, Change, TreePlan};
-use super::write::Destination;
+use super::request::Destination;
 use crate::ModulesError;
 use crate::copy::{
     Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,

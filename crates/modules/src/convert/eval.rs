@@ -3,42 +3,17 @@
 //!
 //! A command that hides goes by a name, in every modulepath. So it is written only where nothing else has that name.
 
-use super::Consent;
 use super::names::Names;
 use super::plan::{Change, Refusal, TreePlan};
+use super::readers::{Readers, is_plainly_there, readers};
+use super::request::Consent;
 use super::together::{Listed, collision};
 use crate::access::{Permission, Who};
-use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
 use crate::rc::{Command, OLDEST, groups, is_plain};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
-
-/// Whether a file is a modulefile to every user and version.
-pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
-    is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
-}
-
-/// Who may read a modulefile.
-pub(super) enum Readers {
-    Everybody,
-    /// Root.
-    Nobody,
-    /// Users, and members of groups.
-    Only(BTreeSet<u32>, BTreeSet<u32>),
-    Mixed,
-}
-
-pub(super) fn readers(entry: &Entry) -> Readers {
-    let Some(access) = &entry.access else { return Readers::Nobody };
-    match access.who(Permission::Read) {
-        Who::Everybody => Readers::Everybody,
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Nobody,
-        Who::Only { users, groups } => Readers::Only(users, groups),
-        Who::Mixed => Readers::Mixed,
-    }
-}
 
 /// Says how many names in closed directories are in the rc file at the root, which everybody reads.
 pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &mut TreePlan) {

@@ -4,7 +4,7 @@
 //! The cache at its root is left out: the tool makes that of the rest, at any time.
 
 use crate::access::Access;
-use crate::caches::modules::NAME;
+use crate::cookie::CACHE;
 use crate::scan::{Entry, Kind, Tree};
 use crate::walk;
 use blake3::Hasher;
@@ -30,7 +30,7 @@ pub(super) enum Span {
 pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
     let mut hasher = Hasher::new();
     access(&mut hasher, Some(&tree.access));
-    for entry in tree.entries.iter().filter(|entry| entry.path != NAME.as_bytes()) {
+    for entry in tree.entries.iter().filter(|entry| entry.path != CACHE) {
         match span {
             Span::Moment => moment(&mut hasher, entry),
             Span::Lasting => lasting(&mut hasher, tree, entry),

@@ -2,11 +2,11 @@
 //!
 //! The record is there first: what has a name can be undone, whenever we are stopped.
 
-use super::Strategy;
 use super::aside::Cleaner;
 use super::places::{Places, rename};
-use super::undo::{RECORD, Record, RecordedTree, record_of};
-use super::write::Way;
+use super::record::{RECORD, Record, RecordedTree, record_of};
+use super::request::Strategy;
+use super::ways::Way;
 use crate::ModulesError;
 use std::fs;
 use std::io;

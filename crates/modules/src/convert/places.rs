@@ -126,6 +126,6 @@ fn exchanged(one: &Path, other: &Path) -> Result<bool, ModulesError> {
     match rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
-        Err(errno) => Err(ModulesError::write(other)(errno.into())),
+        Err(errno) => Err(ModulesError::write(other)(errno)),
     }
 }

@@ -1,8 +1,8 @@
 //! What names mean in modulepaths that users have together: a name that is hidden in one is hidden in all, may be what another
 //! stands for, and may be found in the next instead.
 
-use super::eval::{Readers, is_plainly_there, readers};
 use super::plan::{Refusal, TreePlan};
+use super::readers::{Readers, is_plainly_there, readers};
 use crate::cookie::{Cookie, ROOT_RC};
 use crate::rc::{Merged, is_specification};
 use crate::scan::{Entry, Role, Tree};

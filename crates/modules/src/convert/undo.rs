@@ -1,176 +1,12 @@
-//! The record of a conversion, and undoing it.
+//! Undoes a conversion of which a record tells.
 
-use super::Strategy;
-use super::fingerprint::{Span, fingerprint, left_out};
 use super::places::{ASIDE, Places, rename};
+use super::record::{RECORD, Record, RecordedTree, record_of};
 use crate::ModulesError;
 use crate::lock::Lock;
-use crate::scan::{Options, Tree};
-use crate::trust;
-use quell_trace::path::escape;
-use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// The name of a record; in place, after the modulepath's name and a dot.
-pub(super) const RECORD: &str = "quell-plan.json";
-
-/// Version of [`Record`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// Permissions of a record: everybody may look at it.
-const MODE: u32 = 0o644;
-
-/// A record longer than this is none.
-const LONGEST: u64 = 1 << 26;
-
-/// What was done, as far as undoing it needs to know.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
-    schema_version: u32,
-    strategy: String,
-    trees: Vec<RecordedTree>,
-}
-
-/// A modulepath that was converted.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RecordedTree {
-    /// The old modulepath.
-    pub(super) source: PathBuf,
-    /// The new one.
-    pub(super) target: PathBuf,
-    /// The old one's number in its file system, where the new one has its name; none where it stayed.
-    pub(super) inode: Option<u64>,
-    /// What the new one was when it was written.
-    pub(super) fingerprint: String,
-    /// What its directories were that no tool looks into, such as `.git`. Shape: by escaped path below the tree.
-    #[serde(default)]
-    pub(super) left_out: BTreeMap<String, String>,
-}
-
-impl RecordedTree {
-    /// The record of a new tree, which is made `aside` and not named yet.
-    pub(super) fn of(
-        source: &Path,
-        target: &Path,
-        inode: Option<u64>,
-        aside: &Path,
-    ) -> Result<Self, ModulesError> {
-        let new = Tree::scan(aside, Options::default())?;
-        let left_out = left_out(&new).into_iter().map(|(path, sum)| (escape(&path), sum)).collect();
-        let fingerprint = fingerprint(&new, Span::Lasting);
-        Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
-    }
-
-    /// Refuses what is not the tree that was written. A directory that no tool looks into may be gone: nothing of it can be
-    /// lost then.
-    ///
-    /// **Errors**: [`ModulesError::ChangedSince`], [`ModulesError::LeftOutChanged`], [`ModulesError::Read`].
-    fn refuse_changed(&self, path: &Path) -> Result<(), ModulesError> {
-        let changed = || ModulesError::ChangedSince { path: self.target.clone() };
-        if !path.is_dir() {
-            return Err(changed());
-        }
-        let now = Tree::scan(path, Options::default())?;
-        if fingerprint(&now, Span::Lasting) != self.fingerprint {
-            return Err(changed());
-        }
-        let is_other = |(path, sum): &(Vec<u8>, String)| self.left_out.get(&escape(path)) != Some(sum);
-        match left_out(&now).into_iter().find(is_other) {
-            Some((directory, _)) => Err(ModulesError::LeftOutChanged {
-                path: self.target.join(OsStr::from_bytes(&directory)),
-                tree: self.target.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// The same, where there is anything at this place.
-    fn refuse_changed_at(&self, place: &Path) -> Result<(), ModulesError> {
-        match place.symlink_metadata() {
-            Ok(_) => self.refuse_changed(place),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
-/// The record of a modulepath that is converted in place.
-pub(super) fn record_of(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(RECORD);
-    target.with_file_name(name)
-}
-
-impl Record {
-    pub(super) fn new(strategy: Strategy, trees: Vec<RecordedTree>) -> Self {
-        Self { schema_version: SCHEMA_VERSION, strategy: strategy.name().into(), trees }
-    }
-
-    pub(super) fn write(&self, path: &Path) -> Result<(), ModulesError> {
-        let json = serde_json::to_vec_pretty(self);
-        let json =
-            json.map_err(|error| ModulesError::Record { path: path.to_owned(), why: error.to_string() })?;
-        let flags = OFlags::NOFOLLOW.bits() as i32;
-        let made = File::options().write(true).create_new(true).custom_flags(flags).mode(MODE).open(path);
-        let mut file = made.map_err(ModulesError::write(path))?;
-        // Who follows a record goes by what it says, so nobody else writes in it, whatever the umask is.
-        let permissions = fs::Permissions::from_mode(MODE);
-        file.write_all(&json).and_then(|()| file.set_permissions(permissions)).map_err(|error| {
-            // A part of a record is none.
-            _ = fs::remove_file(path);
-            ModulesError::write(path)(error)
-        })
-    }
-
-    /// **Errors**: [`ModulesError::Record`], also for one of another user, and one that speaks of anything but what lies beside it: somebody may have
-    /// written any path into it.
-    fn read(path: &Path) -> Result<Self, ModulesError> {
-        let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
-        let text = read(path)?;
-        let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        if record.schema_version != SCHEMA_VERSION {
-            let newer = record.schema_version;
-            return Err(refused(format!("it has version {newer}, this quell knows {SCHEMA_VERSION}")));
-        }
-        let real = |path: &Path| path.parent().and_then(|directory| directory.canonicalize().ok());
-        let beside =
-            |tree: &RecordedTree| tree.target.file_name().is_some() && real(&tree.target) == real(path);
-        match record.trees.iter().all(beside) {
-            true => Ok(record),
-            false => Err(refused("it names a tree in another directory".into())),
-        }
-    }
-}
-
-/// The text of a record that was written by us, or by root, where no other user can have exchanged it.
-fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
-    let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
-    let real = path.parent().and_then(|directory| directory.canonicalize().ok());
-    let real = real.ok_or_else(|| ModulesError::read(path)(io::ErrorKind::NotFound.into()))?;
-    trust::refuse_place(&real)?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let place = real.join(path.file_name().unwrap_or_default());
-    let opened = rustix::fs::open(&place, flags, Mode::empty());
-    let opened = opened.map_err(|errno| ModulesError::read(path)(errno.into()))?;
-    let stat = rustix::fs::fstat(&opened).map_err(|errno| ModulesError::read(path)(errno.into()))?;
-    if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
-        return Err(refused("another user made it, who alone can take back what it tells of"));
-    }
-    if stat.st_mode & 0o022 != 0 {
-        return Err(refused("others may write in it"));
-    }
-    let mut text = Vec::new();
-    File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;
-    Ok(text)
-}
 
 /// What was undone, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -285,7 +121,7 @@ impl Undoing {
                 Step::Nothing(_) => {}
                 Step::Withdraw(target) => {
                     let aside = target.with_file_name(ASIDE);
-                    crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
+                    crate::place::make_open_directory(&aside).map_err(ModulesError::write(&aside))?;
                     // What a conversion that was killed left there, half made.
                     remove_tree(&withdrawn(target))?;
                     rename(target, &withdrawn(target))?;
@@ -359,8 +195,9 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::convert::{Consent, Destination, SystemNames, plan, write};
+    use crate::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
     use crate::example::{self, Size};
+    use crate::scan::{Options, Tree};
     use crate::verify::Nobody;
 
     #[test]

@@ -3,13 +3,14 @@
 //! The files stay where they are, so the old modulepath must stay too. A name with rc files that cannot be merged, or with
 //! anything else that an rc file cannot say, becomes a link to its old directory, which is then looked into as before.
 
-use super::eval::{self, is_plainly_there};
 use super::names::Names;
 use super::plan::{Basis, Change, Refusal, TreePlan};
+use super::readers::is_plainly_there;
+use super::request::Consent;
 use super::together::{Listed, Meanings, Visible, elsewhere};
-use super::{Consent, rc};
+use super::{eval, rc};
 use crate::access::{Permission, Who};
-use crate::cookie::{Cookie, ROOT_RC, RcKind};
+use crate::cookie::{CACHE, Cookie, ROOT_RC, RcKind};
 use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +134,7 @@ fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> 
         let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
         is_defined || is_odd || is_short || is_lost
     });
-    let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == b".modulecache";
+    let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == CACHE;
     left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
 }
 

@@ -1,28 +1,19 @@
 //! Carries out a plan: trees are made aside, judged, and only then get their names.
 
-use super::Strategy;
 use super::aside::prepare;
 use super::copy::copy;
 use super::fingerprint::{Span, fingerprint};
 use super::name::{name_in_place, name_new};
-use super::places::{ASIDE, Places, inode, is_leftover};
 use super::plan::{Basis, Plan, TreePlan};
-use super::undo::RecordedTree;
+use super::record::RecordedTree;
+use super::request::Destination;
+use super::ways::{Way, ways};
 use crate::ModulesError;
 use crate::scan::{Options, Tree};
-use crate::verify::{self, Difference, Judge, Side};
+use crate::verify::{Difference, Judge, Side};
 use quell_trace::path::escape;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// Where new modulepaths get their names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// In this directory, each by the last component of the old one.
-    Out(PathBuf),
-    /// In place of the old ones, which are kept beside them as `NAME.quell-before`. What would not change stays.
-    InPlace,
-}
+use std::path::PathBuf;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,24 +27,6 @@ pub struct Written {
     pub reworded: Vec<Difference>,
     /// By which the conversion can be undone. Shape: one file, or one a modulepath in place.
     pub records: Vec<PathBuf>,
-}
-
-/// One tree's way.
-#[derive(Debug)]
-pub(super) struct Way {
-    pub(super) source: PathBuf,
-    /// Where it is made; the source itself where nothing changes.
-    pub(super) aside: PathBuf,
-    /// Its name at last.
-    pub(super) target: PathBuf,
-    /// Its names, where it takes the old one's place.
-    pub(super) places: Option<Places>,
-}
-
-impl Way {
-    fn is_made(&self) -> bool {
-        self.aside != self.source
-    }
 }
 
 /// Writes the trees of a plan, asks `judge`, and gives them their names; or removes them, if anything differs.
@@ -112,58 +85,6 @@ fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
 fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
     let inode = way.places.as_ref().map(|places| places.inode);
     RecordedTree::of(&way.source, &way.target, inode, &way.aside)
-}
-
-fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
-    if plan.strategy == Strategy::Virtual && *destination == Destination::InPlace {
-        return Err(ModulesError::VirtualInPlace);
-    }
-    let mut ways: Vec<Way> = Vec::new();
-    for tree in &plan.trees {
-        let way = way(tree, destination)?;
-        verify::refuse_name(&way.target)?;
-        if let Some(other) = ways.iter().find(|other| other.target == way.target) {
-            let (one, other) = (other.source.clone(), way.source);
-            return Err(ModulesError::SameName { one, other, name: way.target });
-        }
-        ways.push(way);
-    }
-    Ok(ways)
-}
-
-fn way(tree: &TreePlan, destination: &Destination) -> Result<Way, ModulesError> {
-    let source = tree.source.clone();
-    let real = fs::canonicalize(&source).map_err(ModulesError::read(&source))?;
-    if is_leftover(&real) {
-        return Err(ModulesError::Leftover { path: real });
-    }
-    let directory = match destination {
-        Destination::Out(directory) => directory,
-        Destination::InPlace if !tree.changes_anything() => {
-            return Ok(Way { aside: source.clone(), source, target: real, places: None });
-        }
-        Destination::InPlace => {
-            let inode = inode(&real).unwrap_or_default();
-            let places = Places::new(real, inode);
-            let (aside, target) = (places.aside.clone(), places.target.clone());
-            return Ok(Way { source, aside, target, places: Some(places) });
-        }
-    };
-    if resolved(directory).starts_with(&real) {
-        return Err(ModulesError::Within { path: directory.clone(), modulepath: real });
-    }
-    let name = source.file_name().or(real.file_name()).unwrap_or("root".as_ref());
-    let (aside, target) = (directory.join(ASIDE).join(name), directory.join(name));
-    Ok(Way { source, aside, target, places: None })
-}
-
-/// A path as it will be: without links as far as it is there.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
-    match there {
-        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
-        None => path.to_owned(),
-    }
 }
 
 /// What is reworded and what differs with the settings that the strategy is for, and without them: users get both at

@@ -1,6 +1,6 @@
 //! What the numbers mean for a modulepath and a command: which strategy takes least time, and what it costs elsewhere.
 
-use super::{Action, Measurement, Row, Strategy};
+use super::measurement::{Action, Measurement, Row, Strategy};
 use crate::tools::Kind;
 use std::time::Duration;
 

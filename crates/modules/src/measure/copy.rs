@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// **Errors**: those of reading and writing; [`ModulesError::Within`].
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
-    crate::caches::refuse_others(to)?;
+    crate::place::make_trusted_directory(to)?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
     let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (number, modulepath) in modulepaths.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Runs of the tool: recorded, for their calls; plain, for their CPU time and their answer.
 
+use super::measurement::Request;
 use super::setup::Setup;
-use super::{Request, words};
 use crate::ModulesError;
 use crate::tools::{self, Answer, User};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -47,7 +47,7 @@ pub(super) fn record(
     trace: &Path,
 ) -> Result<Counts, ModulesError> {
     let mut command = Command::new(&request.quell);
-    command.args(["record", "--quiet", "-o"]).arg(trace).arg("--").args(words(setup, question));
+    command.args(["record", "--quiet", "-o"]).arg(trace).arg("--").args(setup.words(question));
     command.env_clear().envs(setup.tool.variables(&setup.environment));
     let shown = crate::verify::shown(question);
     let failed = |why: String| ModulesError::Recorder { command: shown.clone(), why };
@@ -88,7 +88,7 @@ fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<Counts, TraceError> {
 
 /// Runs it as a user does.
 pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Result<Answer, ModulesError> {
-    let words = words(setup, question);
+    let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
     tools::run(command, &request.user, tools::PATIENCE).map_err(|source| ModulesError::Run {

@@ -1,9 +1,10 @@
 //! The strategies: what each makes of the copied modulepaths, of the variables and of the tool, and which versions have it.
 
-use super::{Request, copy, environment, quell};
+use super::copy;
+use super::measurement::{Action, Request};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
 use crate::scan::{Options, Tree};
-use crate::tools::{Environment, Kind, Tool, User};
+use crate::tools::{self, Environment, Kind, Tool, User};
 use crate::verify::{Nobody, Side};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
@@ -75,6 +76,14 @@ impl Setup {
             trees: copies.iter().map(|copy| vec![copy.clone()]).collect(),
             note: None,
         }
+    }
+
+    /// A command line of the tool.
+    pub(super) fn words(&self, question: &[OsString]) -> Vec<OsString> {
+        let image = self.image.iter().flat_map(|(quell, image)| -> [OsString; 4] {
+            [quell.into(), "run".into(), image.into(), "--".into()]
+        });
+        image.chain(self.tool.words()).chain(question.iter().cloned()).collect()
     }
 
     fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
@@ -236,8 +245,7 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
         arguments.push("--root".into());
         arguments.push(copy.into());
     }
-    let traces =
-        super::Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
+    let traces = Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
     arguments.extend(traces.map(OsString::from));
     let user: &User = &context.request.user;
     quell(context.request, &arguments, user)?;
@@ -246,4 +254,24 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
     let mut setup = context.plain("image");
     setup.image = Some((context.request.quell.clone(), image));
     Ok(setup)
+}
+
+/// An environment with a side's modulepaths, the site's settings and the side's own.
+fn environment(request: &Request, side: &Side) -> Environment {
+    let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
+    Environment {
+        modulepaths: side.modulepaths.clone(),
+        variables: request.variables.iter().cloned().chain(own).collect(),
+    }
+}
+
+/// Runs something of quell, as whoever runs us.
+fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
+    let mut command = std::process::Command::new(&request.quell);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
+    let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;
+    match answer.status {
+        0 => Ok(answer),
+        _ => Err(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")),
+    }
 }

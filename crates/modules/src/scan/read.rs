@@ -1,10 +1,13 @@
 //! The system calls of a scan: a directory's names, then each file once, by descriptors.
 
 use super::pool::{Pool, work};
-use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree};
+use super::tree::{
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree,
+};
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::cookie::{Cookie, Name, is_ignored_directory};
+use crate::tools::unless_ended;
 use crate::walk::{self, Reader};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -78,8 +81,21 @@ enum Job {
 
 type IsLink = bool;
 
-pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
-    let failed = |errno: Errno| ModulesError::read(root)(errno.into());
+impl Tree {
+    /// Reads a modulepath.
+    ///
+    /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed, and after [`crate::tools::end_flag`] is
+    /// set; [`ModulesError::TooLarge`].
+    pub fn scan(root: &Path, options: Options) -> Result<Self, ModulesError> {
+        let tree = tree(root, options)?;
+        // What the threads had not begun then is not in it.
+        unless_ended().map_err(ModulesError::read(root))?;
+        Ok(tree)
+    }
+}
+
+fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
+    let failed = |errno: Errno| ModulesError::read(root)(errno);
     let (descriptor, reader) = walk::open(root, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
     let access = access(&stat, Some(&descriptor));

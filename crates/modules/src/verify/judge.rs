@@ -4,7 +4,6 @@ use super::normal::Naming;
 use super::questions::{self, Names};
 use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
-use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
 use crate::scan::{self, Options, Role, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
@@ -323,7 +322,7 @@ fn plain(tree: &Tree) -> BTreeSet<Vec<u8>> {
         return BTreeSet::new();
     }
     let is_plain = |(entry, role): &(&scan::Entry, Role)| {
-        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && is_for_everybody(tree, entry)
+        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && tree.is_for_everybody(entry)
     };
     tree.files().filter(is_plain).map(|(entry, _)| entry.path.clone()).collect()
 }

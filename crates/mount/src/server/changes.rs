@@ -16,18 +16,18 @@ use super::lookup::validity_of;
 use super::nodes::{Node, key_of};
 use super::notifier::Forget;
 use super::originals::{path_of, place_of, reach};
-use super::slots::{Attempt, Before};
+use super::slots::{Attempt, Before, Note};
 use super::umasks::Bits;
 use crate::fuse::abi::{Entry, Opened};
 use crate::fuse::reply::Reply;
-use crate::fuse::request::{Caller, Create, Operation, Request, Unique, Write};
+use crate::fuse::request::{Caller, Create, Operation, Request, Unique};
 use crate::sys::credentials::Identity;
 
 impl Server {
     /// Answers a request that changes something.
     pub(crate) fn change(&self, request: &Request<'_>, node: Node, attempt: Attempt<'_>, reply: Reply<'_>) {
         if let Before::Complete(outcome) = attempt.before() {
-            return self.answer_completed(request, node, outcome, reply);
+            return self.answer_completed(request, node, attempt, outcome, reply);
         }
         let (caller, unique) = (request.caller, request.unique);
         let making = |name| Making { parent: node, name, caller, attempt };
@@ -75,6 +75,7 @@ impl Server {
         &self,
         request: &Request<'_>,
         node: Node,
+        attempt: Attempt<'_>,
         outcome: Result<(), Errno>,
         reply: Reply<'_>,
     ) {
@@ -82,7 +83,10 @@ impl Server {
             return reply.error(errno);
         }
         match request.operation {
-            Operation::Write(Write { data, .. }) => reply.bytes(&written(data.len())),
+            Operation::Write(_) => {
+                let bytes = usize::try_from(attempt.remembered(Note::Written)).unwrap_or(usize::MAX);
+                reply.bytes(&written(bytes));
+            }
             Operation::SetAttributes(_) => {
                 let attributes = self.attributes(node, None);
                 reply_with(attributes, reply, |(attr, valid), reply| reply.attr(&attr, valid));

@@ -13,6 +13,7 @@
 mod absences;
 pub(crate) mod acl;
 mod answering;
+mod appends;
 mod attributes;
 mod binding;
 mod builder;

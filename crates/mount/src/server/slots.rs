@@ -6,8 +6,8 @@
 //! slot's [`Attempt`].
 //!
 //! ```text
-//! word 0       1       2       3        4, 5    6            |  byte 4096 ...
-//! | deaths    | stage | errno | second | nodes | remembered |  the request, as the kernel wrote it
+//! word 0       1       2       3        4, 5    6 to 8  |  byte 4096 ...
+//! | deaths    | stage | errno | second | nodes | notes  |  the request, as the kernel wrote it
 //! ```
 //!
 //! All pages are touched before the first request is read: the kernel would answer a request with `EIO` itself if we
@@ -131,14 +131,14 @@ impl Attempt<'_> {
         self.note(STAGE, STAGE_BITS, stage);
     }
 
-    /// Remembers a number before the change is begun.
-    pub(crate) fn remember(&self, number: u64) {
-        self.words.at(REMEMBERED).store(number, Ordering::Relaxed);
+    /// Notes a number for the next server.
+    pub(crate) fn remember(&self, note: Note, number: u64) {
+        self.words.at(note as usize).store(number, Ordering::Release);
     }
 
-    /// What was remembered before the change was begun.
-    pub(crate) fn remembered(&self) -> u64 {
-        self.words.at(REMEMBERED).load(Ordering::Relaxed)
+    /// What was noted, by this server or an earlier one.
+    pub(crate) fn remembered(&self, note: Note) -> u64 {
+        self.words.at(note as usize).load(Ordering::Acquire)
     }
 
     /// When the original was asked first, in seconds since the epoch.
@@ -181,6 +181,17 @@ impl Attempt<'_> {
     }
 }
 
+/// Numbers that a server notes for the next one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Note {
+    /// The size of a file before something is appended to it.
+    Size = 6,
+    /// How far an append is, see [`super::appends`].
+    Progress = 7,
+    /// Bytes that were written, of a write that is done.
+    Written = 8,
+}
+
 /// How a server died, with the weight of such a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Death {
@@ -199,7 +210,6 @@ const STAGE: usize = 1;
 const ERRNO: usize = 2;
 const SECOND: usize = 3;
 const NODES: usize = 4;
-const REMEMBERED: usize = 6;
 
 /// Bits below the request's number. Numbers of requests are counted from zero and do not reach the upper bits.
 const DEATHS_BITS: u32 = 8;

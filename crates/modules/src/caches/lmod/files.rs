@@ -1,8 +1,9 @@
 //! The files of a cache of Lmod: made by its own program, put into place, and whether Lmod uses what is there.
 
-use super::super::{PATIENCE, What, place};
-use super::{SETTINGS, literal};
+use super::super::{PATIENCE, What};
+use super::literal;
 use crate::ModulesError;
+use crate::place;
 use crate::scan::CACHE_LIMIT;
 use crate::tools::{self, Environment, Kind, Tool, User};
 use std::collections::BTreeMap;
@@ -12,6 +13,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The name of the settings file that makes Lmod use the cache.
+pub const SETTINGS: &str = "lmodrc.lua";
 
 /// What Lmod reads, unless there is bytecode beside it.
 pub(super) const CACHE: &str = "spiderT.lua";
@@ -50,7 +54,7 @@ pub(super) fn make(
         Some(_) => aside.path().join(MADE),
     };
     if user.credentials.is_some() {
-        place::open_directory(&made).map_err(ModulesError::write(&made))?;
+        place::make_open_directory(&made).map_err(ModulesError::write(&made))?;
         super::super::hand_over(&made, user)?;
         crate::trust::let_pass(aside.path(), user).map_err(ModulesError::write(aside.path()))?;
     }

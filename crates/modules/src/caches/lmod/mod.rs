@@ -15,18 +15,14 @@ mod literal;
 mod sources;
 
 use super::digest::Reader;
-use super::{Barrier, Builder, Change, What, barrier, place};
+use super::{Barrier, Builder, Change, What, eligibility};
 use crate::ModulesError;
-use crate::convert;
+use crate::place;
 use crate::scan::Tree;
+pub use files::SETTINGS;
+pub use sources::LIST;
 use sources::Sources;
 use std::path::{Path, PathBuf};
-
-/// The name of the list of what a cache was made from.
-pub const LIST: &str = "quell-cache.json";
-
-/// The name of the settings file that makes Lmod use the cache.
-pub const SETTINGS: &str = "lmodrc.lua";
 
 /// A cache that was built, or was found to be what it would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +98,7 @@ pub fn prepare<'a>(
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     // Every user evaluates what lies there, root too.
-    place::refuse_others(&directory)?;
+    place::make_trusted_directory(&directory)?;
     let user = builder.user(&wanted.trees.iter().collect::<Vec<_>>())?;
     let lock = crate::lock::Lock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
@@ -135,7 +131,7 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
                 whole(What::Removed)
             }
             // Whoever reads the cache would be shown what is behind the directory.
-            Ok(_) if barrier::outside(&source.path(), directory).is_some() => whole(What::Closed),
+            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(What::Closed),
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -200,12 +196,12 @@ impl Wanted {
         for modulepath in modulepaths {
             let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
             crate::verify::refuse_name(&modulepath)?;
-            if convert::resolved(directory).starts_with(convert::resolved(&modulepath)) {
+            if place::resolved(directory).starts_with(place::resolved(&modulepath)) {
                 return Err(ModulesError::Within { path: directory.to_owned(), modulepath });
             }
             let tree = sources::tree(&modulepath)?;
             tree.refuse_special()?;
-            match barrier::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+            match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
                 Some(barrier) => wanted.left_out.push((modulepath, barrier)),
                 None => wanted.trees.push(tree),
             }

@@ -1,9 +1,9 @@
 //! What a cache of Lmod was made from: a number for each name that Lmod looks at, since nothing in the cache tells.
 
 use super::super::digest::{Reader, digest, prints};
-use super::super::{Change, What, place};
-use super::LIST;
+use super::super::{Change, What};
 use crate::ModulesError;
+use crate::place;
 use crate::scan::{Kind, Options, Tree};
 use crate::tools::Tool;
 use quell_trace::path::escape;
@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// The name of the list of what a cache was made from.
+pub const LIST: &str = "quell-cache.json";
 
 /// The list beside a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
