@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def prepare() -> int:
-    """Makes the tree and its image; returns how many entries a check compares."""
+    """Makes the tree and its image; returns the number of entries that a check compares."""
     rig.rig("latency", "0")
     with tempfile.TemporaryDirectory() as local:
         for number in range(DIRECTORIES):

@@ -61,7 +61,7 @@ class Bench:
         return extracted, wall
 
     def in_place(self, code: str) -> tuple[float, float]:
-        """The same program where it already lies, after `from_tar`."""
+        """The same program in its place, after `from_tar`."""
         began = time.monotonic()
         self.run(self.python, "-B", "-c", code)
         return 0.0, time.monotonic() - began

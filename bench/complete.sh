@@ -1,5 +1,5 @@
 #!/bin/bash
-# A program that comes with its task as one file, on a node that has nothing else of it: seconds from the file's arrival to
+# A program that comes with its task as one file, on a node without any other part of it: seconds from the file's arrival to
 # the program's exec and to the end of its first import, from a complete compressed image, a plain one, and a tar archive.
 #
 #   bench/complete.sh                writes bench/results/complete.md

@@ -1,4 +1,4 @@
-"""What bench/modules.sh runs."""
+"""Called by bench/modules.sh."""
 
 import datetime
 import os
@@ -56,7 +56,7 @@ def main():
 
 
 def recipe():
-    """The steps of the cookbook, by hand and by ours, in a section each."""
+    """The steps of the cookbook, by hand and by `quell modules`, in a section each."""
     sections = {
         False: "\n## The recipe of the cookbook, step by step\n",
         True: ("\n## The same steps by `quell modules convert`\n\nWhere less is saved than by hand, an rc file of ours is read in more "

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `module avail`, its terse listing and a load with each strategy, for 116 and for 2000 modulefiles: calls, calls on the
-# module tree, CPU time, and what that means at a given latency. And the recipe of the cookbook, step by step.
+# module tree, CPU time, and the seconds that this takes at a given latency. And the recipe of the cookbook, step by step.
 #
 #   bench/modules.sh          writes bench/results/modules.md; a few minutes
 #   bench/modules.sh rig      on a real shared file system, by its server's counters: modules-rig.md; needs root and the rig

@@ -1,4 +1,4 @@
-"""What `bench/modules.sh rig` runs: `module avail` and `module load` on a real shared file system, by its master's counters.
+"""Called by `bench/modules.sh rig`: `module avail` and `module load` on a real shared file system, by its master's counters.
 
 Every command is the first of a cold node; the tool itself lies on the node's own disk.
 """

@@ -7,7 +7,7 @@
 #   QUELL=path/to/quell      the binary (default: target/release/quell)
 #   ROUNDS=n                 rounds, interleaved (default: 3)
 #   PROGRAMS, POLICIES, LATENCIES, NODES, PROCESSES, WAYS   words, for a part of it: `POLICIES=strict LATENCIES="0 500"`
-#   STATE=FILE               what was measured so far (default: target/predict.json); a run goes on where one ended
+#   STATE=FILE               measurements so far (default: target/predict.json); a run goes on where the last one ended
 #   CALIBRATE="FLAGS"        further flags of `quell calibrate` (default: --quick)
 #
 # Needs root and the rig.

@@ -1,4 +1,4 @@
-"""What a prediction costs: wall and processor seconds and peak memory of `quell predict`, by what the kernel says of the ended process."""
+"""The cost of a prediction: wall and processor seconds and peak memory of `quell predict`, as the kernel reports them at its end."""
 
 import datetime
 import json
@@ -20,7 +20,7 @@ PROFILES = os.environ.get("PROFILES", "lustre nfs gpfs wide").split()
 
 # 100 000 ranks.
 NODES, PROCESSES = 12_500, 8
-# A search path of so many directories, on which so many libraries are looked for: 10 000 operations and more.
+# Directories of a search path, and libraries that are looked for on it: 10 000 operations and more.
 SHAPE = ["--entries", "200", "--names", "180"]
 WAYS = {"range of 100 runs": [], "one run": ["--samples", "1"]}
 MOST_SECONDS, MOST_MIB = 1.0, 500.0
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def page(spent: dict[tuple[str, str], list[costs.Ended]], calls: int) -> tuple[str, bool]:
-    """The result for people, and whether budgets were kept."""
+    """The result as Markdown, and whether budgets were kept."""
     lines = [
         "# What a prediction costs",
         "",

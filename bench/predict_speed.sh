@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a prediction costs: a start of 10 000 operations on 100 000 ranks, with the runs of which ranges are made and without.
+# The cost of a prediction: a start of 10 000 operations on 100 000 ranks, with and without the runs that give ranges.
 #
 #   bench/predict_speed.sh   writes bench/results/predict_speed.md; some seconds; status 1 when a budget is exceeded
 #   QUELL=path/to/quell      the binary (default: target/release/quell)

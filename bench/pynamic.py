@@ -40,7 +40,7 @@ PUBLISHED = {
 
 @dataclass
 class Found:
-    """What one kind of start cost: a median of rounds, and memory of the last."""
+    """The cost of one kind of start: a median of rounds, and memory of the last."""
 
     first: list[costs.Spent]
     further: list[costs.Spent]
@@ -119,7 +119,7 @@ def record_and_pack(application: Path, program: list[str], image: Path) -> dict[
 
 
 def run_once(local: Disk, image: Path, program: list[str]) -> dict[str, Any]:
-    """What a run says of itself."""
+    """The statistics of a run."""
     local.cold()
     stats = WORK / "stats.json"
     run(rig.QUELL, "run", "--require", "--stats", str(stats), str(image), "--", *program)
@@ -241,7 +241,7 @@ def budgets(size: int, touched: int, stats: dict[str, Any]) -> tuple[list[str], 
 
 
 def counts(calls: dict[str, Any], configuration: dict[str, Any]) -> list[str]:
-    """What one plain process asks, beside the program that this one stands for."""
+    """The calls of one plain process, beside those of the program that this one imitates."""
 
     def ok_and_failed(*names: str) -> tuple[int, int]:
         rows = [calls[name] for name in names if name in calls]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The application of source 003 (497 shared libraries, 1386 MB): size of its image beside the pages that a run touches, what
-# falls through, and start-up plain and from the image, on a local disk and on a real shared file system.
+# The application of source 003 (497 shared libraries, 1386 MB): size of its image beside the pages that a run touches, reads
+# that fall through, and start-up plain and from the image, on a local disk and on a real shared file system.
 #
 #   bench/pynamic.sh             writes bench/results/pynamic.md; status 1 when a budget is exceeded
 #   QUELL=path/to/quell          the binary (default: target/release/quell)
@@ -10,5 +10,5 @@
 # Needs root, a loop device, 8 GB below QUELL_BENCH_DIR (default: /var/tmp) for the time it takes, and the rig.
 set -eu
 cd "$(dirname "$0")/.."
-# Whoever makes a namespace meanwhile would keep our disk mounted.
+# A process that makes a mount namespace meanwhile would keep the disk mounted.
 exec unshare --mount --propagation private python3 -B bench/pynamic.py "$@"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What recording costs, beside strace: CPU time (user and system, of the whole tree), interleaved runs, medians.
+# The cost of recording, beside strace: CPU time (user and system, of the whole tree), interleaved runs, medians.
 #
 #   bench/record.sh                  writes bench/results/record.md; status 1 when a budget is exceeded
 #   QUELL=path/to/quell              the binary (default: target/release/quell)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a warm call costs from the image beside ext4 and tmpfs.
+# The cost of a warm call from the image, beside ext4 and tmpfs.
 #
 #   bench/warm.sh                writes bench/results/warm.md; status 1 when a budget is exceeded
 #   QUELL=path/to/quell          the binary (default: target/release/quell)

@@ -1,4 +1,4 @@
-"""Shared objects written without compiler and linker: what `ld.so`, gdb and `readelf` expect of one, and nothing else.
+"""Shared objects written without compiler and linker, with just the parts that `ld.so`, gdb and `readelf` expect.
 
     readable    ELF header, program headers, build id, hash, dynamic symbols and strings, relocations
     executable  linkage table, code
@@ -29,7 +29,7 @@ _RELOCATION = struct.Struct("<QQq")
 
 @dataclass
 class Library:
-    """What one shared object holds: functions by name, the other libraries' functions that it calls, and its way in."""
+    """The content of one shared object: functions by name, the other libraries' functions that it calls, and its way in."""
 
     name: str
     functions: list[str]

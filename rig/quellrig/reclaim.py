@@ -11,7 +11,7 @@ _ADMIN = Path("/sys/kernel/mm/damon/admin")
 
 
 def running() -> list[str]:
-    """What runs: its files below /sys."""
+    """The instances that run, by their files below /sys."""
     return [str(state) for state in sorted(_ADMIN.glob(_STATES)) if _read(state) == "on"]
 
 

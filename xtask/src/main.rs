@@ -156,9 +156,10 @@ fn variables(command: &Command) -> String {
         }
     }
     let mut page = String::from(
-        "# Variables\n\nMade from the flag definitions by `cargo xtask`. A flag on the command line goes before its variable, and a \
-         variable before the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)); `quell config` shows \
-         what counts.\n\n\
+        "# Variables\n\n    $ quell config\n\n\
+         `quell config` shows every setting and its source. A flag on the command line takes precedence over its variable, and a \
+         variable over the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)). `cargo xtask` makes this \
+         page from the definitions of the flags.\n\n\
          | variable | flag | in a file | meaning |\n|---|---|---|---|\n",
     );
     for (name, (flags, in_file, help)) in rows {
@@ -170,9 +171,12 @@ fn variables(command: &Command) -> String {
 /// One row a limit.
 fn findings_page() -> String {
     let mut page = String::from(
-        "# Findings\n\nMade from the rules by `cargo xtask`. A finding is what is over its limit; `--threshold NAME=VALUE` sets one, and \
-         `--fail-on CODE` ends `quell report` with status 1 when there is one. A code is the name of its limit; a limit without a \
-         finding of its own belongs to the findings that mention it. A start is one recording: several are averaged.\n\n\
+        "# Findings\n\n    $ quell report --fail-on any app.qtrace\n    \
+         $ quell report --threshold python-imports=500 app.qtrace\n\n\
+         A finding is a cause of operations that is over its limit. `--threshold NAME=VALUE` sets a limit. `--fail-on CODE` ends \
+         `quell report` with status 1 when there is such a finding. A code is the name of its limit; a limit that is no code belongs to \
+         the findings that mention it. A start is one recording: of several recordings the average counts. `cargo xtask` makes this page \
+         from the rules.\n\n\
          | name | limit | what is measured | a code |\n|---|---|---|---|\n",
     );
     let codes = quell_analyse::findings::codes();
