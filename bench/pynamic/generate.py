@@ -10,7 +10,7 @@ The directory then holds `driver.py`, `configuration.json`, `modules/*.so` (Pyth
 115 characters, debug information and symbol tables. The same arguments give the same bytes. x86-64 only.
 
 Modules call functions of two utility libraries; those call the base library. The first module, `opening`, brings all of
-these in for everybody, as an application does that is linked with its libraries: a symbol is then looked for in all of
+these in for all libraries, as an application does that is linked with its libraries: a symbol is then looked for in all of
 them in turn. The sum of what the modules' entries return is the number of functions that ran: each sets a flag of its own.
 """
 

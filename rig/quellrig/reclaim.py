@@ -1,6 +1,6 @@
 """Proactive reclaim of the machine's kernel (DAMON), off while the rig is up.
 
-A machine may drop cached pages that nobody has looked at for some seconds, although nobody needs the memory: virtual machines do
+A machine may drop cached pages that were not used for some seconds, although the memory is not needed: virtual machines do
 it for their host. A node then reads again what it had read, and counts tell of the machine.
 """
 
