@@ -3,8 +3,27 @@
 use crate::number::{grouped, seconds};
 use crate::published::{ORDER, error, number, outcome, published, range};
 use crate::text::finished;
+use crate::view::LimitRow;
 use quell_predict::published::{Row, Validation};
 use std::fmt::Write as _;
+
+/// `docs/findings.md`.
+pub fn findings(limits: &[LimitRow]) -> String {
+    let mut page = String::from(FINDINGS);
+    for LimitRow { name, value, unit, meaning, is_code } in limits {
+        let is_code = if *is_code { "yes" } else { "no" };
+        let _ = writeln!(page, "| `{name}` | {value} {unit} | {meaning} | {is_code} |");
+    }
+    page
+}
+
+const FINDINGS: &str = "# Findings\n\n    $ quell report --fail-on any app.qtrace\n    \
+    $ quell report --threshold python-imports=500 app.qtrace\n\n\
+    A finding is a cause of operations that is over its limit. `--threshold NAME=VALUE` sets a limit. `--fail-on CODE` ends \
+    `quell report` with status 1 when there is such a finding. A code is the name of its limit; a limit that is no code belongs to \
+    the findings that mention it. A start is one recording: of several recordings the average counts. `cargo xtask` makes this page \
+    from the rules.\n\n\
+    | name | limit | what is measured | a code |\n|---|---|---|---|\n";
 
 /// `docs/validation.md`.
 pub fn validation(validation: &Validation) -> String {

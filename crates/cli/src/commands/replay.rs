@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use quell_load::replay::{
     self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
-use quell_report::{csv, json, terminal};
+use quell_report::{csv, terminal, view};
 use quell_trace::path::escape;
 use quell_trace::{Errno, Launcher, Recording};
 use std::os::unix::ffi::OsStrExt;
@@ -126,11 +126,11 @@ fn from(flags: &Replay, recording: &Recording) -> Result<Vec<u8>, Failure> {
 }
 
 fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Failure> {
-    let object = json::replay(played);
+    let object = view::replay(played);
     let text = match (flags.json, flags.csv) {
         (true, _) => report::json(&object)?,
         (_, true) => csv::replay(&object),
-        _ => terminal::replay(played, printer.style()),
+        _ => terminal::replay(&object, printer.style()),
     };
     printer.data(&text)?;
     warn(&played.performance.tally, printer);
