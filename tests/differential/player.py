@@ -266,7 +266,7 @@ class Player:
             time.sleep(min(0.1, 0.01 + waited / 4))
 
     def wait_for_hidden(self, op, touched):
-        """What lies below a directory that may not be listed is waited for, and reached by its name once."""
+        """Waits for names below a directory that may not be listed, then reaches each by its name once."""
         unseen = self.views.unseen[ACTORS[op.actor]]
         hidden = touched & unseen
         if hidden:

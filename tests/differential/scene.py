@@ -201,7 +201,7 @@ class Scene:
         return found
 
     def kill(self, name, job):
-        """Kills a server or a holder, where its partner lives that will replace it; tells whether it did."""
+        """Kills a server or a holder, where its partner lives that will replace it; tells tells whether it did."""
         until = time.monotonic() + PATIENCE
         while True:
             servers, holders = self.processes("quell-server", job), self.processes("quell-holder", job)

@@ -67,7 +67,7 @@ class Views:
         self.live = {name: set() for name in NAMESPACES}
         self.stale = {name: set() for name in NAMESPACES}
         self.unseen = {name: set() for name in NAMESPACES}
-        # Who removed which directory.
+        # Removed directories, with the namespace that removed each.
         self.removed = {}
         # Inodes of mappings, by actor and number.
         self.mapped = {}
@@ -87,7 +87,7 @@ class Views:
         return found
 
     def is_removed_by_other(self, namespace, directory):
-        """Whether another namespace removed a directory, which this one has to find out."""
+        """Tells whether another namespace removed a directory, which this one has to find out."""
         try:
             status = os.stat(directory)
         except OSError:
