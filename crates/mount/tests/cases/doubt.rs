@@ -189,7 +189,16 @@ fn stop_at(server: i32, doubt: &Doubt, scene: &Scene) -> Child {
     let when = if doubt.killed == Killed::Before { "delay_enter" } else { "delay_exit" };
     let inject = format!("inject={}:{when}=100s:when={}", doubt.call, doubt.number);
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-p", &server.to_string(), "-e", &inject, "-e", &format!("trace={}", doubt.call)]);
+    strace.args([
+        "-f",
+        "-qq",
+        "-p",
+        &server.to_string(),
+        "-e",
+        &inject,
+        "-e",
+        &format!("trace={}", doubt.call),
+    ]);
     if !doubt.path.is_empty() {
         strace.args(["-P", doubt.path, "-P"]).arg(scene.root().join("lib").join(doubt.path));
     }
