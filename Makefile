@@ -6,7 +6,7 @@ QUELL := $(TARGET_DIR)/$(HOST)/release/quell
 WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
 DIST := $(TARGET_DIR)/dist
 AARCH64 := aarch64-unknown-linux-musl
-# Where everything can run, everything must.
+# As root every test must run: a skipped one is a failure.
 ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
