@@ -82,7 +82,7 @@ fn an_environment_is_packed() {
     assert!(order.is_sorted(), "{order:?}");
 }
 
-/// What is live below a root that has `env/bin/tool` and `env/run`, after `happen`.
+/// The live directories below a root that has `env/bin/tool` and `env/run`, after `happen`.
 fn live_after(happen: impl FnOnce(&mut Session)) -> Vec<(String, String)> {
     let mut session = Session::new("lustre");
     for path in ["env/bin/tool", "env/pyvenv.cfg", "env/run/here", "env/var/out/here", "env/var/run/here"] {
@@ -163,12 +163,12 @@ fn locks_that_others_hold_make_a_directory_live() {
         let fd = session.open("env/run/here", 0);
         session.call(Call::Flock, None, fd, 6, busy);
     });
-    assert_eq!(locked, live("env/run", "`here` was locked by another"));
+    assert_eq!(locked, live("env/run", "`here` was locked by another process"));
     let made = live_after(|session| {
         let there = Outcome::Failure(Errno::EEXIST);
         session.call(Call::Openat, Some("env/run/here"), Fd::WORKING_DIRECTORY, 0o301, there);
     });
-    assert_eq!(made, live("env/run", "`here` was to be made by one only"));
+    assert_eq!(made, live("env/run", "`here` was created exclusively"));
 }
 
 /// Two live directories would be two mounts, and `rename` between them would fail.
@@ -304,7 +304,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
         [
             (rest.path("env/.ssh/config"), "it lies in a directory of keys or credentials"),
             (rest.path("env/key.pem"), "it holds a private key"),
-            (rest.path("env/private"), "not everybody may read it"),
+            (rest.path("env/private"), "other users may not read it"),
         ]
     );
     assert_eq!(packed.totals.held_files, 1);
@@ -361,7 +361,7 @@ fn directories_that_may_not_be_listed_are_passed_through() {
     for path in ["closed/env/a", "closed/other/b"] {
         session.file(path, b"content");
     }
-    // To root everything is allowed; an image for everybody takes what others may.
+    // To root everything is allowed; a public image takes what others may.
     fs::set_permissions(session.top.join("closed"), fs::Permissions::from_mode(0o711)).unwrap();
     session.read("closed/env/a");
     session.miss("closed/none");
