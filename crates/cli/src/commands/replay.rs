@@ -130,7 +130,7 @@ fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Fa
     let text = match (flags.json, flags.csv) {
         (true, _) => report::json(&object)?,
         (_, true) => csv::replay(&object),
-        _ => terminal::replay(played, printer.style()),
+        _ => terminal::replay(&object, printer.style()),
     };
     printer.data(&text)?;
     warn(&played.performance.tally, printer);
