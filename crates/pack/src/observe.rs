@@ -130,14 +130,14 @@ impl<'a> Observer<'a> {
     fn failure(&mut self, event: &Event, target: PathId, errno: Errno) {
         let path = self.path(target);
         if is_lock(event) && matches!(errno, Errno::EAGAIN | Errno::EACCES) {
-            self.change(path, "was locked by another process");
+            self.change(path, "was locked by another");
         }
         if !event.call.class().is_metadata() {
             return;
         }
         self.count(event, path);
         if errno == Errno::EEXIST && is_exclusive(event) {
-            self.change(path, "was created exclusively");
+            self.change(path, "was to be made by one only");
         }
         if errno == Errno::ENOENT {
             self.recorded.seen(path).missed = true;

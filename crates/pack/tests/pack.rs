@@ -163,12 +163,12 @@ fn locks_that_others_hold_make_a_directory_live() {
         let fd = session.open("env/run/here", 0);
         session.call(Call::Flock, None, fd, 6, busy);
     });
-    assert_eq!(locked, live("env/run", "`here` was locked by another process"));
+    assert_eq!(locked, live("env/run", "`here` was locked by another"));
     let made = live_after(|session| {
         let there = Outcome::Failure(Errno::EEXIST);
         session.call(Call::Openat, Some("env/run/here"), Fd::WORKING_DIRECTORY, 0o301, there);
     });
-    assert_eq!(made, live("env/run", "`here` was created exclusively"));
+    assert_eq!(made, live("env/run", "`here` was to be made by one only"));
 }
 
 /// Two live directories would be two mounts, and `rename` between them would fail.
