@@ -5,7 +5,7 @@ use crate::{PathCounts, Summary};
 use quell_trace::{ServedBy, path::escape};
 use std::collections::HashMap;
 
-/// Which file systems a ranking looks at.
+/// The file systems of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Those that other nodes share.
@@ -19,7 +19,7 @@ pub enum Scope {
 pub struct RankedPath {
     /// The path; escaped.
     pub path: String,
-    /// What was asked.
+    /// The class of the operations.
     pub counts: PathCounts,
 }
 
@@ -52,7 +52,7 @@ pub struct RankedName {
 pub struct RankedCommand<'a> {
     /// Its arguments, its name first.
     pub arguments: &'a [String],
-    /// What was counted.
+    /// Its counts.
     pub counts: CommandCounts,
 }
 

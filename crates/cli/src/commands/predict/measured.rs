@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::given;
-use quell_report::html::prediction::MeasuredPoint;
+use quell_report::view::MeasuredPoint;
 use quell_trace::path::escape;
 use std::path::Path;
 
