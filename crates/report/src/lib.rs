@@ -16,16 +16,16 @@ pub mod terminal;
 mod text;
 pub mod view;
 
-/// How text is to look.
+/// The look of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal. Below [`terminal::NARROWEST`] lines are as long as at that width.
     pub width: usize,
-    /// Whether escape sequences may be used. They add nothing that is not in the words.
+    /// The use of escape sequences. They add nothing that is not in the words.
     pub colour: Colour,
 }
 
-/// Whether escape sequences may be used.
+/// The use of escape sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// They may.

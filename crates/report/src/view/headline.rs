@@ -16,11 +16,11 @@ const NODES: u64 = 1000;
 pub struct Headline {
     /// Parts of one sentence, most important first: how much, how much in vain, how much on many nodes.
     pub clauses: Vec<String>,
-    /// When the first recording began. Unit: seconds since 1970; null without recordings.
+    /// The begin of the first recording. Unit: seconds since 1970; null without recordings.
     pub began: Option<f64>,
     /// So many starts at once, by plain multiplication.
     pub scaled: ScaledStart,
-    /// What a reader would do next, as it can be typed.
+    /// The next command, as it can be typed.
     pub next: String,
     /// The next command beside the whole: `quell fix` where there is a plan.
     #[serde(skip)]
