@@ -160,7 +160,7 @@ enum Hiding {
 fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static str)> {
     let readers = readers(entry);
     let minimum = match entry.cookie() {
-        None if matches!(readers, Readers::Nobody) => {
+        None if matches!(readers, Readers::Root) => {
             return Ok(Hiding::From { options: String::new(), minimum: None });
         }
         None => {
@@ -177,7 +177,7 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
     Ok(match readers {
         Readers::Everybody if minimum.is_none() => Hiding::None,
         Readers::Everybody => Hiding::From { options: String::new(), minimum },
-        Readers::Nobody => Hiding::From { options: " --not-user root".into(), minimum },
+        Readers::Root => Hiding::From { options: " --not-user root".into(), minimum },
         Readers::Mixed => Hiding::Asked { minimum },
         Readers::Only(users, groups) => match options(&users, &groups, names) {
             Some(options) => Hiding::From { options, minimum },

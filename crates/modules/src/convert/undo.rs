@@ -199,7 +199,7 @@ mod tests {
     use crate::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
     use crate::example::{self, Size};
     use crate::scan::{Options, Tree};
-    use crate::verify::Nobody;
+    use crate::verify::NoJudge;
 
     #[test]
     fn what_is_installed_while_a_conversion_is_undone_stays() {
@@ -210,7 +210,7 @@ mod tests {
             let trees: Vec<Tree> =
                 paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
             let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
-            let written = write(&plan, &destination, &mut Nobody).unwrap();
+            let written = write(&plan, &destination, &mut NoJudge).unwrap();
             let target = written.targets.last().unwrap().clone().unwrap();
             let record = written.records.last().unwrap();
             let undoing = Undoing::of(record).unwrap();

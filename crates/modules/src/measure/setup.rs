@@ -6,7 +6,7 @@ use super::measurement::{Action, Request};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
 use crate::scan::{Options, Tree};
 use crate::tools::{self, Environment, Kind, Tool, User};
-use crate::verify::{Nobody, Side};
+use crate::verify::{NoJudge, Side};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
@@ -121,7 +121,7 @@ impl Context<'_> {
             return Err(refusal.to_string());
         }
         let out = self.request.work.join(strategy.name());
-        let written = convert::write(&plan, &Destination::Out(out), &mut Nobody).map_err(told)?;
+        let written = convert::write(&plan, &Destination::Out(out), &mut NoJudge).map_err(told)?;
         let targets = written.targets.into_iter().zip(self.copies);
         let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
         let side = Side { modulepaths, variables: strategy.variables(), root: None };

@@ -1,6 +1,7 @@
-//! `quell modules audit`: what is wrong in module trees, in words and as JSON.
+//! `quell modules audit`: findings about module trees.
 
-use super::{explain, paths};
+use super::explain::explain;
+use super::paths;
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     Ok(u8::from(audited.findings.iter().any(|finding| fails(finding.code))))
 }
 
-/// Modulepaths that could be listed, and findings about those that could not. One that is not there is a word mistyped.
+/// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error.
 fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
     let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
@@ -55,7 +56,7 @@ fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>
     Ok((trees, unlisted))
 }
 
-/// Whether a finding says anything to those who have no Environment Modules.
+/// Tells whether a finding concerns a site that has only Lmod.
 fn concerns_lmod(code: &str) -> bool {
     code.starts_with("lmod")
         || matches!(

@@ -1,7 +1,8 @@
-//! `quell modules convert`: the plan, what was written, what differs, and undoing it.
+//! `quell modules convert`: plans, writes and undoes conversions.
 
-use super::verify::difference;
-use super::{caches, explain, judges, paths};
+use super::explain::explain;
+use super::judges::{self, difference};
+use super::paths;
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -20,9 +21,6 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     if let Some(record) = &flags.undo {
         return undo(record, flags, printer);
     }
-    if matches!(flags.to, Some(ConvertTo::Cache | ConvertTo::LmodCache)) {
-        return caches::run(flags, printer);
-    }
     let strategy = strategy(flags)?;
     if flags.delete_strays && strategy != Strategy::Eval {
         let to = strategy.name();
@@ -37,7 +35,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let trees = trees.map_err(explain)?;
     let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
-        // Before anything is written: who cannot be told the plan gets no conversion.
+        // Before anything is written: if the plan cannot be printed, nothing is converted.
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
@@ -49,11 +47,11 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
                 Some(_) => {
                     printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
                 }
-                None => printer.warn("nobody is asked whether old and new say the same"),
+                None => printer.warn("verification is skipped: no tool compares old and new"),
             }
             let judge: &mut dyn Judge = match &mut judge {
                 Some(judge) => judge,
-                None => &mut verify::Nobody,
+                None => &mut verify::NoJudge,
             };
             Some(convert::write(&plan, destination, judge).map_err(explain)?)
         }
@@ -81,9 +79,9 @@ fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
                 .hint("set `mcookie_check eval` in the site's configuration and lock it, then add `--eval-enforced`"));
         }
         Some(ConvertTo::Virtual) => Strategy::Virtual,
-        // Caches are no plan of ours: the tool makes them.
+        // Caches need no plan; `caches` builds them.
         Some(ConvertTo::Cache | ConvertTo::LmodCache) | None => {
-            return Err(Failure::message("nothing is to be done").hint("`--to rc` is the first step"));
+            return Err(Failure::message("no strategy is given").hint("`--to rc` is the first step"));
         }
     })
 }
@@ -93,12 +91,12 @@ fn destination(flags: &ModulesConvert) -> Result<Option<Destination>, Failure> {
         (Some(out), _) => Ok(Some(Destination::Out(paths::plain(out)?))),
         (None, true) => Ok(Some(Destination::InPlace)),
         (None, false) if flags.dry_run => Ok(None),
-        (None, false) => Err(Failure::message("nowhere to write to")
-            .hint("`--out DIR` makes new modulepaths, `--dry-run` shows the plan alone")),
+        (None, false) => Err(Failure::message("no destination is given")
+            .hint("`--out DIR` makes new modulepaths; `--dry-run` only shows the plan")),
     }
 }
 
-/// Differences and reasons that are shown.
+/// The number of differences and reasons that are printed.
 const SHOWN: usize = 10;
 
 /// Prints at most [`SHOWN`] lines.
@@ -118,7 +116,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
             some(tree.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))), printer);
         }
         if !tree.refusals.is_empty() {
-            printer.warn(&format!("`{source}` cannot become `{}`", plan.strategy.name()));
+            printer.warn(&format!("`{source}` cannot be converted to `{}`", plan.strategy.name()));
             some(tree.refusals.iter().map(ToString::to_string), printer);
         }
         tree.notes_for(destination).for_each(|note| printer.talk(&format!("`{source}`: {note}")));
@@ -140,7 +138,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
     if let Some(first) = written.reworded.first() {
         let many = written.reworded.len();
         printer.talk(&format!(
-            "{many} requests are refused as before, for another reason (`--exact` takes that back), such as"
+            "{many} requests are refused as before, for another reason (`--exact` prevents that), such as"
         ));
         printer.detail(&line(first));
     }
@@ -150,7 +148,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
         printer.talk(&format!("users need `{name}={value}`, or the same in the site's configuration"));
     }
     for record in &written.records {
-        printer.talk(&format!("`quell modules convert --undo {}` takes it back", shown(record)));
+        printer.talk(&format!("`quell modules convert --undo {}` undoes it", shown(record)));
     }
 }
 
@@ -216,8 +214,8 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
         return Ok(0);
     }
     let (restored, removed) = match flags.dry_run {
-        true => ("would be what it was", "would be removed"),
-        false => ("is what it was", "is removed"),
+        true => ("would be restored", "would be removed"),
+        false => ("is restored", "is removed"),
     };
     let tell = |paths: &[PathBuf], what: &str| {
         paths.iter().for_each(|path| printer.talk(&format!("`{}` {what}", shown(path))));

@@ -1,6 +1,6 @@
-//! `quell modules example`: a tree to try things on.
+//! `quell modules example`: a module tree for trials.
 
-use super::explain;
+use super::explain::explain;
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;

@@ -1,6 +1,7 @@
-//! `quell modules measure`: what each strategy costs, and which pays where.
+//! `quell modules measure`: the cost of each strategy, and recommendations.
 
-use super::{explain, paths, site};
+use super::explain::explain;
+use super::{paths, site};
 use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
@@ -27,8 +28,8 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
         trust::refuse_place(&std::path::absolute(&place)?).map_err(explain)?;
         let work = tempfile::Builder::new().prefix("quell-modules-").tempdir_in(&place);
         let work = work.map_err(|error| explain(ModulesError::write(&place)(error)))?;
-        // The copies show what may lie behind a closed directory: to whoever the tools are run as, and to nobody else. It stays
-        // ours: what that user plants in it we would follow.
+        // The copies may show what lies behind a closed directory, so only the user of the tools can enter. The directory stays
+        // ours, because we would follow what that user could put in it.
         trust::let_pass(work.path(), &user)?;
         let request = Request {
             tool,
@@ -52,7 +53,7 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     Ok(0)
 }
 
-/// Measures, and shows which strategy it is at.
+/// Measures, and shows the present strategy.
 fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure> {
     let bar = if printer.draws_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("quell: {spinner} {msg}");
@@ -66,7 +67,7 @@ fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure>
     measured.map_err(explain)
 }
 
-/// What a command takes where each call on a tree takes that long.
+/// The time of a command, if each call on a tree takes `latency`.
 fn seconds(row: &Row, latency: Duration) -> f64 {
     row.cpu.as_secs_f64() + row.on_tree as f64 * latency.as_secs_f64()
 }
