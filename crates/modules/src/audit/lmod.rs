@@ -6,7 +6,7 @@ use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
-use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
+use crate::scan::{CACHE_LIMIT, Entry, EntryKind, ScanOptions, Tree};
 use quell_trace::path::escape;
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -26,14 +26,14 @@ pub struct LmodCache {
 /// Reads the cache in a directory.
 ///
 /// **Errors**: [`ModulesError::Read`] for a directory without a cache.
-pub fn read_lmod_cache(directory: &Path, options: Options) -> Result<LmodCache, ModulesError> {
+pub fn read_lmod_cache(directory: &Path, options: ScanOptions) -> Result<LmodCache, ModulesError> {
     let tree = Tree::scan(directory, options)?;
     let path = directory.join("spiderT.lua");
     let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound);
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
     let text = match (&entry.kind, entry.content()) {
-        (Kind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
-        (Kind::File(_), _) => {
+        (EntryKind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
+        (EntryKind::File(_), _) => {
             crate::place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
         }
         _ => Vec::new(),

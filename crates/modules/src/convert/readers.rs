@@ -1,6 +1,6 @@
 //! The users that may read a modulefile.
 
-use crate::access::{Permission, Who};
+use crate::access::{AllowedUsers, Permission};
 use crate::rc::OLDEST;
 use crate::scan::{Entry, Tree};
 use std::collections::BTreeSet;
@@ -23,9 +23,9 @@ pub(super) enum Readers {
 pub(super) fn readers(entry: &Entry) -> Readers {
     let Some(access) = &entry.access else { return Readers::Root };
     match access.who(Permission::Read) {
-        Who::Everybody => Readers::Everybody,
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Root,
-        Who::Only { users, groups } => Readers::Only(users, groups),
-        Who::Mixed => Readers::Mixed,
+        AllowedUsers::Everybody => Readers::Everybody,
+        AllowedUsers::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Root,
+        AllowedUsers::Only { users, groups } => Readers::Only(users, groups),
+        AllowedUsers::Mixed => Readers::Mixed,
     }
 }

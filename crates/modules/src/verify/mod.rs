@@ -9,7 +9,7 @@ mod questions;
 mod rewording;
 mod users;
 
-pub use judge::{Comparison, Progress, Tools};
+pub use judge::{Comparison, Tools, VerifyProgress};
 pub(crate) use questions::{shown, without_target};
 pub use users::{Unasked, members};
 

@@ -9,7 +9,7 @@ use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
 use crate::printer::Printer;
 use quell_modules::ModulesError;
-use quell_modules::audit::{self, Audit, Finding, Options};
+use quell_modules::audit::{self, Audit, AuditOptions, Finding};
 use quell_modules::scan::{self, Tree};
 use quell_report::terminal;
 use quell_report::view::{AuditFinding, ModulesAuditView, SCHEMA_VERSION};
@@ -18,13 +18,13 @@ use std::path::PathBuf;
 
 pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
-    let options = scan::Options { jobs: flags.jobs };
+    let options = scan::ScanOptions { jobs: flags.jobs };
     let (trees, unlisted) = scanned(&modulepaths, options)?;
     let caches: Result<Vec<_>, _> =
         flags.lmod_caches.iter().map(|directory| audit::read_lmod_cache(directory, options)).collect();
     let lmod = flags.tool != ModulesTool::Modules;
     let version = flags.modules_version.clone().into_bytes();
-    let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &Options { version, lmod });
+    let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &AuditOptions { version, lmod });
     audited.findings.extend(unlisted);
     audited.findings.sort();
     if flags.tool == ModulesTool::Lmod {
@@ -41,7 +41,10 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
 }
 
 /// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error.
-fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
+fn scanned(
+    modulepaths: &[PathBuf],
+    options: scan::ScanOptions,
+) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
     let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
         match Tree::scan(modulepath, options) {

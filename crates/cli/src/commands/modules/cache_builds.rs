@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
 use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
-use quell_modules::tools::{Kind, Tool, User};
+use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
@@ -45,7 +45,7 @@ pub(super) fn of_lmod(
     judge: &Tools,
     printer: &Printer,
 ) -> Result<ModulesCachesView, Failure> {
-    let tool = judge.tools.iter().find(|tool| tool.kind == Kind::Lmod);
+    let tool = judge.tools.iter().find(|tool| tool.kind == ToolKind::Lmod);
     let tool = tool.ok_or_else(|| {
         Failure::message("no Lmod is installed here").hint("`--tools PREFIX` names its place")
     })?;
@@ -188,7 +188,7 @@ fn differences_of_lmod(
     let mut found = 0;
     for cached_loads in ["no", "yes"] {
         let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
-        found += differences(judge, |tool| tool.kind == Kind::Lmod, &old, &new, printer)?;
+        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, &old, &new, printer)?;
     }
     Ok(found)
 }

@@ -8,8 +8,10 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
-use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
-use quell_modules::scan::{Options, Tree};
+use quell_modules::convert::{
+    self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Written,
+};
+use quell_modules::scan::{ScanOptions, Tree};
 use quell_modules::verify::{self, Difference, Judge};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
@@ -30,7 +32,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     let trees: Result<Vec<Tree>, _> =
-        modulepaths.iter().map(|path| Tree::scan(path, Options::default())).collect();
+        modulepaths.iter().map(|path| Tree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
     let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
@@ -108,7 +110,12 @@ fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
     }
 }
 
-fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written>, printer: &Printer) {
+fn tell(
+    plan: &ConversionPlan,
+    destination: Option<&Destination>,
+    written: Option<&Written>,
+    printer: &Printer,
+) {
     for tree in &plan.trees {
         let source = shown(&tree.source);
         if !tree.left.is_empty() {
@@ -153,7 +160,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
 }
 
 fn json(
-    plan: &Plan,
+    plan: &ConversionPlan,
     destination: Option<&Destination>,
     written: Option<&Written>,
     tools: Vec<String>,
@@ -192,11 +199,11 @@ fn json(
     }
 }
 
-fn changed(path: &[u8], change: &Change) -> ConvertedFile {
+fn changed(path: &[u8], change: &FileChange) -> ConvertedFile {
     let change = match change {
-        Change::Write { .. } => "written",
-        Change::Remove { .. } => "removed",
-        Change::Link { .. } => "linked",
+        FileChange::Write { .. } => "written",
+        FileChange::Remove { .. } => "removed",
+        FileChange::Link { .. } => "linked",
     };
     ConvertedFile { path: escape(path), change }
 }

@@ -7,7 +7,7 @@ use crate::flags::ModulesJudges;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
-use quell_modules::verify::{Comparison, Difference, Judge, Progress, Side, Tools};
+use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
 use quell_report::view::ModulesDifference;
 use std::num::NonZero;
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn drawn(judge: &Tools, old: &Side, new: &Side, printer: &Printer) -> Result<Com
     let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
-    let compared = judge.compare(old, new, &|Progress { answered, asked }| {
+    let compared = judge.compare(old, new, &|VerifyProgress { answered, asked }| {
         bar.set_length(asked as u64);
         bar.set_position(answered as u64);
     });

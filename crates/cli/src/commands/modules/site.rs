@@ -3,7 +3,7 @@
 use super::explain::explain;
 use crate::failure::Failure;
 use crate::flags::ModulesSite;
-use quell_modules::tools::{self, Kind, Tool, User};
+use quell_modules::tools::{self, Tool, ToolKind, User};
 use quell_modules::trust::NOBODY;
 use quell_modules::verify;
 use quell_trace::path::escape;
@@ -164,8 +164,8 @@ fn is_setting(name: &str) -> bool {
 /// The name of a tool's kind in JSON.
 pub(super) fn kind(tool: &Tool) -> &'static str {
     match tool.kind {
-        Kind::Modules => "modules",
-        Kind::Lmod => "lmod",
+        ToolKind::Modules => "modules",
+        ToolKind::Lmod => "lmod",
     }
 }
 

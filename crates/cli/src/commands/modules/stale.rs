@@ -5,7 +5,7 @@ use crate::commands::image::shown;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_modules::ModulesError;
-use quell_modules::caches::{Barrier, Change, What, modules};
+use quell_modules::caches::{Barrier, StaleEntry, Staleness, modules};
 use quell_report::view::{CacheChange, CacheLeftOut};
 use quell_trace::path::escape;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub(super) struct Stale {
     pub(super) modulepath: PathBuf,
     /// Its path, whether it exists or not.
     pub(super) cache: PathBuf,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<StaleEntry>,
 }
 
 impl Stale {
     /// A cache of Environment Modules; `None` without changes.
-    pub(super) fn of(modulepath: &Path, target: Option<PathBuf>, changes: Vec<Change>) -> Option<Self> {
+    pub(super) fn of(modulepath: &Path, target: Option<PathBuf>, changes: Vec<StaleEntry>) -> Option<Self> {
         let cache = target.unwrap_or_else(|| modulepath.join(modules::NAME));
         (!changes.is_empty()).then(|| Self { modulepath: modulepath.to_owned(), cache, changes })
     }
@@ -29,7 +29,7 @@ impl Stale {
 
 /// Every change of every cache.
 pub(super) fn told(found: &[Stale]) -> Vec<CacheChange> {
-    let changed = |stale: &Stale, change: &Change| CacheChange {
+    let changed = |stale: &Stale, change: &StaleEntry| CacheChange {
         modulepath: shown(&stale.modulepath),
         path: escape(&change.path),
         cache: shown(&stale.cache),
@@ -41,19 +41,19 @@ pub(super) fn told(found: &[Stale]) -> Vec<CacheChange> {
     changes.collect()
 }
 
-fn word(what: What) -> &'static str {
+fn word(what: Staleness) -> &'static str {
     match what {
-        What::NoCache => "no-cache",
-        What::Unreadable => "unreadable",
-        What::Outdated => "outdated",
-        What::Replaced => "replaced",
-        What::Added => "added",
-        What::Removed => "removed",
-        What::Changed => "changed",
-        What::Touched => "touched",
-        What::Closed => "closed",
-        What::Opened => "opened",
-        What::Other => "other",
+        Staleness::NoCache => "no-cache",
+        Staleness::Unreadable => "unreadable",
+        Staleness::Outdated => "outdated",
+        Staleness::Replaced => "replaced",
+        Staleness::Added => "added",
+        Staleness::Removed => "removed",
+        Staleness::Changed => "changed",
+        Staleness::Touched => "touched",
+        Staleness::Closed => "closed",
+        Staleness::Opened => "opened",
+        Staleness::Other => "other",
     }
 }
 
