@@ -1,9 +1,9 @@
-//! `quell modules audit`, `convert` and `example` as people and programs meet them.
+//! `quell modules audit`, `convert` and `example`: their output for people and programs.
 
 use crate::harness::{Test, snapshot};
 use serde_json::Value;
 
-/// A small tree of everybody's: two names, a default each, a stray.
+/// A small tree that every user can read: two names with a default each, and a stray.
 fn plant(test: &Test) {
     for name in ["foo", "bar"] {
         for version in ["1.0", "2.0"] {
