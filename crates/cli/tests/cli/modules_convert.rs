@@ -115,7 +115,7 @@ fn undoing_is_told_before_it_is_done() {
     snapshot!(test.quell(&["modules", "convert", "--undo", "one.quell-plan.json", "--dry-run"]), @"
     status 0
     --- stderr
-    quell: `[DIR]/one` would be what it was
+    quell: `[DIR]/one` would be restored
     ");
     assert_eq!(test.files(), converted);
     let undo = |tree: &str, more: &[&str]| {
@@ -147,7 +147,7 @@ fn where_nothing_changes_in_place_nothing_is_told_to_be_written() {
     snapshot!(test.quell(&IN_PLACE), @"
     status 0
     --- stderr
-    quell: warning: nobody is asked whether old and new say the same
+    quell: warning: verification is skipped: no tool compares old and new
     quell: `[DIR]/one`: nothing to change
     quell: `[DIR]/two`: nothing to change
     ");
@@ -204,7 +204,7 @@ fn privileged_a_conversion_is_the_same_with_any_umask_and_says_what_is_out_of_re
     status 2
     --- stderr
     quell: error: nobody cannot reach `[DIR]/closed/new/.quell-new/one`, so nothing can be asked about it
-    hint: `--out` or TMPDIR may be below a directory that is closed to others
+    hint: `--out` or TMPDIR may lie below a directory that is closed to other users
     ");
     assert_eq!(test.run(&["ls", "-A", "closed"]).succeeds(), "");
 }

@@ -26,6 +26,9 @@ impl Reader {
 }
 
 /// A digest that changes whenever an answer about the tree may change.
+///
+/// Digests are stored in caches. They hash the debug text of [`crate::access::Access`], so renaming that type or a field makes every
+/// cache stale once.
 pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
     let mut hasher = Hasher::new();
     for (path, print) in prints(tree, reader) {
