@@ -6,7 +6,7 @@ QUELL := $(TARGET_DIR)/$(HOST)/release/quell
 WIRE := $(TARGET_DIR)/$(HOST)/release/quell-wire
 DIST := $(TARGET_DIR)/dist
 AARCH64 := aarch64-unknown-linux-musl
-# Where everything can run, everything must.
+# As root every test must run: a skipped one is a failure.
 ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
@@ -70,8 +70,9 @@ privileged: ## all tests of the crates and of the binary
 differential: build deps ## what programs do below packed directories is what they do without quell
 	@[ ! -e /dev/fuse ] || [ "$$(id -u)" != 0 ] || chmod 666 /dev/fuse
 	QUELL=$(QUELL) tests/differential/run tests/differential/programs/*.txt
+	QUELL=$(QUELL) tests/differential/run --programs 200 --seed 1
 
-differential-random: build deps ## the same of random programs, with their seed
+differential-random: build deps ## the same of other random programs, with their seed
 	QUELL=$(QUELL) tests/differential/run --programs $(or $(PROGRAMS),200)
 
 fuzz: deps ## every reader with damaged input, SECONDS a target
@@ -101,20 +102,8 @@ soak: deps build wire check-dist ## what takes long: fuzzing, thousands of repet
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
-bench: deps build wire ## ratios measured side by side; results go to bench/results
-	QUELL=$(QUELL) bench/record.sh
-	QUELL=$(QUELL) bench/report.sh
-	QUELL=$(QUELL) bench/complete.sh
-	QUELL=$(QUELL) bench/launch.sh
-	QUELL=$(QUELL) bench/warm.sh
-	QUELL=$(QUELL) bench/modules.sh
-	QUELL=$(QUELL) bench/predict_speed.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/check.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/modules.sh rig
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/predict.sh
+bench: deps build wire ## figures measured side by side, CASES="warm launch" for some; results go to bench/results
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run $(CASES)
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask

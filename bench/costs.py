@@ -1,4 +1,4 @@
-"""What a command costs its node: wall and processor seconds, memory by control group, and its server's share of them.
+"""The cost of a command on its node: wall and processor seconds, memory by control group, and its server's share of them.
 
 Memory is what the kernel charges to a control group in which everything runs: the program, our server or another mount's,
 and the page cache that they fill. Versions 1 and 2 of control groups will do; where none can be made it is not measured.
@@ -8,9 +8,7 @@ import contextlib
 import json
 import os
 import shlex
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,16 +27,6 @@ class Spent:
     wall: float
     cpu: float
     server_cpu: float
-
-
-def begin(quell: str) -> None:
-    """Makes a request to end (SIGTERM, SIGHUP) an exception, so that everything is undone; needs root and the binary."""
-    if os.geteuid() != 0:
-        raise SystemExit("this bench needs root")
-    if not Path(quell).exists():
-        raise SystemExit(f"there is no `{quell}`\nhint: `make build`, or QUELL=path/to/quell")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ class MemoryGroup:
         return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._path / "cgroup.procs"), *command]
 
     def charged(self) -> "Charged | None":
-        """What is charged now."""
+        """The charge now."""
         if self._path is None:
             return None
         rows = dict(line.split() for line in (self._path / "memory.stat").read_text().splitlines())
@@ -92,7 +80,7 @@ class MemoryGroup:
         return None
 
     def empty(self) -> None:
-        """Gives back the page cache that is charged to nobody who runs."""
+        """Gives back page cache that is charged to no running process."""
         if self._path is not None:
             for name, value in (("memory.force_empty", "0"), ("memory.reclaim", "64G")):
                 with contextlib.suppress(OSError):
@@ -101,7 +89,7 @@ class MemoryGroup:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process took that has ended: wall and processor seconds, and bytes resident at its peak."""
+    """The cost of a process that has ended: wall and processor seconds, and bytes resident at its peak."""
 
     wall: float
     cpu: float
@@ -132,7 +120,7 @@ class Stays:
 
 @contextlib.contextmanager
 def started(command: Sequence[str], program: Sequence[str], image: Path | None = None) -> Iterator[Stays]:
-    """Runs `command`, which runs what is behind it, with the program; measures, and keeps the process until the end."""
+    """Runs `command`, a prefix, with the program behind it; measures, and keeps the process until the end."""
     began = time.monotonic()
     argv = [*command, "sh", "-c", _STAYS, "sh", *program]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -209,17 +197,10 @@ def cached(paths: Iterable[Path]) -> int:
 
 
 def evict(path: Path) -> None:
-    """Drops the file's clean pages from the page cache, so that who reads it next is charged for them."""
+    """Drops the file's clean pages from the page cache, so that its next reader is charged for them."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
-
-
-def machine() -> str:
-    """One line for a result: processor, cores, kernel, load."""
-    info = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.split(": ")[1] for line in info if line.startswith("model name")), os.uname().machine)
-    return f"{model}, {os.cpu_count()} cores, Linux {os.uname().release}, load {os.getloadavg()[1]:.1f}"

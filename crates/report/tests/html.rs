@@ -1,9 +1,10 @@
 //! The page for a browser, as far as it is read without one: its words, its numbers, and that no text becomes markup.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use quell_analyse::findings::{Cost, Finding, Remedy, Threshold};
-use quell_analyse::{Summary, Tally};
-use quell_report::{html, view};
+use quell_analyse::findings::{Cost, Finding, Plan, Remedy, Threshold};
+use quell_analyse::{Diagnosis, Summary, Tally};
+use quell_report::html;
+use quell_report::view::{self, Extent, ReportView};
 use quell_trace::*;
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}\u{202e}<!--";
@@ -64,8 +65,13 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
     }
 }
 
+fn view_of(summary: &Summary, findings: &[Finding]) -> ReportView {
+    let plan = Plan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
+    view::report(summary, &Diagnosis { findings: findings.to_vec(), plan }, Extent::Top)
+}
+
 fn page(summary: &Summary, findings: &[Finding]) -> String {
-    html::report(&view::report(summary, findings)).unwrap()
+    html::report(&view_of(summary, findings)).unwrap()
 }
 
 /// The part between two marks, the first included.
@@ -89,7 +95,7 @@ fn numbers(page: &str) -> serde_json::Value {
 #[test]
 fn the_numbers_inside_are_those_of_json() {
     for summary in [run(&[]), run(&["/a", HOSTILE, "/lib/\u{e9}"])] {
-        let report = view::report(&summary, &[finding(Cost::Nothing, 2, 1)]);
+        let report = view_of(&summary, &[finding(Cost::Nothing, 2, 1)]);
         assert_eq!(numbers(&html::report(&report).unwrap()), serde_json::to_value(&report).unwrap());
     }
 }
@@ -125,7 +131,7 @@ fn what_everybody_reads_needs_no_script() {
     <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li>
     </ul></section>
     <section id="storm" aria-labelledby="storm-title">
-    <p class="ran"><code>./app &#39;&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--&#39;</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
+    <p class="ran"><code>./app $&#39;&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--&#39;</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
     <h1 id="storm-title"><span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1>
     <svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="part-missed" x="0.00" width="600.00" height="10"/><rect class="part-repeated" x="600.00" width="200.00" height="10"/><rect class="part-needed" x="800.00" width="200.00" height="10"/></svg>
     <table class="parts"><caption class="unseen">What became of the metadata operations</caption>

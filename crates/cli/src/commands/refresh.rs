@@ -4,12 +4,12 @@ use super::{image, pack};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
-use quell_image::frames::Level;
+use quell_base::{escape, shown};
+use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
-use quell_image::write::{Audience, Form};
+use quell_image::write::{Audience, ImageForm};
 use quell_mount::Trust;
 use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
         Ok(opened) => image::sound(path, opened)?,
         Err(error) if error.is_distrust() => {
-            let failure = Failure::new(error).context(format!("image `{}`", image::shown(path)));
+            let failure = Failure::new(error).context(format!("image `{}`", shown(path)));
             return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
         }
         Err(error) => return Err(image::refuse(path, error)),
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     {
         printer.warn(&format!(
             "`{}` lacks {} more for which there was no room",
-            image::shown(file),
+            shown(file),
             learned.omitted
         ));
         printer.hint("so many are better recorded: `quell record -- CMD`, then `quell pack`");
@@ -62,20 +62,20 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
     let read = opened.and_then(|mut opened| opened.read_to_end(&mut text));
-    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", image::shown(file))))?;
+    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", shown(file))))?;
     Learned::parse(&text).map_err(|error| {
-        let failure = Failure::new(error).context(format!("`{}`", image::shown(file)));
+        let failure = Failure::new(error).context(format!("`{}`", shown(file)));
         failure.hint("`quell run --learn FILE IMG -- CMD` writes one when the command has ended")
     })
 }
 
 /// A compressed image stays one.
-fn form(flags: &Pack, path: &Path) -> Result<Form, Failure> {
+fn form(flags: &Pack, path: &Path) -> Result<ImageForm, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
     let usual = match quell_image::frames::is_compressed(&first) {
-        true => Form::Compressed(Level::default()),
-        false => Form::Plain,
+        true => ImageForm::Compressed(CompressionLevel::default()),
+        false => ImageForm::Plain,
     };
     Ok(flags.compress.map_or(usual, |compression| compression.0))
 }
@@ -91,8 +91,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    let foreign =
-        format!("image `{}` belongs to user {owner}, whose place you cannot take", image::shown(path));
+    let foreign = format!("image `{}` belongs to user {owner}, whose place you cannot take", shown(path));
     Err(Failure::message(foreign).hint("`-o IMG` writes one of your own"))
 }
 

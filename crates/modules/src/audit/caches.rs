@@ -6,7 +6,7 @@ use crate::access::Permission;
 use crate::caches::{StaleEntry, Staleness, compare};
 use crate::cookie::{CACHE, Cookie};
 use crate::scan::Entry;
-use quell_trace::path::escape;
+use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     let tree = findings.tree;

@@ -5,7 +5,7 @@ use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{Cookie, Miss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
 use crate::scan::{Entry, EntryKind, Role};
-use quell_trace::path::escape;
+use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     let tree = findings.tree;

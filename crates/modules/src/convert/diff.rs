@@ -1,8 +1,7 @@
 //! A plan as a unified diff, which `patch -p1` applies and `patch -p1 -R` takes back.
 
 use super::plan::{Basis, ConversionPlan, FileChange, TreePlan};
-use quell_trace::path::escape;
-use std::os::unix::ffi::OsStrExt;
+use quell_base::{escape, shown};
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
@@ -17,7 +16,7 @@ fn tree(plan: &TreePlan) -> String {
     if plan.changes.is_empty() {
         return text;
     }
-    let source = escape(plan.source.as_os_str().as_bytes());
+    let source = shown(&plan.source);
     let basis = if plan.basis == Basis::Copy { "" } else { ", from nothing" };
     text += &format!("# {source}{basis}\n");
     for (path, change) in &plan.changes {
@@ -36,9 +35,7 @@ fn tree(plan: &TreePlan) -> String {
                 text += &file(&format!("a/{path}"), "/dev/null", old, b"")
             }
             FileChange::Remove { old: None } => text += &format!("# {path} is left out\n"),
-            FileChange::Link { to } => {
-                text += &format!("# {path} -> {}\n", escape(to.as_os_str().as_bytes()))
-            }
+            FileChange::Link { to } => text += &format!("# {path} -> {}\n", shown(to)),
         }
     }
     text

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use quell_image::{Attributes, Image, Kind, Lookup, Nid};
+use quell_image::{Attributes, FileKind as Kind, Image, Lookup, Nid};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -140,7 +140,10 @@ impl Server {
         let (found, stat, likeness) = self.walk_to(nid, &path, &attributes)?;
         let lasts = purpose == Purpose::Change || attributes.kind == Kind::Directory;
         match likeness {
-            Likeness::Same if lasts => Ok(self.nodes.bind(nid, key_of(&stat), found)),
+            Likeness::Same if lasts => {
+                self.nodes.shed(|node| self.may_lose_original(node));
+                Ok(self.nodes.bind(nid, key_of(&stat), found))
+            }
             Likeness::Same => Ok(Arc::new(found)),
             Likeness::Equal if purpose == Purpose::Read => Ok(Arc::new(found)),
             Likeness::Equal | Likeness::Other => {

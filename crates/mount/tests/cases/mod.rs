@@ -1,6 +1,7 @@
 //! The tests, each a function that panics when it fails.
 
 mod complete;
+mod doubt;
 mod extract;
 mod failures;
 mod frozen;
@@ -39,6 +40,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("stranger_at_the_meeting_place", ranks::stranger_at_the_meeting_place),
     ("every_request_survives_its_server", takeover::every_request_survives_its_server),
     ("programs_survive_servers_and_holders", takeover::programs_survive_servers_and_holders),
+    ("killed_in_the_middle_of_a_call", doubt::killed_in_the_middle_of_a_call),
     ("deadly_request_is_given_up", takeover::deadly_request_is_given_up),
     ("killed_while_ranks_come", takeover::killed_while_ranks_come),
     ("killed_at_the_end", takeover::killed_at_the_end),
@@ -47,6 +49,9 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("locks_are_those_of_the_original", writes::locks_are_those_of_the_original),
     ("a_pipe_in_the_way_keeps_nobody_waiting", writes::a_pipe_in_the_way_keeps_nobody_waiting),
     ("more_files_than_descriptors", writes::more_files_than_descriptors),
+    ("more_packed_files_than_descriptors", writes::more_packed_files_than_descriptors),
+    ("directory_with_the_number_of_a_removed_one", writes::directory_with_the_number_of_a_removed_one),
+    ("replaced_by_a_file_that_the_rank_may_not_read", writes::replaced_by_a_file_that_the_rank_may_not_read),
     ("appends_go_to_the_end_of_the_original", writes::appends_go_to_the_end_of_the_original),
     ("truncated_and_rewritten", writes::truncated_and_rewritten),
     ("removed_while_open", writes::removed_while_open),

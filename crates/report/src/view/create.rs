@@ -1,6 +1,7 @@
 //! The object of `quell predict create --json`.
 
 use super::range::{Bounds, InputFigure, Range, Sensitivity};
+use quell_predict::Profile;
 use quell_predict::create::{self, Prediction};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +12,7 @@ pub struct CreateView {
     /// The version of this object.
     pub schema_version: u32,
     /// The file system.
-    pub profile: CreateProfile,
+    pub profile: ProfileHead,
     /// One entry a node count.
     pub points: Vec<CreatePoint>,
     /// The largest node count as asked, and with changes; the first is as asked.
@@ -26,11 +27,14 @@ pub struct CreateView {
     pub inputs: Vec<InputFigure>,
     /// What to know beside the numbers.
     pub notes: Vec<String>,
+    /// The state of the directory that the prediction starts from.
+    #[serde(skip)]
+    pub state: Option<String>,
 }
 
 /// A profile.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CreateProfile {
+pub struct ProfileHead {
     /// Its name.
     pub name: String,
     /// `measured`, `prior` or `fitted`.
@@ -67,6 +71,9 @@ pub struct CreateTerm {
     pub name: String,
     /// The median.
     pub seconds: f64,
+    /// What it is, in a sentence.
+    #[serde(skip)]
+    pub meaning: &'static str,
 }
 
 /// A change.
@@ -99,7 +106,7 @@ pub struct CreateAdvice {
 pub fn create(prediction: &Prediction) -> CreateView {
     CreateView {
         schema_version: super::SCHEMA_VERSION,
-        profile: CreateProfile {
+        profile: ProfileHead {
             name: prediction.profile.clone(),
             kind: prediction.kind.name().to_owned(),
             note: prediction.profile_note.clone(),
@@ -111,6 +118,7 @@ pub fn create(prediction: &Prediction) -> CreateView {
         advice: prediction.advice.iter().map(advice).collect(),
         inputs: prediction.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
         notes: prediction.notes.clone(),
+        state: prediction.state.clone(),
     }
 }
 
@@ -118,6 +126,7 @@ fn point(point: &create::Point) -> CreatePoint {
     let term = |(term, seconds): &(create::Term, f64)| CreateTerm {
         name: term.name().to_owned(),
         seconds: *seconds,
+        meaning: meaning(*term),
     };
     CreatePoint {
         nodes: point.creates.nodes,
@@ -147,4 +156,25 @@ fn advice(advice: &create::Advice) -> CreateAdvice {
         command: advice.command.clone(),
         reason: advice.reason.clone(),
     }
+}
+
+fn meaning(term: create::Term) -> &'static str {
+    match term {
+        create::Term::LeavingInode => "each node takes the inode's token, one after the other",
+        create::Term::Splits => "nodes wait for tokens of directory blocks",
+        create::Term::Connections => "the first revoke connects to every node",
+        create::Term::Revokes => "and takes the token away from every node",
+        create::Term::Creates => "the creates themselves",
+        create::Term::Directories => "one process makes them beforehand",
+    }
+}
+
+/// The first lines of each profile.
+pub fn profiles(profiles: &[Profile]) -> Vec<ProfileHead> {
+    let head = |profile: &Profile| ProfileHead {
+        name: profile.name.clone(),
+        kind: profile.kind.name().to_owned(),
+        note: profile.note.clone(),
+    };
+    profiles.iter().map(head).collect()
 }

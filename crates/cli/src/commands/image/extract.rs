@@ -1,39 +1,43 @@
 //! `quell image extract`.
 
-use super::{
-    Opened, count, explain, refuse, shown, size, sound, starts, warn_of_left_out, warn_of_partly_known,
-};
+use super::{Opened, explain, refuse, sound, starts, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
 use crate::printer::Printer;
+use quell_base::number::{counted, size};
+use quell_base::shown;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
-use quell_image::export::{Missing, select};
+use quell_image::export::{MissingContent, select};
 use quell_mount::Trust;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
     let (image, owners) = open(flags)?;
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
-    let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
+    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let existing = if flags.force { Existing::Replace } else { Existing::Refuse };
     let written = directory::write(&selection, &flags.output, existing, owners).map_err(explain)?;
     printer.talk(&format!(
         "wrote {} of {} and {} to `{}`",
-        count(written.files, "file"),
+        counted(written.files, "file"),
         size(written.bytes),
-        count(written.links, "link"),
+        counted(written.links, "link"),
         shown(&flags.output),
     ));
     if written.devices_left_out > 0 {
-        printer.warn(&format!("{} left out: {}", count(written.devices_left_out, "device"), of_whom(owners)));
+        printer.warn(&format!(
+            "{} left out: {}",
+            counted(written.devices_left_out, "device"),
+            of_whom(owners)
+        ));
     }
     if written.privileges_left_out > 0 {
-        let bits = count(written.privileges_left_out, "file");
+        let bits = counted(written.privileges_left_out, "file");
         printer.warn(&format!("{bits} without set-user-id and set-group-id bits: {}", of_whom(owners)));
     }
     if written.xattrs_left_out > 0 {
-        let refused = count(written.xattrs_left_out, "extended attribute");
+        let refused = counted(written.xattrs_left_out, "extended attribute");
         printer.warn(&format!("{refused} left out: not permitted here, or unknown to this file system"));
     }
     warn_of_partly_known(&selection, printer);

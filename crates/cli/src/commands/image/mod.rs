@@ -11,12 +11,13 @@ use super::run::image_hint;
 use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
+use quell_base::number::counted;
+use quell_base::{escape, shown};
 use quell_image::export::find::{FindError, LastLink, find};
-use quell_image::export::{ExportError, Found, LeftOut, Reason, Selection};
+use quell_image::export::{ExportError, ExportSelection, FoundNode, LeftOutNode, LeftOutReason};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
-use quell_trace::path::escape;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -84,16 +85,16 @@ fn is_damage(error: &ImageError) -> bool {
 }
 
 /// What `paths` mean; all that the image covers if there are none.
-fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<Found>, Failure> {
+fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<FoundNode>, Failure> {
     if paths.is_empty() {
         let roots = image.index().roots();
-        return Ok(roots.map(|root| Found { path: root.path.to_vec(), nid: root.nid }).collect());
+        return Ok(roots.map(|root| FoundNode { path: root.path.to_vec(), nid: root.nid }).collect());
     }
     paths.iter().map(|path| start(image, path, last)).collect()
 }
 
 /// What a path means that is absolute, below the working directory, or absolute without its slash.
-fn start(image: &Opened, path: &Path, last: LastLink) -> Result<Found, Failure> {
+fn start(image: &Opened, path: &Path, last: LastLink) -> Result<FoundNode, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = find(image, absolute.as_os_str().as_bytes(), last);
     match found {
@@ -138,18 +139,19 @@ fn explain(error: ExportError) -> Failure {
 const NAMED: usize = 10;
 
 /// Says what was left out, and gives the exit status that tells it.
-fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
+fn warn_of_left_out(left_out: &[LeftOutNode], printer: &Printer) -> u8 {
     if left_out.is_empty() {
         return 0;
     }
-    printer.warn(&format!("{} left out", count(left_out.len() as u64, "file")));
+    printer.warn(&format!("{} left out", counted(left_out.len() as u64, "file")));
     for left in left_out.iter().take(NAMED) {
         printer.detail(&format!("{}  ({})", escape(&left.path), left.reason));
     }
     if let Some(more) = left_out.len().checked_sub(NAMED).filter(|more| *more > 0) {
         printer.detail(&format!("and {more} more"));
     }
-    let fillable = left_out.iter().any(|left| matches!(left.reason, Reason::NotHeld | Reason::PartlyHeld));
+    let fillable =
+        left_out.iter().any(|left| matches!(left.reason, LeftOutReason::NotHeld | LeftOutReason::PartlyHeld));
     if fillable {
         printer.hint("`--fill` reads what is not held from the originals");
     }
@@ -157,26 +159,11 @@ fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
 }
 
 /// A name that the image does not know is absent from what is taken out, which the original may contradict.
-fn warn_of_partly_known(selection: &Selection<'_>, printer: &Printer) {
+fn warn_of_partly_known(selection: &ExportSelection<'_>, printer: &Printer) {
     let number = selection.partly_known;
     if number > 0 {
         let (noun, them) = if number == 1 { ("directory is", "it") } else { ("directories are", "them") };
         printer.warn(&format!("{number} {noun} not known whole: what else is in {them} is missing"));
         printer.hint("`quell image ls IMG` shows them as partial, uncovered or live");
     }
-}
-
-/// A number with its noun.
-fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Bytes in the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
-}
-
-/// A path as a person may read it.
-pub(super) fn shown(path: &Path) -> String {
-    escape(path.as_os_str().as_bytes())
 }

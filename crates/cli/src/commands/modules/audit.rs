@@ -2,12 +2,12 @@
 
 use super::explain::explain;
 use super::paths;
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, Audit, AuditOptions, Finding};
 use quell_modules::scan::{self, Tree};

@@ -3,11 +3,11 @@
 use super::explain::explain;
 use super::paths;
 use super::stale::{Stale, barred, targets, told};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesCheck;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_modules::caches::{lmod, modules};
 use quell_report::terminal;
 use quell_report::view::{CacheLeftOut, ModulesCheckView, SCHEMA_VERSION};

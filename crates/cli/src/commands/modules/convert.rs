@@ -3,11 +3,11 @@
 use super::explain::explain;
 use super::judges::{self, difference};
 use super::paths;
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::convert::{
     self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Written,
 };
@@ -16,7 +16,6 @@ use quell_modules::verify::{self, Difference, Judge};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
 };
-use quell_trace::path::escape;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {

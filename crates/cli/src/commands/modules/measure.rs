@@ -2,12 +2,12 @@
 
 use super::explain::explain;
 use super::{paths, site};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::measure::{
     self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,

@@ -1,13 +1,12 @@
 //! Stale caches, and modulepaths that can have none, as `check` and `convert --to cache` tell of them.
 
 use super::explain::{OUTSIDE, explain};
-use crate::commands::image::shown;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::ModulesError;
 use quell_modules::caches::{Barrier, StaleEntry, Staleness, modules};
 use quell_report::view::{CacheChange, CacheLeftOut};
-use quell_trace::path::escape;
 use std::path::{Path, PathBuf};
 
 /// A stale cache.

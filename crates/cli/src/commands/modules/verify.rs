@@ -2,15 +2,14 @@
 
 use super::judges::{compared, difference};
 use super::{paths, site};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::verify::{Comparison, Difference, Side, Tools};
 use quell_report::terminal;
 use quell_report::view::{ModulesVerifyView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::num::NonZero;
 use std::path::PathBuf;
 

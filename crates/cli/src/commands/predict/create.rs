@@ -37,7 +37,7 @@ fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Re
     match flags.json {
         true => printer.data(&report::json(&object)?),
         false if flags.html.is_some() => Ok(()),
-        false => printer.data(&quell_report::terminal::create(prediction, printer.style())),
+        false => printer.data(&quell_report::terminal::create(&object, printer.style())),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::given;
+use quell_base::escape;
 use quell_predict::profile::{SHIPPED, shipped};
 use quell_predict::{Profile, ProfileError};
-use quell_trace::path::escape;
 use std::path::Path;
 
 /// A profile that comes with quell, by its name; or that of a file.
@@ -28,7 +28,7 @@ pub(crate) fn text(word: &str) -> Result<String, Failure> {
 /// Every profile that comes with quell, and what it is.
 pub(crate) fn list(style: quell_report::Style) -> String {
     let profiles: Vec<Profile> = SHIPPED.iter().filter_map(|(name, _)| shipped(name)).collect();
-    quell_report::terminal::profiles(&profiles, style)
+    quell_report::terminal::profiles(&quell_report::view::profiles(&profiles), style)
 }
 
 fn read(word: &str) -> Result<Vec<u8>, Failure> {
