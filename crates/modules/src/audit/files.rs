@@ -107,9 +107,7 @@ fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Audi
                 "too-new",
                 2,
                 format!("needs Modules {minimum}, and users have {version}"),
-                format!(
-                    "with mcookie_check=eval hide it from older versions; `quell modules convert --to eval` does"
-                ),
+                "with mcookie_check=eval hide it from older versions; `quell modules convert --to eval` does",
             );
         }
         Some(_) => odd_name(findings, entry),
