@@ -1,4 +1,4 @@
-"""The cost of a command on its node: wall and processor seconds, memory by control group, and its server's share of them.
+"""What a command costs its node: wall and processor seconds, memory by control group, and its server's share of them.
 
 Memory is what the kernel charges to a control group in which everything runs: the program, our server or another mount's,
 and the page cache that they fill. Versions 1 and 2 of control groups will do; where none can be made it is not measured.
@@ -68,7 +68,7 @@ class MemoryGroup:
         return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._path / "cgroup.procs"), *command]
 
     def charged(self) -> "Charged | None":
-        """The charge now."""
+        """What is charged now."""
         if self._path is None:
             return None
         rows = dict(line.split() for line in (self._path / "memory.stat").read_text().splitlines())
@@ -80,7 +80,7 @@ class MemoryGroup:
         return None
 
     def empty(self) -> None:
-        """Gives back page cache that is charged to no running process."""
+        """Gives back the page cache that no running process is charged for."""
         if self._path is not None:
             for name, value in (("memory.force_empty", "0"), ("memory.reclaim", "64G")):
                 with contextlib.suppress(OSError):
@@ -89,7 +89,7 @@ class MemoryGroup:
 
 @dataclass(frozen=True)
 class Ended:
-    """The cost of a process that has ended: wall and processor seconds, and bytes resident at its peak."""
+    """What a process took that has ended: wall and processor seconds, and bytes resident at its peak."""
 
     wall: float
     cpu: float
@@ -120,7 +120,7 @@ class Stays:
 
 @contextlib.contextmanager
 def started(command: Sequence[str], program: Sequence[str], image: Path | None = None) -> Iterator[Stays]:
-    """Runs `command`, a prefix, with the program behind it; measures, and keeps the process until the end."""
+    """Runs `command`, which runs what is behind it, with the program; measures, and keeps the process until the end."""
     began = time.monotonic()
     argv = [*command, "sh", "-c", _STAYS, "sh", *program]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -197,7 +197,7 @@ def cached(paths: Iterable[Path]) -> int:
 
 
 def evict(path: Path) -> None:
-    """Drops the file's clean pages from the page cache, so that its next reader is charged for them."""
+    """Drops the file's clean pages from the page cache, so that who reads it next is charged for them."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

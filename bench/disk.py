@@ -1,4 +1,4 @@
-"""A local disk of our own: ext4 in a file, so that a remount drops its caches and disturbs no other process."""
+"""A local disk of our own: ext4 in a file, so that dropping its caches is a remount and disturbs no other program."""
 
 import contextlib
 import subprocess

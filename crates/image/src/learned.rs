@@ -1,4 +1,4 @@
-//! What a run had to ask of the originals, written down so that the image can be made anew with it.
+//! Requests of a run that the image could not answer, written down for the next refresh of the image.
 //!
 //! A text file that a person can read too, one line for each path, sorted by path:
 //!
@@ -12,8 +12,9 @@
 //! end 5 0                                   lines, and paths for which there was no room
 //! ```
 //!
-//! Fields are parted by tabs: what happened, the place in the order of first reads, the bytes that were read, the path.
-//! In a path a backslash, a control character and what is not UTF-8 are `\xNN`. A file without its last line was cut.
+//! Tabs separate the fields: requests, place in the order of first reads, bytes that were read, path.
+//! In a path, backslashes, unprintable characters and bytes that are not UTF-8 are `\xNN`. A file without its last line was
+//! cut short.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,16 +42,16 @@ const RUNS_MAX: usize = 1000;
 /// The longest path. Source: `limits.h` of Linux.
 const PATH_MAX: usize = 4096;
 
-/// What was asked for one path.
+/// The requests for one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lesson {
-    /// It was looked up, and was there.
+    /// It was looked up and found.
     pub found: bool,
-    /// It was looked up, and was not there.
+    /// It was looked up and not found.
     pub absent: bool,
     /// It was listed.
     pub listed: bool,
-    /// It was written, made, removed, locked, or something in it was.
+    /// It, or an entry of it, was written, created, removed or locked.
     pub changed: bool,
     /// Place in the order of first reads.
     pub read: Option<u64>,
@@ -58,7 +59,7 @@ pub struct Lesson {
     pub blocks: BlockSet,
 }
 
-/// What a run learned.
+/// The requests of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Learned {
     /// Identity of the image that was run, as it is printed.
@@ -69,26 +70,26 @@ pub struct Learned {
     pub omitted: u64,
 }
 
-/// Why a file is not one that a run wrote.
+/// A file that `quell run --learn` did not write, or not to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LearnedError {
-    /// It begins otherwise.
+    /// Another first word.
     #[error("not written by `quell run --learn`")]
     Foreign,
     /// It was written by a newer quell.
     #[error("written by a newer quell")]
     Newer,
-    /// It does not end as it should.
+    /// The last line is missing.
     #[error("cut short")]
     Cut,
-    /// A line says nothing that could be.
+    /// A malformed line.
     #[error("line {line} cannot be read")]
     Line {
         /// Counted from 1.
         line: usize,
     },
-    /// There is more in it than a run writes.
+    /// More bytes than a run writes.
     #[error("larger than any that a run writes")]
     TooLarge,
 }
@@ -142,7 +143,7 @@ impl Learned {
     }
 }
 
-/// What a lesson can say, each with its word.
+/// The word for each request.
 const WORDS: [&str; 5] = ["found", "absent", "listed", "changed", "read"];
 
 fn words(lesson: &Lesson) -> String {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_can_read_it() {
+    fn the_text_is_readable_and_reads_back() {
         let text = learned().write();
         let expected = [
             "found,read\t7\t0-8192,16384-20480\t/a",

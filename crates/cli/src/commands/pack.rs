@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     refuse_to_replace(&target, flags)?;
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
     let hold = if flags.whole_files { Hold::Whole } else { Hold::Used };
-    // What is complete is there to be sent.
+    // Complete images are made for transport.
     let usual =
         if flags.complete { ImageForm::Compressed(CompressionLevel::default()) } else { ImageForm::Plain };
     let options = PackOptions {
@@ -68,7 +68,7 @@ pub(super) fn refuse_to_replace(target: &Path, flags: &Pack) -> Result<(), Failu
     Ok(())
 }
 
-/// What many nodes will read, if that was asked for.
+/// Prints the bytes that many nodes will read, with `--nodes`.
 pub(super) fn describe_transport(
     flags: &Pack,
     packed: &Packed,
@@ -106,7 +106,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// What was packed, what stays outside, and why.
+/// The result of packing, as text.
 pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String {
     let mut text = String::new();
     let totals = &packed.totals;
@@ -139,14 +139,14 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
     let left_out = packed.left_out.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason));
     list(&mut text, "left out", &left_out.collect::<Vec<_>>());
     let outside = packed.outside.iter().map(|outside| {
-        let cure = outside.cure.map(|cure| format!("  ({cure})")).unwrap_or_default();
-        format!("{:>7} operations  {}{cure}", outside.operations, escape(&outside.directory))
+        let remedy = outside.remedy.map(|remedy| format!("  ({remedy})")).unwrap_or_default();
+        format!("{:>7} operations  {}{remedy}", outside.operations, escape(&outside.directory))
     });
     list(&mut text, "still asked of the network file system", &outside.collect::<Vec<_>>());
     text
 }
 
-/// Where the recordings differ.
+/// The disagreements of the recordings.
 fn describe_agreement(text: &mut String, agreement: &Agreement) {
     let count = agreement.recordings.len();
     if agreement.apart.is_empty() {
@@ -167,19 +167,18 @@ fn describe_agreement(text: &mut String, agreement: &Agreement) {
     list(text, &format!("{count} recordings differ; the image covers what any of them asked for"), &rows);
 }
 
-/// Other ranks than those that were recorded ask for other names of these patterns.
+/// Warns of names that ranks which were not recorded will ask for by another number.
 fn warn_of_ranks(agreement: &Agreement, printer: &Printer) {
     if agreement.by_rank.is_empty() {
         return;
     }
-    printer.warn(
-        "names with the rank's number in them: what ranks that were not recorded ask for is not in the image",
-    );
+    printer
+        .warn("names contain the rank's number: the image lacks the names of ranks that were not recorded");
     agreement.by_rank.iter().take(ROWS).for_each(|pattern| printer.detail(&escape(pattern)));
     if let Some(more) = agreement.by_rank.len().checked_sub(ROWS).filter(|more| *more > 0) {
         printer.detail(&format!("and {more} more"));
     }
-    printer.hint("the originals answer it; `--add DIR` packs all of a directory");
+    printer.hint("the originals answer them; `--add DIR` packs all of a directory");
 }
 
 fn list(text: &mut String, title: &str, rows: &[String]) {
@@ -210,7 +209,7 @@ pub(super) fn explain(error: PackError) -> Failure {
         PackError::RootGone { .. } => {
             Some("refresh where it is mounted; where it was given up, record and pack again")
         }
-        PackError::Untold => Some("pack it again from its recording"),
+        PackError::NoRequests => Some("pack it again from its recording"),
         PackError::Added { .. } => Some("`--add` takes a directory that exists and that you may read"),
         PackError::Outside { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
         PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),

@@ -47,17 +47,17 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     for (learned, file) in options.learned.iter().zip(&flags.learn).filter(|(learned, _)| learned.omitted > 0)
     {
         printer.warn(&format!(
-            "`{}` lacks {} more for which there was no room",
+            "`{}` lacks {} more paths, for which it had no room",
             shown(file),
             learned.omitted
         ));
-        printer.hint("so many are better recorded: `quell record -- CMD`, then `quell pack`");
+        printer.hint("record so many paths instead: `quell record -- CMD`, then `quell pack`");
     }
     pack::describe_transport(flags, &refreshed.packed, target, printer)?;
     Ok(0)
 }
 
-/// What a run of the image wrote.
+/// Reads a file of `quell run --learn`, which must be of the image.
 fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
@@ -85,17 +85,18 @@ fn is_same(a: &Path, b: &Path) -> bool {
     identity(a).is_some() && identity(a) == identity(b)
 }
 
-/// An image that takes the place of root's would not be trusted by those who trusted that one.
+/// Users who trusted root's image would not trust the one that replaces it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     let owner = path.metadata()?.uid();
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    let foreign = format!("image `{}` belongs to user {owner}, whose place you cannot take", shown(path));
+    let foreign =
+        format!("image `{}` belongs to user {owner}, and only that user can replace it", shown(path));
     Err(Failure::message(foreign).hint("`-o IMG` writes one of your own"))
 }
 
-/// What differs from the old image: counts, then the first names.
+/// Differences from the old image: counts, then the first names.
 fn describe(altered: &[Altered]) -> String {
     if altered.is_empty() {
         return "\nnothing changed\n".to_owned();

@@ -42,7 +42,7 @@ impl ImageOutput {
         Ok(output)
     }
 
-    /// What was written so far.
+    /// The file as written so far.
     pub(crate) fn file(&self) -> &File {
         self.output.as_file()
     }

@@ -69,7 +69,7 @@ fn refuse_output(flags: &ImageExport, to_stdout: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What everybody may read of the image everybody may read of the export.
+/// The export of an image that every user may read may be read by every user.
 fn audience(image: &Path) -> Audience {
     match std::fs::metadata(image) {
         Ok(metadata) if metadata.permissions().mode() & 0o004 != 0 => Audience::Everyone,
@@ -77,7 +77,7 @@ fn audience(image: &Path) -> Audience {
     }
 }
 
-/// Writes the archive to standard output; ends quietly when nobody reads it any more.
+/// Writes the archive to standard output; ends quietly when its reader is gone.
 fn stream(selection: &ExportSelection<'_>) -> Result<u64, Failure> {
     let mut stdout = std::io::stdout().lock();
     let mut sink = |bytes: &[u8]| match stdout.write_all(bytes) {

@@ -61,7 +61,7 @@ fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
     Ok((sound(path, image)?, owners))
 }
 
-/// Why something was left out that gives rights.
+/// The warning for attributes that give rights, which were left out.
 fn of_whom(owners: Owners) -> &'static str {
     match owners {
         _ if !rustix::process::geteuid().is_root() => "only root may make them",

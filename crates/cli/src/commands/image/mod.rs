@@ -67,7 +67,7 @@ pub(super) fn refuse(path: &Path, error: ImageError) -> Failure {
     Failure::new(error).context(format!("image `{}`", shown(path))).hint(hint)
 }
 
-/// Whether a file was an image once, rather than something else.
+/// Tells whether a file that cannot be opened was an image.
 fn is_damage(error: &ImageError) -> bool {
     let ImageError::Invalid(error) = error else { return false };
     matches!(
@@ -84,7 +84,7 @@ fn is_damage(error: &ImageError) -> bool {
     )
 }
 
-/// What `paths` mean; all that the image covers if there are none.
+/// The nodes at `paths`; all that the image covers if there are none.
 fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<FoundNode>, Failure> {
     if paths.is_empty() {
         let roots = image.index().roots();
@@ -93,7 +93,7 @@ fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<Found
     paths.iter().map(|path| start(image, path, last)).collect()
 }
 
-/// What a path means that is absolute, below the working directory, or absolute without its slash.
+/// The node at a path that is absolute, below the working directory, or absolute without its slash.
 fn start(image: &Opened, path: &Path, last: LastLink) -> Result<FoundNode, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = find(image, absolute.as_os_str().as_bytes(), last);
