@@ -7,11 +7,12 @@ use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::escape;
+use quell_base::number::size;
 use quell_image::Beyond;
 use quell_image::frames::CompressionLevel;
 use quell_image::write::{Audience, ImageForm, WriteError, WrittenImage};
 use quell_pack::{Agreement, Disagreement, Hold, PackError, PackOptions, PackProgress, Packed};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -45,7 +46,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     printer.data(&describe(&packed, &target, options.beyond))?;
     packed.agreement.iter().for_each(|agreement| warn_of_ranks(agreement, printer));
     describe_transport(flags, &packed, &target, printer)?;
-    let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
+    let command = trace.recordings[0].header.command.iter().map(|word| quell_base::shell::quoted(word));
     printer.talk(&format!(
         "next: quell run {} -- {}",
         target.display(),
@@ -195,13 +196,10 @@ fn list(text: &mut String, title: &str, rows: &[String]) {
 fn stored(written: &WrittenImage) -> String {
     match written.file_bytes == written.bytes {
         true => size(written.bytes),
-        false => format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes)),
+        false => {
+            format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes))
+        }
     }
-}
-
-/// Bytes in the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
 }
 
 pub(super) fn explain(error: PackError) -> Failure {

@@ -4,12 +4,12 @@ use super::{image, pack};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::write::{Audience, ImageForm};
 use quell_mount::Trust;
 use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
         Ok(opened) => image::sound(path, opened)?,
         Err(error) if error.is_distrust() => {
-            let failure = Failure::new(error).context(format!("image `{}`", image::shown(path)));
+            let failure = Failure::new(error).context(format!("image `{}`", shown(path)));
             return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
         }
         Err(error) => return Err(image::refuse(path, error)),
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     {
         printer.warn(&format!(
             "`{}` lacks {} more paths, for which it had no room",
-            image::shown(file),
+            shown(file),
             learned.omitted
         ));
         printer.hint("record so many paths instead: `quell record -- CMD`, then `quell pack`");
@@ -62,9 +62,9 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
     let read = opened.and_then(|mut opened| opened.read_to_end(&mut text));
-    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", image::shown(file))))?;
+    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", shown(file))))?;
     Learned::parse(&text).map_err(|error| {
-        let failure = Failure::new(error).context(format!("`{}`", image::shown(file)));
+        let failure = Failure::new(error).context(format!("`{}`", shown(file)));
         failure.hint("`quell run --learn FILE IMG -- CMD` writes one when the command has ended")
     })
 }
@@ -92,7 +92,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let foreign =
-        format!("image `{}` belongs to user {owner}, and only that user can replace it", image::shown(path));
+        format!("image `{}` belongs to user {owner}, and only that user can replace it", shown(path));
     Err(Failure::message(foreign).hint("`-o IMG` writes one of your own"))
 }
 

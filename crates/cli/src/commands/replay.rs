@@ -6,12 +6,12 @@ use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::{Errno, Launcher, escape, shown};
 use quell_load::replay::{
     self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
 use quell_report::{csv, terminal, view};
-use quell_trace::path::escape;
-use quell_trace::{Errno, Launcher, Recording};
+use quell_trace::Recording;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
     let played = Played {
         command: recording.header.command.clone(),
         from: escape(&plan.from),
-        root: escape(root.as_os_str().as_bytes()),
+        root: shown(&root),
         ranks: performance.rank_seconds.len() as u32,
         processes: plan.processes,
         think: flags.think.0,

@@ -8,6 +8,7 @@ use super::predict::point;
 use super::split;
 use super::terms::{Creates, Directory, State};
 use super::what_if::{Setting, better_directories, pre_split_level, settings};
+use quell_base::number::{counted, grouped};
 
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> Advice {
         reason: format!(
             "a new directory gets {blocks} blocks ({size} MiB) at once, so that {} do not wait for splits; each new directory that \
              outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first",
-            plural(creates.nodes_per_directory(), "node")
+            counted(creates.nodes_per_directory(), "node")
         ),
     }
 }
@@ -83,7 +84,7 @@ fn connections(parameters: &Parameters, creates: &Creates, state: &State) -> Opt
         reason: format!(
             "daemons connect when a node joins, not while {} wait for the first revoke; `local` if clients and servers \
              are one cluster, `all` if both; undocumented",
-            plural(creates.nodes_per_directory(), "node")
+            counted(creates.nodes_per_directory(), "node")
         ),
     })
 }
@@ -92,7 +93,7 @@ fn caches(creates: &Creates) -> Vec<Advice> {
     let files = creates.files_per_node();
     let (is_enough, cached) = (files <= FILES_CACHED, files.max(FILES_CACHED));
     let product =
-        format!("{} x {}", plural(creates.ranks_per_node, "rank"), plural(creates.files_per_rank, "file"));
+        format!("{} x {}", counted(creates.ranks_per_node, "rank"), counted(creates.files_per_rank, "file"));
     vec![
         Advice {
             setting: "maxFilesToCache",
@@ -131,7 +132,7 @@ fn spreading(parameters: &Parameters, creates: &Creates, state: &State) -> Optio
         command: None,
         reason: format!(
             "about {} in each, made beforehand by one process: {} in place of {}",
-            plural(creates.nodes.div_ceil(directories), "node"),
+            counted(creates.nodes.div_ceil(directories), "node"),
             time(parameters, spread, state),
             time(parameters, *creates, state)
         ),
@@ -147,7 +148,7 @@ fn gathering(parameters: &Parameters, creates: &Creates, state: &State) -> Optio
         reason: format!(
             "one file a node in place of {}, written by one rank for all: {} fewer, {} in place of {}",
             grouped(creates.files_per_node()),
-            plural(creates.files() - creates.nodes, "file"),
+            counted(creates.files() - creates.nodes, "file"),
             time(parameters, gathered, state),
             time(parameters, *creates, state)
         ),
@@ -163,23 +164,6 @@ fn time(parameters: &Parameters, creates: Creates, state: &State) -> String {
         seconds if seconds < 10.0 => format!("{seconds:.1} s"),
         seconds => format!("{} s", grouped(seconds.round() as u64)),
     }
-}
-
-fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// `12345` as `12 345`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The default of maxFilesToCache. Source: IBM Storage Scale 5.1, mmchconfig.

@@ -1,10 +1,10 @@
 //! The same creates under other conditions, side by side: what the file system's settings, more directories and fewer files give.
 
-use super::advice::grouped;
 use super::parameters::{Law, Parameters};
 use super::predict::{WhatIf, point};
 use super::split;
 use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
+use quell_base::number::grouped;
 
 /// What each change gives. Shape: the first is as asked; settings of the file system add up, the others stand alone.
 pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<WhatIf> {

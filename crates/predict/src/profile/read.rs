@@ -1,7 +1,7 @@
 //! From a profile's text to a profile, or to the first thing that is wrong with it.
 
 use super::{Figure, Kind, Profile, ProfileError, Range, SCHEMA_VERSION, Slot};
-use quell_trace::path::escape;
+use quell_base::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

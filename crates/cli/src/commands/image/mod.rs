@@ -11,12 +11,13 @@ use super::run::image_hint;
 use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
+use quell_base::number::counted;
+use quell_base::{escape, shown};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{ExportError, ExportSelection, FoundNode, LeftOutNode, LeftOutReason};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
-use quell_trace::path::escape;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +143,7 @@ fn warn_of_left_out(left_out: &[LeftOutNode], printer: &Printer) -> u8 {
     if left_out.is_empty() {
         return 0;
     }
-    printer.warn(&format!("{} left out", count(left_out.len() as u64, "file")));
+    printer.warn(&format!("{} left out", counted(left_out.len() as u64, "file")));
     for left in left_out.iter().take(NAMED) {
         printer.detail(&format!("{}  ({})", escape(&left.path), left.reason));
     }
@@ -165,19 +166,4 @@ fn warn_of_partly_known(selection: &ExportSelection<'_>, printer: &Printer) {
         printer.warn(&format!("{number} {noun} not known whole: what else is in {them} is missing"));
         printer.hint("`quell image ls IMG` shows them as partial, uncovered or live");
     }
-}
-
-/// A number with its noun.
-fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Bytes in the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
-}
-
-/// A path as a person may read it.
-pub(super) fn shown(path: &Path) -> String {
-    escape(path.as_os_str().as_bytes())
 }
