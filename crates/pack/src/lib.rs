@@ -16,6 +16,7 @@ mod changes;
 mod error;
 mod extents;
 mod gather;
+mod hold;
 mod job;
 mod learned;
 mod observe;
