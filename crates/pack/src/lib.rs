@@ -8,8 +8,6 @@
 //! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
 //! first run wrote is there in its final state.
 
-#![forbid(unsafe_code)]
-
 mod added;
 mod agreement;
 mod asked;

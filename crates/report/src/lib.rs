@@ -3,7 +3,6 @@
 //! It computes nothing: numbers come from `quell-analyse`, and only percentages, ratios and units are made here, for
 //! the eye. It prints nothing either: each function returns what the caller prints. What comes from a trace is
 //! hostile, so control characters in it are escaped before they can reach a terminal.
-#![forbid(unsafe_code)]
 
 pub mod csv;
 pub mod html;

@@ -148,7 +148,7 @@ fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
             return Err(Leave::Scope { line: *line, name: name.to_vec() });
         }
         if command.line().is_none() {
-            let command = command.words().first().map(|name| escape(name)).unwrap_or_default();
+            let command = command.words().first().map(escape).unwrap_or_default();
             return Err(Leave::Arguments { line: *line, command });
         }
     }

@@ -176,7 +176,7 @@ fn chosen(place: Place<'_>) -> Chosen {
 }
 
 fn describe(info: &Info) -> String {
-    let command: Vec<_> = info.command.iter().map(|word| quell_base::shell::quoted(word)).collect();
+    let command: Vec<_> = info.command.iter().map(quell_base::shell::quoted).collect();
     let (files, directories) = (&info.files, &info.directories);
     let part = match files.part {
         0 => String::new(),

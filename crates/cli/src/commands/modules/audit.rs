@@ -115,7 +115,7 @@ fn json(audited: &Audit, modulepaths: &[PathBuf]) -> Audited {
     });
     Audited {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         modulefiles: audited.modulefiles,
         restricted: audited.restricted,
         lmod_modulefiles: audited.lmod_modulefiles,

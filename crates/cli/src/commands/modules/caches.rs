@@ -246,7 +246,7 @@ fn of_modules(
             path: shown(&built.cache),
             rebuilt: built.is_new,
             bytes: built.bytes,
-            closed: built.closed.iter().map(|path| escape(path)).collect(),
+            closed: built.closed.iter().map(escape).collect(),
         });
     }
     Ok(all)

@@ -155,7 +155,7 @@ fn seconds(row: &Row, latency: Duration) -> f64 {
 fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, latency: Duration) -> Measured {
     let mut measured = Measured {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         user: user.to_owned(),
         latency_us: latency.as_micros() as u64,
         strategies: Vec::new(),
