@@ -27,9 +27,6 @@ ANSWERS = [
 ]
 
 
-LOCKS = ("lock", "getlk", "olock", "ogetlk")
-
-
 def flags(op):
     return set(op.words[-1 if op.name == "rename" else 3].split("|"))
 
@@ -38,7 +35,6 @@ def flags(op):
 LEFT_OUT = [
     ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
-    ("whose mode bars opening it again share its locks as well", lambda facts, op: op.name in LOCKS and facts.shares_locks(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 

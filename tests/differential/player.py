@@ -62,8 +62,6 @@ class Player:
         self.played, self.left_out, self.waits = [], collections.Counter(), []
         # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
         self.unwritten = {}
-        # Owners of fcntl(2) locks by inode of the plain side.
-        self.lockers = collections.defaultdict(set)
         # Mapped files of the plain side, with the offsets of their mappings.
         self.mapped_files = {}
         self.killer = None
@@ -107,7 +105,7 @@ class Player:
                 return None
             text = self.write_mapped(here)
             if not text and here in NAMESPACES and touched & self.views.unseen[here]:
-                text = self.catch_up(op.actor) or self.wait_for_hidden(here, touched)
+                text = self.catch_up(op.actor) or self.wait_for_hidden(op, touched)
             if text:
                 return text
             before = self.views.subjects(op)
@@ -166,9 +164,6 @@ class Player:
             self.unwritten[op.actor, op.words[0]] = ACTORS[op.actor]
         elif op.name in ("msync", "munmap"):
             self.unwritten.pop((op.actor, op.words[0]), None)
-        elif op.name in known.LOCKS and plain.startswith("0"):
-            for inode in self.views.slots(op):
-                self.lockers[inode].add(lock_owner(op))
 
     def write_mapped(self, but=None):
         """Has mapped pages written that another one than `but` is going to look at."""
@@ -207,11 +202,7 @@ class Player:
     def is_in_removed_directory(self, op):
         if not self.several or op.name not in NAMES or NAMES[op.name].does != "name":
             return False
-        bases = [self.views.base(op.actor, op.words[at]) for at, _, _ in NAMES[op.name].paths]
-        try:
-            return any(os.stat(base).st_nlink == 0 for base in bases)
-        except OSError:
-            return False
+        return any(self.views.is_removed_by_other(ACTORS[op.actor], base) for base in self.views.bases(op))
 
     def is_behind_end(self, op):
         if (op.actor, op.words[0]) not in self.mapped_files:
@@ -219,16 +210,6 @@ class Player:
         file, start = self.mapped_files[op.actor, op.words[0]]
         size, first, last = os.fstat(file).st_size, start + int(op.words[1]), start + int(op.words[1]) + int(op.words[2])
         return first < -(-size // 4096) * 4096 and last > size
-
-    def shares_locks(self, op):
-        """Whether an ordinary user's lock is about a file that has another owner's locks and that cannot be opened again."""
-        try:
-            status = os.stat(self.views.base(op.actor, op.words[0]))
-        except OSError:
-            return False
-        user = self.scene.user
-        wanted = 0o600 if status.st_uid == user else 0o006
-        return user != 0 and op.actor != "4" and status.st_mode & wanted != wanted and bool(self.lockers[status.st_ino] - {lock_owner(op)})
 
     def pipe_between_namespaces(self, op):
         """A FIFO's content is of one namespace."""
@@ -284,12 +265,17 @@ class Player:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
             time.sleep(min(0.1, 0.01 + waited / 4))
 
-    def wait_for_hidden(self, namespace, touched):
-        """What lies below a directory that may not be listed cannot be looked at, only waited for."""
-        hidden = touched & self.views.unseen[namespace]
+    def wait_for_hidden(self, op, touched):
+        """What lies below a directory that may not be listed is waited for, and reached by its name once."""
+        unseen = self.views.unseen[ACTORS[op.actor]]
+        hidden = touched & unseen
         if hidden:
             time.sleep(2)
-        self.views.unseen[namespace] -= hidden
+            for base in self.views.bases(op):
+                place, root = os.path.realpath(base), str(self.scene.plain.root)
+                if place.startswith(root + "/") and os.path.exists(place):
+                    self.both(Op(op.actor, "stat", ("cwd", "@" + place[len(root):], "NONE")))
+        unseen -= hidden
 
     def do_start(self):
         return None
@@ -393,11 +379,6 @@ class Player:
                 lost = sorted(wanted - set(lines))
                 return f"  acknowledged {whole} of {count} each; {len(lost)} lines are lost, such as {lost[:3]}; {len(lines)} are there"
         return None
-
-
-def lock_owner(op):
-    """A process owns one kind of fcntl(2) locks, an open file the other one."""
-    return (op.actor,) if op.name in ("lock", "getlk") else (op.actor, op.words[0])
 
 
 def indented(differences):

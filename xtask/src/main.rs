@@ -57,58 +57,15 @@ fn generate(root: &Path) -> Generated {
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
     generated.push(("packaging/NOTICES".into(), notices::notices(root).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
-    generated.push(("docs/findings.md".into(), findings_page().into_bytes()));
-    generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
-    generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
-    generated.push(("docs/schema/predict.json".into(), schema(&quell_report::json::predict_schema())));
-    generated.push(("docs/schema/predict-create.json".into(), schema(&quell_report::json::create_schema())));
-    generated.push(("docs/schema/validate.json".into(), schema(&quell_report::json::validation_schema())));
+    let findings = quell_report::markdown::findings(&quell_report::view::limits());
+    generated.push(("docs/findings.md".into(), findings.into_bytes()));
+    let schemas = quell_report::view::SCHEMAS.iter();
+    generated
+        .extend(schemas.map(|(name, make)| (format!("docs/schema/{name}.json").into(), schema(&make()))));
     let validation = quell_report::markdown::validation(&quell_predict::published::validate());
     generated.push(("docs/validation.md".into(), validation.into_bytes()));
     let page = schema(&quell_report::html::prediction::schema());
     generated.push(("crates/report/web/prediction.schema.json".into(), page));
-    generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
-    generated.push(("docs/schema/replay.json".into(), schema(&quell_report::json::replay_schema())));
-    generated.push(("docs/schema/check.json".into(), schema(&quell_cli::commands::check::schema())));
-    generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
-    generated.push(("docs/schema/doctor.json".into(), schema(&quell_cli::commands::doctor::schema())));
-    generated.push(("docs/schema/image-ls.json".into(), schema(&quell_cli::commands::image::ls::schema())));
-    generated
-        .push(("docs/schema/image-info.json".into(), schema(&quell_cli::commands::image::info::schema())));
-    generated
-        .push(("docs/schema/image-check.json".into(), schema(&quell_cli::commands::image::check::schema())));
-    generated.push((
-        "docs/schema/modules-audit.json".into(),
-        schema(&quell_cli::commands::modules::audit::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-convert.json".into(),
-        schema(&quell_cli::commands::modules::convert::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-convert-undo.json".into(),
-        schema(&quell_cli::commands::modules::convert::undo_schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-caches.json".into(),
-        schema(&quell_cli::commands::modules::caches::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-check.json".into(),
-        schema(&quell_cli::commands::modules::check::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-measure.json".into(),
-        schema(&quell_cli::commands::modules::measure::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-verify.json".into(),
-        schema(&quell_cli::commands::modules::verify::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-example.json".into(),
-        schema(&quell_cli::commands::modules::example::schema()),
-    ));
     generated
 }
 
@@ -162,23 +119,6 @@ fn variables(command: &Command) -> String {
     );
     for (name, (flags, in_file, help)) in rows {
         page.push_str(&format!("| `{name}` | {} | {in_file} | {help} |\n", flags.join(", ")));
-    }
-    page
-}
-
-/// One row a limit.
-fn findings_page() -> String {
-    let mut page = String::from(
-        "# Findings\n\nMade from the rules by `cargo xtask`. A finding is what is over its limit; `--threshold NAME=VALUE` sets one, and \
-         `--fail-on CODE` ends `quell report` with status 1 when there is one. A code is the name of its limit; a limit without a \
-         finding of its own belongs to the findings that mention it. A start is one recording: several are averaged.\n\n\
-         | name | limit | what is measured | a code |\n|---|---|---|---|\n",
-    );
-    let codes = quell_analyse::findings::codes();
-    for limit in quell_analyse::findings::LIMITS {
-        let quell_analyse::findings::Threshold { name, value, unit } = limit.threshold;
-        let is_code = if codes.contains(&name) { "yes" } else { "no" };
-        page.push_str(&format!("| `{name}` | {value} {unit} | {} | {is_code} |\n", limit.meaning));
     }
     page
 }

@@ -5,7 +5,7 @@
 //!                                     `-> printer (data to stdout, talk to stderr)
 //! ```
 
-pub mod commands;
+mod commands;
 pub mod compression;
 pub mod duration;
 mod failure;

@@ -1,4 +1,4 @@
-//! Files that are there whole or as they were before, whatever the umask is and whoever reads meanwhile.
+//! Files that readers see complete, old or new, whatever the umask is; and directories for all users.
 
 use crate::ModulesError;
 use crate::lock::Lock;
@@ -15,14 +15,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What every user may read.
+/// The mode of a file that every user may read.
 pub(crate) const OPEN: u32 = 0o644;
 
-/// Removes what builders that were killed left in the directory: with the lock nobody needs it. As root the directory is root's.
+/// Removes what interrupted builders left in a directory. The lock is held, so it is not in use. As root the directory is
+/// root's.
 pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
     let entries = lock.is_held().then(|| directory.read_dir().ok()).flatten();
     for entry in entries.into_iter().flatten().flatten().filter(|entry| is_left(&entry.file_name())) {
-        // What cannot be removed stays, as it would have without us.
+        // A file that cannot be removed stays.
         _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             true => std::fs::remove_dir_all(entry.path()),
             false => std::fs::remove_file(entry.path()),
@@ -30,25 +31,25 @@ pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> b
     }
 }
 
-/// Signs that make the name of a temporary file its own.
+/// The number of characters that make the name of a temporary file unique.
 const RANDOM: usize = 6;
 
-/// Whether a name is that of a file that is being written in the place of `name`.
+/// Tells whether a name is that of a temporary file that will replace `name`.
 fn is_temporary(found: &OsStr, name: &OsStr) -> bool {
     let middle = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_suffix(b"~"));
     middle.is_some_and(|middle| middle.len() == RANDOM && middle.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Whether every user may read a file, as far as its mode says.
+/// Tells whether every user may read a file, according to its mode.
 pub(crate) fn is_open(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & OPEN == OPEN)
 }
 
-/// Writes a file beside its place, and renames it in. Until then its name ends in `~`, which neither tool looks at. What a
-/// writer that was killed left there is removed.
+/// Writes a temporary file beside `path` and renames it into place. The temporary name ends in `~`, which both tools ignore.
+/// Leftovers of interrupted writers are removed.
 ///
-/// The directory may be another user's: it is held by a descriptor, no link in it is followed, and what its owner puts in our
-/// file's place is no more than that user could have put there without us.
+/// The directory may belong to another user. It is held by a descriptor, and no link in it is followed. Its owner can put
+/// something in the file's place, as that user could without us.
 ///
 /// **Errors**: [`ModulesError::Write`]; then the file is what it was.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
@@ -60,7 +61,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
         let (temporary, mut file) = temporary(&directory, name)?;
         let written = (|| {
             file.write_all(content)?;
-            // Not at its making: the umask would take bits away.
+            // Set explicitly, because the umask would remove bits from a mode that is given on creation.
             file.set_permissions(Permissions::from_mode(OPEN))?;
             file.sync_all()?;
             Ok(rustix::fs::renameat(&directory, &temporary, &directory, name)?)
@@ -73,7 +74,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
     put().map_err(ModulesError::write(path))
 }
 
-/// A new file that no other user can open yet, with its name. Its lock says that its writer lives.
+/// A new file that no other user can open yet, with its name. Its lock shows that its writer is alive.
 fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
@@ -82,7 +83,7 @@ fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> 
         own.push(format!("{:06x}~", random & 0xff_ffff));
         match rustix::fs::openat(directory, &own, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => {
-                // Without locks nothing is taken for left.
+                // On a file system without locks no temporary file is taken for left over.
                 _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
                 return Ok((own, File::from(file)));
             }
@@ -92,7 +93,7 @@ fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> 
     }
 }
 
-/// Removes what writers of ours left that are no more.
+/// Removes the temporary files of writers of this user that have ended.
 fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let ourselves = rustix::process::geteuid().as_raw();
     for entry in Dir::read_from(directory)? {
@@ -111,7 +112,8 @@ fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory as [`make_open_directory`] does, and refuses one, as root, that another user can change or exchange.
+/// Makes a directory as [`make_open_directory`] does. As root it refuses a directory that another user can change or
+/// exchange.
 ///
 /// **Errors**: [`ModulesError::Untrusted`], [`ModulesError::Write`].
 pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesError> {
@@ -121,7 +123,7 @@ pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesErro
     trust::refuse_place(directory)
 }
 
-/// Makes a directory that every user can enter, and those above it that are not there; one that is there stays as it is.
+/// Makes a directory that every user can enter, and the missing ones above it. A directory that exists stays as it is.
 ///
 /// **Errors**: what the system says.
 pub(crate) fn make_open_directory(path: &Path) -> io::Result<()> {
@@ -133,11 +135,11 @@ pub(crate) fn make_open_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The first `limit` bytes of a regular file. What is none is not opened for long: a pipe in a cache's place would hold us.
+/// Reads the first `limit` bytes of a regular file. Opening does not block, even if a pipe has taken the file's place.
 ///
-/// Behind another user's link root reads what that user may.
+/// Behind another user's link root reads with that user's rights.
 ///
-/// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+/// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let path = std::path::absolute(path)?;
     let (file, _) = walk::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
@@ -150,9 +152,9 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The same, of what a user was to make.
+/// Reads a file as [`read`] does, and refuses it if `user` did not make it.
 ///
-/// **Errors**: [`io::ErrorKind::InvalidInput`] for what is not that user's file.
+/// **Errors**: [`io::ErrorKind::InvalidInput`] for a file of another user.
 pub(crate) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<u8>> {
     let maker = user.number().unwrap_or_else(|| rustix::process::geteuid().as_raw());
     let file = walk::open_plain(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
@@ -162,7 +164,7 @@ pub(crate) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<
     Ok(content)
 }
 
-/// A path as it will be: without links as far as it is there.
+/// A path without links, as far as it exists.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));
     match there {

@@ -6,13 +6,13 @@
 
 pub mod csv;
 pub mod html;
-pub mod json;
 pub mod markdown;
 mod number;
 mod published;
 mod table;
 pub mod terminal;
 mod text;
+pub mod view;
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
-use quell_base::{Errno, Launcher};
-use quell_base::{escape, shown};
+use quell_base::{Errno, Launcher, escape, shown};
 use quell_load::replay::{
     self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
 };
-use quell_report::{csv, json, terminal};
+use quell_report::{csv, terminal, view};
 use quell_trace::Recording;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -127,11 +126,11 @@ fn from(flags: &Replay, recording: &Recording) -> Result<Vec<u8>, Failure> {
 }
 
 fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Failure> {
-    let object = json::replay(played);
+    let object = view::replay(played);
     let text = match (flags.json, flags.csv) {
         (true, _) => report::json(&object)?,
         (_, true) => csv::replay(&object),
-        _ => terminal::replay(played, printer.style()),
+        _ => terminal::replay(&object, printer.style()),
     };
     printer.data(&text)?;
     warn(&played.performance.tally, printer);

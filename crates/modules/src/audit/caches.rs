@@ -1,4 +1,5 @@
-//! Findings about `.modulecache`, the cache of Environment Modules: whether it is what the tree is, and whom it shows what.
+//! Findings about `.modulecache`, the cache of Environment Modules: caches that are stale, that some users cannot read, or
+//! that show what permissions deny.
 
 use super::finding::{Findings, Options, who};
 use crate::access::Permission;
@@ -20,7 +21,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
             CACHE,
             "cache-unreadable",
             22,
-            format!("was made by Modules {needed}; {version} ignores it without a word"),
+            format!("was made by Modules {needed}; {version} ignores it without a message"),
             "build it with the oldest version that users have",
         );
     }
@@ -33,7 +34,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
             20,
             "may not be read by every user, and the cache shows it to all: a cache goes by the bits for others alone"
                 .into(),
-            "take away the bits for others (`chmod o-r`), and build the cache again",
+            "remove the bits for others (`chmod o-r`), and build the cache again",
         );
     }
     stale(findings, &differences);
@@ -53,7 +54,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry) {
     }
 }
 
-/// The first thing in which cache and tree differ, and how many there are.
+/// Reports the first difference between cache and tree, and the number of differences.
 fn stale(findings: &mut Findings<'_>, differences: &[Change]) {
     let Some(first) = differences.first() else { return };
     let more = match differences.len() - 1 {
@@ -69,7 +70,7 @@ fn stale(findings: &mut Findings<'_>, differences: &[Change]) {
         CACHE,
         "cache-stale",
         19,
-        format!("is not what the tree is: {first}{more}; nothing tells users"),
+        format!("differs from the tree: {first}{more}; users get no message"),
         "`module cachebuild`, or `quell modules convert --to cache`, after every change",
     );
 }

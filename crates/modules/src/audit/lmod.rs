@@ -1,5 +1,5 @@
-//! Findings about caches of Lmod: whether everybody can read one, whether it is older than the tree, and which
-//! modulefiles it shows to whom permissions deny them, or lost because whoever built it could not, or root should not, tell who may read them.
+//! Findings about caches of Lmod: caches that some users cannot read, that are older than the tree, that show modulefiles to
+//! users against their permissions, or that lack modulefiles that some users may read.
 
 use super::finding::Finding;
 use crate::ModulesError;
@@ -19,7 +19,7 @@ pub struct LmodCache {
     pub path: PathBuf,
     access: Option<Access>,
     modified: i128,
-    /// Its text; empty where it could not be read.
+    /// The text; empty where it could not be read.
     text: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         add(
             "lmod-cache-unreadable",
             21,
-            "cannot be read by every user; the others walk the tree".into(),
+            "cannot be read by every user; those who cannot walk the tree".into(),
             "build it with umask 022",
         );
     }
@@ -74,7 +74,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             add(
                 "lmod-cache-stale",
                 23,
-                format!("is older than `{path}`, or does not know it"),
+                format!("is older than `{path}`, or lacks it"),
                 "run update_lmod_system_cache_files after every change",
             );
         }
@@ -83,26 +83,27 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             add(
                 "lmod-cache-misses",
                 23,
-                format!("lacks `{path}`, which some users may read: with cached loads it is unknown to them"),
+                format!("lacks `{path}`, which some users may read: with cached loads they cannot load it"),
                 "keep such modulefiles in a modulepath that is not cached",
             );
         }
         if let Some(text) = leak(cache, tree, &paths) {
-            let advice = "take away the bits for others (`chmod o-r`), or keep it out of the cache, and build it again";
+            let advice = "remove the bits for others (`chmod o-r`) or keep the file out of the cache, and build the cache again";
             add("lmod-cache-leak", 20, text, advice);
         }
     }
     findings
 }
 
-/// What a cache that others can read shows of a modulepath, and not everybody may read.
+/// A sentence about files that not every user may read and that a world-readable cache shows; `None` if there are none.
 fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String> {
     if cache.access.as_ref().is_none_or(|access| access.mode & 4 == 0) {
         return None;
     }
     let root = [tree.root.as_os_str().as_bytes(), b"/"].concat();
     let names = paths.iter().filter_map(|path| path.strip_prefix(root.as_slice()));
-    // The program walks a loop, too, and names what it finds there anew. Of a directory everybody sees the name.
+    // Lmod's program follows loops and gives the files behind them further names. Directories count as open: every user sees
+    // their names.
     let names = names.map(|name| tree.around_loops(name));
     let is_directory =
         |name: &[u8]| tree.find(name).is_some_and(|entry| entry.permission() == Some(Permission::List));
@@ -110,18 +111,19 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
     let directory = cache.path.parent().unwrap_or(Path::new("/"));
     if let Some(closed) = outside(&tree.root, directory).filter(|_| !names.is_empty()) {
         let closed = shown(closed);
-        return Some(format!("shows to all what lies below `{closed}`, which not every user can enter"));
+        return Some(format!("shows every user the files below `{closed}`, which not every user can enter"));
     }
     let mut closed = Closed::new(tree);
     let leaks: Vec<&Vec<u8>> = names.iter().filter(|name| closed.of(name).is_some()).collect();
     let first = shown(tree.full_path(leaks.first()?));
     let more = if leaks.len() > 1 { format!(", and {} more", leaks.len() - 1) } else { String::new() };
     Some(format!(
-        "shows to all `{first}`{more}, which not every user may read: it goes by the bits for others alone"
+        "shows every user `{first}`{more}, which not every user may read: Lmod goes by the bits for others alone"
     ))
 }
 
-/// Whether Lmod looks at it, so that its time says something: not at backups, nor at a cache of Environment Modules.
+/// Tells whether Lmod looks at an entry, so that its time matters. Backups and the cache of Environment Modules do not
+/// count.
 fn counts(entry: &Entry) -> bool {
     !is_ignored_by_lmod(&entry.path)
         && entry
@@ -129,7 +131,7 @@ fn counts(entry: &Entry) -> bool {
             .is_none_or(|content| entry.path.ends_with(b".lua") || Cookie::of(content).is_some())
 }
 
-/// Every text between double quotes, as Lua writes paths.
+/// Every text between double quotes; Lua writes paths so.
 fn quoted(text: &[u8]) -> HashSet<&[u8]> {
     text.split(|byte| *byte == b'"').skip(1).step_by(2).collect()
 }

@@ -1,8 +1,7 @@
-//! What is wrong with module trees, and what could be cheaper: findings, each with a rule, a path, a sentence, and what to
-//! do.
+//! Findings about module trees: faults, and what could cost less. Each has a rule, a path, a sentence and a remedy.
 //!
-//! It goes by what a scan saw, and asks the file system for nothing more but the caches of Lmod that it is told of, and where
-//! links lead of which a cache shows the file.
+//! An audit goes by a finished scan. It asks the file system only for the caches of Lmod that the caller names, and for the
+//! destinations of links behind which a cache shows files.
 
 mod caches;
 mod files;
@@ -20,23 +19,23 @@ use quell_trace::Errno;
 use std::io;
 use std::path::Path;
 
-/// What was found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Modulefiles that every user may read and that the version evaluates; those with a dot before the name are not listed
-    /// and do not count.
+    /// Modulefiles that every user may read and that the version evaluates. Those whose names begin with a dot are not
+    /// listed and do not count.
     pub modulefiles: u64,
     /// Modulefiles that some users may read.
     pub restricted: u64,
     /// Modulefiles of Lmod that every user may read.
     pub lmod_modulefiles: u64,
-    /// Everything in the modulepaths, directories too.
+    /// All entries of the modulepaths, directories included.
     pub entries: u64,
     /// Shape: sorted by path.
     pub findings: Vec<Finding>,
 }
 
-/// Looks at modulepaths together: what one defines may be in another.
+/// Audits modulepaths together, because a name that one of them defines may stand for a module in another.
 pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Audit {
     let mut audit = Audit::default();
     let known = rc_files::defined(trees);
@@ -57,18 +56,20 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Au
     audit
 }
 
-/// A modulepath that cannot be listed, and why: the others are looked at all the same.
+/// The finding for a modulepath that cannot be listed. The other modulepaths are audited all the same.
 pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
     let advice = match why.kind() {
-        io::ErrorKind::NotADirectory => "take it out of MODULEPATH: it is no directory",
-        _ => "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either",
+        io::ErrorKind::NotADirectory => "remove it from MODULEPATH: it is no directory",
+        _ => {
+            "run the audit as root or as the owner; remove it from MODULEPATH if users cannot list it either"
+        }
     };
     let why = Errno::of(why).map_or_else(|| why.to_string(), |errno| errno.to_string());
     Finding {
         path: modulepath.to_owned(),
         code: "unlisted",
         rule: 20,
-        text: format!("cannot be listed, so nothing is known of it: {why}"),
+        text: format!("cannot be listed, so it was not audited: {why}"),
         advice: advice.into(),
     }
 }

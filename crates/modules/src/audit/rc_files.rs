@@ -1,4 +1,5 @@
-//! Findings about rc files: what could be merged, what must stay, what is not read at all, and what leads nowhere.
+//! Findings about rc files: files that could be merged, files that must stay, files that are not read, and names that lead
+//! nowhere.
 
 use super::finding::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
@@ -43,21 +44,21 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, other
 fn left(findings: &mut Findings<'_>, path: &[u8], why: &Leave) {
     let (code, advice) = match why {
         Leave::NoCookie | Leave::TooNew { .. } => {
-            ("rc-ignored", "remove it; to write its cookie would change what users see")
+            ("rc-ignored", "remove it; adding a cookie would change what users see")
         }
         Leave::Scope { .. } => {
-            ("rc-left", "write it into the root's `.modulerc`, if every query may know of it")
+            ("rc-left", "write it into the root's `.modulerc`, if every query may read it")
         }
-        Leave::Overridden { .. } => ("rc-left", "remove the default that does not count"),
+        Leave::Overridden { .. } => ("rc-left", "remove the default that is overridden"),
         Leave::Twice { .. } => ("rc-left", "define it once"),
-        Leave::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it is about"),
+        Leave::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it names"),
         _ => ("rc-left", "leave it there; the rest can be merged without it"),
     };
     let verb = if code == "rc-ignored" { "is not read" } else { "must stay" };
     findings.add(path, code, why.rule(), format!("{verb}: {why}"), advice);
 }
 
-/// Everything that a symbolic version may stand for: files and directories that are there, and names that are defined.
+/// Everything that a symbolic version may stand for: files and directories that exist, and names that are defined.
 pub(super) fn defined(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
     let mut known = BTreeSet::new();
     for tree in trees {
@@ -94,8 +95,8 @@ fn targets(findings: &mut Findings<'_>, file: &RcFile, known: &BTreeSet<Vec<u8>>
                 &file.path,
                 "version-missing",
                 7,
-                format!("gives a name to `{}` in line {line}, which is not there", escape(module)),
-                "name a version that is there, or remove the line",
+                format!("names `{}` in line {line}, which does not exist", escape(module)),
+                "name a version that exists, or remove the line",
             );
         }
     };
@@ -118,7 +119,7 @@ fn virtual_module(findings: &mut Findings<'_>, file: &RcFile, name: &[u8], targe
     let tree = findings.tree;
     let there = match tree.find(target) {
         Some(entry) => matches!(entry.kind, Kind::File(_) | Kind::Unreadable(_)),
-        // Outside the modulepath; its attributes are all that is asked for.
+        // For a target outside the modulepath only the attributes are asked for.
         None => is_outside(target) && tree.full_path(target).symlink_metadata().is_ok(),
     };
     if !there {
@@ -126,8 +127,8 @@ fn virtual_module(findings: &mut Findings<'_>, file: &RcFile, name: &[u8], targe
             &file.path,
             "virtual-missing",
             17,
-            format!("makes `{}` of `{}`, which is not there", escape(name), escape(target)),
-            "remove the line; with mcookie_check=eval the name is listed",
+            format!("makes `{}` of `{}`, which does not exist", escape(name), escape(target)),
+            "remove the line; with mcookie_check=eval the name would be listed",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A modulepath seen from elsewhere, with another cache: so a cache is judged before users see it.
+//! A modulepath as seen from another directory, with another cache: the tools judge a cache there before users see it.
 //!
 //! ```text
 //! /apps/modules                      MIRROR/apps/modules
@@ -6,7 +6,7 @@
 //! /apps/other, /usr, ...             MIRROR/apps/other -> /apps/other, MIRROR/usr -> /usr, ...
 //! ```
 //!
-//! What lies around it is there, too: an rc file may speak of `../other`.
+//! The mirror holds the modulepath's surroundings too, because an rc file may name `../other`.
 
 use crate::ModulesError;
 use crate::cookie::CACHE_NAME;
@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A modulepath with another cache. It is gone when this is dropped.
+/// A modulepath with another cache. Dropping this value removes it.
 #[derive(Debug)]
 pub struct Mirror {
     directory: tempfile::TempDir,
@@ -25,7 +25,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Makes it in `aside`. `modulepath` is absolute.
+    /// Makes a mirror in `aside`. `modulepath` is absolute.
     ///
     /// **Errors**: [`ModulesError::Write`].
     pub(super) fn new(modulepath: &Path, cache: &[u8], aside: &Path) -> Result<Self, ModulesError> {
@@ -38,7 +38,7 @@ impl Mirror {
             let mut real = PathBuf::from("/");
             let mut here = directory.path().to_owned();
             for name in modulepath.iter().skip(1) {
-                // What this process may not list is not around it for the tools it starts.
+                // The tools that this process starts need no link to what the process may not list.
                 _ = links(&real, &here, name);
                 real.push(name);
                 here.push(name);
@@ -57,7 +57,7 @@ impl Mirror {
         &self.modulepath
     }
 
-    /// What stands for `/`.
+    /// The directory that stands for `/`.
     pub fn root(&self) -> &Path {
         self.directory.path()
     }

@@ -1,7 +1,8 @@
 //! The cache of Environment Modules, one in each modulepath.
 //!
-//! The tool builds it of a directory with links to what changed; the rest is taken from the cache that is there. What not
-//! everybody can reach is put into it as `limited-access-file` or `-directory`, for which users are sent to the tree.
+//! The tool builds the cache of a directory with links to what changed; the rest comes from the existing cache. Entries that
+//! some users cannot reach become `limited-access-file` or `limited-access-directory`, for which the tool sends users to the
+//! tree.
 
 use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
@@ -23,10 +24,10 @@ use std::path::{Path, PathBuf};
 
 pub use crate::cookie::CACHE_NAME as NAME;
 
-/// How much is built anew.
+/// The part of a cache that is built anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// What is not what the cache says.
+    /// Names that differ from the existing cache.
     Changed,
     /// Everything.
     All,
@@ -35,41 +36,41 @@ pub enum Extent {
 /// A cache that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Where it is.
+    /// The path of its file.
     pub cache: PathBuf,
-    /// Commands in it.
+    /// The number of commands in it.
     pub entries: usize,
-    /// Names at the modulepath's root that were built anew; the rest was taken from the last cache.
+    /// Names at the modulepath's root that were built anew; the rest comes from the last cache.
     pub rebuilt: usize,
-    /// Whether the last one was not what it would be, or not everybody could read it.
+    /// The cache differs from the last one, or the last one could not be read by every user.
     pub is_new: bool,
-    /// What not everybody can read: its content is not in the cache. Shape: below the modulepath, sorted.
+    /// Paths that some users cannot read: their content is not in the cache. Shape: below the modulepath, sorted.
     pub closed: Vec<Vec<u8>>,
-    /// Its length. Unit: bytes.
+    /// Length. Unit: bytes.
     pub bytes: u64,
 }
 
 /// A cache that no user sees yet.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it will be.
+    /// The cache as it will be.
     pub built: Built,
     modulepath: PathBuf,
-    /// `None` where the last one is what it would be.
+    /// `None` where the last cache needs no change.
     text: Option<Vec<u8>>,
 }
 
 impl Prepared {
-    /// The modulepath as it will be with this cache, in a directory below `aside`; `None` where nothing changes.
+    /// The modulepath with this cache, in a mirror below `aside`; `None` where nothing changes.
     ///
     /// **Errors**: [`ModulesError::Write`].
     pub fn mirror(&self, aside: &Path) -> Result<Option<Mirror>, ModulesError> {
         self.text.as_ref().map(|text| Mirror::new(&self.modulepath, text, aside)).transpose()
     }
 
-    /// Puts it in its place. Readers see the last cache, or this one whole.
+    /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
-    /// **Errors**: [`ModulesError::Write`]; then the last one is there.
+    /// **Errors**: [`ModulesError::Write`]; then the last cache is unchanged.
     pub fn install(self) -> Result<Built, ModulesError> {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
@@ -82,7 +83,7 @@ impl Prepared {
     }
 }
 
-/// Builds the cache of a modulepath and puts it in its place without asking anybody. See [`prepare`].
+/// Builds the cache of a modulepath and puts it in its place without a comparison of answers. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
 pub fn build<'a>(
@@ -95,10 +96,10 @@ pub fn build<'a>(
     prepare(builder, modulepath, target, extent, aside)?.install()
 }
 
-/// Makes the cache of a modulepath, for `target` or the modulepath.
+/// Makes the cache of a modulepath, for `target` or else for the modulepath itself.
 ///
-/// `aside` is a directory in which another can be made for a moment. Below a directory that is closed to somebody
-/// ([`super::closed_above`]) it must be, too, if that is above the modulepath, or closed to everybody else.
+/// `aside` is a directory for temporary directories. If a directory above the modulepath is closed to some users
+/// ([`super::closed_above`]), `aside` must lie below that directory too, or be closed to every other user.
 ///
 /// **Errors**: [`ModulesError::Barred`] for a modulepath that can have none; [`ModulesError::NoCache`] for a tool that makes
 /// none; those of reading, running and writing.
@@ -126,7 +127,7 @@ pub fn prepare<'a>(
     }
     tree.refuse_special()?;
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(refuse("what has the cache's name is no file"));
+        return Err(refuse("the path of the cache is no file"));
     }
     let last = (extent == Extent::Changed)
         .then(|| read(&path).ok())
@@ -153,28 +154,28 @@ pub fn prepare<'a>(
     }
     close(&mut cache, &tree);
     if cache.items.is_empty() {
-        return Err(refuse("there is nothing in it that a cache could hold"));
+        return Err(refuse("it holds nothing that a cache could record"));
     }
     cache.digest = Some(digest);
     let text = Some(cache.text());
     Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text })
 }
 
-/// Whether a tool makes and reads such caches.
+/// Tells whether a tool makes and reads such caches.
 pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
 }
 
-/// What is to be said of a cache that is there, or is not.
+/// The state of a modulepath's cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// In what it differs from its modulepath. Shape: sorted by path; empty when it is what it would be if it were built now.
+    /// Differences from the modulepath. Shape: sorted by path; empty for a cache that a build would not change.
     pub changes: Vec<Change>,
-    /// Why the modulepath can have none. Then only one that is there all the same is a change.
+    /// The reason for which the modulepath can have no cache. Then only a cache that exists all the same is a change.
     pub barrier: Option<Barrier>,
 }
 
-/// In what the cache of a modulepath differs from it. The cache is at `target`, else in the modulepath.
+/// Compares the cache of a modulepath with its tree. The cache is at `target`, else in the modulepath.
 ///
 /// **Errors**: those of reading.
 pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, ModulesError> {
@@ -203,7 +204,7 @@ fn read(path: &Path) -> io::Result<Cache> {
     Ok(Cache::parse(&place::read(path, CACHE_LIMIT as u64)?))
 }
 
-/// What the tool says of these names.
+/// Asks the tool to build a cache of these names.
 fn ask(
     tool: &Tool,
     user: &User,
@@ -211,7 +212,7 @@ fn ask(
     names: &BTreeSet<Vec<u8>>,
     aside: &Path,
 ) -> Result<Cache, ModulesError> {
-    // The tool records nothing of a modulepath that others cannot enter.
+    // The tool records nothing of a modulepath that other users cannot enter.
     let open = Permissions::from_mode(0o755);
     let made = tempfile::Builder::new().prefix("quell-cache-").tempdir_in(aside).and_then(|links| {
         std::fs::set_permissions(links.path(), open)?;
@@ -244,12 +245,12 @@ fn ask(
             why: format!("{tool} ends with status {}: {said}", answer.status),
         });
     }
-    // The root's rc file is always asked about, because it may say what is passed over.
+    // The tool always reads the root's rc file, because that file may tell it to ignore others.
     cache.items.retain(|name, _| names.contains(top(name)));
     Ok(cache)
 }
 
-/// Refuses what is not in the tree: an rc file that the tool evaluates while it builds could have put it there.
+/// Refuses content that the tree does not have: an rc file that the tool evaluates during the build could have written it.
 fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
     let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
         (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
@@ -258,14 +259,12 @@ fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
         _ => false,
     };
     match cache.items.iter().find(differs) {
-        Some((name, _)) => {
-            Err(format!("the tool says another content of `{}` than the file has", escape(name)))
-        }
+        Some((name, _)) => Err(format!("the tool's content of `{}` differs from the file", escape(name))),
         None => Ok(()),
     }
 }
 
-/// Takes out what not everybody can read, and what lies behind a loop, and sends users to the tree for it.
+/// Removes what some users cannot read and what lies behind a loop, and sends users to the tree for it.
 fn close(cache: &mut Cache, tree: &Tree) {
     let mut closed = Closed::new(tree);
     let mut limited = BTreeSet::new();

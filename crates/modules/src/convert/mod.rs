@@ -1,13 +1,13 @@
-//! Conversions of modulepaths: a plan that is looked at first, a tree that is written aside, and a judge who compares the two
-//! before the new one gets its name.
+//! Conversions of modulepaths: a plan for review, a tree that is written aside, and a judge that compares old and new before
+//! the new tree gets its name.
 //!
 //! ```text
 //! scan -> plan (changes, what is left, why not at all) -> diff, or
 //!              `-> write (aside) -> judge -> rename in, or remove
 //! ```
 //!
-//! Only what the rules prove safe is changed; what stays, stays as it is, beside what is changed. Where a whole modulepath
-//! cannot be converted the plan says why, and nothing is written.
+//! Only what the rules prove safe is changed; the rest stays as it is. Where a whole modulepath cannot be converted, the
+//! plan gives the reasons and nothing is written.
 
 mod aside;
 mod beside;

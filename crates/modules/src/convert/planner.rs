@@ -45,7 +45,7 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
     Plan { strategy, consent, trees: plans }
 }
 
-/// The plan for a modulepath as far as its own rc files go.
+/// Plans a modulepath as far as its own rc files go.
 fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
     let mut plan = TreePlan {
         source: tree.root.clone(),
@@ -63,18 +63,20 @@ fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
     (plan, merged)
 }
 
-/// What cannot be copied or compared, and what a copy must not have.
+/// Refuses what cannot be copied or compared, and leaves out the cache.
 fn special(tree: &Tree, plan: &mut TreePlan) {
     for entry in &tree.entries {
         let (rule, text) = match entry.kind {
             Kind::Special => (13, "is neither file nor directory, and cannot be copied"),
-            Kind::Loop | Kind::TooDeep => (5, "leads around in a circle, so one file has many names"),
+            Kind::Loop | Kind::TooDeep => {
+                (5, "leads back to a directory above it, so one file has many names")
+            }
             _ => continue,
         };
         plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
     }
     if tree.find(CACHE).is_some() {
         plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });
-        plan.notes.push("the cache is that of the old tree and is left out: build it anew".into());
+        plan.notes.push("the cache belongs to the old tree and is left out: build a new one".into());
     }
 }

@@ -5,15 +5,15 @@ use crate::rc::OLDEST;
 use crate::scan::{Entry, Tree};
 use std::collections::BTreeSet;
 
-/// Whether a file is a modulefile to every user and version.
+/// Tells whether a file is a modulefile for every user and version.
 pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
     tree.is_for_everybody(entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
 }
 
-/// Who may read a modulefile.
+/// The users that may read a modulefile.
 pub(super) enum Readers {
     Everybody,
-    /// Root.
+    /// Root alone.
     Nobody,
     /// Users, and members of groups.
     Only(BTreeSet<u32>, BTreeSet<u32>),

@@ -17,19 +17,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The name of a record; in place, after the modulepath's name and a dot.
+/// The name of a record. In place it follows the modulepath's name and a dot.
 pub(super) const RECORD: &str = "quell-plan.json";
 
 /// Version of [`Record`].
 const SCHEMA_VERSION: u32 = 1;
 
-/// Permissions of a record: everybody may look at it.
+/// Permissions of a record: every user may read it.
 const MODE: u32 = 0o644;
 
-/// A record longer than this is none.
+/// A longer record is refused.
 const LONGEST: u64 = 1 << 26;
 
-/// What was done, as far as undoing it needs to know.
+/// The record of a conversion.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     schema_version: u32,
@@ -44,17 +44,17 @@ pub(super) struct RecordedTree {
     pub(super) source: PathBuf,
     /// The new one.
     pub(super) target: PathBuf,
-    /// The old one's number in its file system, where the new one has its name; none where it stayed.
+    /// The old modulepath's inode, where the new one took its name; `None` where the old one stayed.
     pub(super) inode: Option<u64>,
-    /// What the new one was when it was written.
+    /// The fingerprint of the new modulepath when it was written.
     pub(super) fingerprint: String,
-    /// What its directories were that no tool looks into, such as `.git`. Shape: by escaped path below the tree.
+    /// Fingerprints of the directories that no tool looks into, such as `.git`. Shape: by escaped path below the tree.
     #[serde(default)]
     pub(super) left_out: BTreeMap<String, String>,
 }
 
 impl RecordedTree {
-    /// The record of a new tree, which is made `aside` and not named yet.
+    /// The record of a new tree, which lies `aside` and has no name yet.
     pub(super) fn of(
         source: &Path,
         target: &Path,
@@ -67,8 +67,8 @@ impl RecordedTree {
         Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
     }
 
-    /// Refuses what is not the tree that was written. A directory that no tool looks into may be gone: nothing of it can be
-    /// lost then.
+    /// Refuses a tree that has changed since it was written. A directory that no tool looks into may be missing: then
+    /// nothing of it can be lost.
     ///
     /// **Errors**: [`ModulesError::ChangedSince`], [`ModulesError::LeftOutChanged`], [`ModulesError::Read`].
     pub(super) fn refuse_changed(&self, path: &Path) -> Result<(), ModulesError> {
@@ -90,7 +90,7 @@ impl RecordedTree {
         }
     }
 
-    /// The same, where there is anything at this place.
+    /// Like [`RecordedTree::refuse_changed`], if anything exists at this place.
     pub(super) fn refuse_changed_at(&self, place: &Path) -> Result<(), ModulesError> {
         match place.symlink_metadata() {
             Ok(_) => self.refuse_changed(place),
@@ -119,17 +119,17 @@ impl Record {
         let flags = OFlags::NOFOLLOW.bits() as i32;
         let made = File::options().write(true).create_new(true).custom_flags(flags).mode(MODE).open(path);
         let mut file = made.map_err(ModulesError::write(path))?;
-        // Who follows a record goes by what it says, so nobody else writes in it, whatever the umask is.
+        // Undoing trusts the record, so no other user may write in it, whatever the umask is.
         let permissions = fs::Permissions::from_mode(MODE);
         file.write_all(&json).and_then(|()| file.set_permissions(permissions)).map_err(|error| {
-            // A part of a record is none.
+            // A partial record is useless.
             _ = fs::remove_file(path);
             ModulesError::write(path)(error)
         })
     }
 
-    /// **Errors**: [`ModulesError::Record`], also for one of another user, and one that speaks of anything but what lies beside it: somebody may have
-    /// written any path into it.
+    /// **Errors**: [`ModulesError::Record`], also for a record of another user, and for one that names a path in another
+    /// directory: its author may have written any path.
     pub(super) fn read(path: &Path) -> Result<Self, ModulesError> {
         let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
         let text = read(path)?;
@@ -148,7 +148,7 @@ impl Record {
     }
 }
 
-/// The text of a record that was written by us, or by root, where no other user can have exchanged it.
+/// The text of a record that this user or root wrote, in a place where no other user can have exchanged it.
 fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
     let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
     let real = path.parent().and_then(|directory| directory.canonicalize().ok());
@@ -160,10 +160,10 @@ fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
     let opened = opened.map_err(ModulesError::read(path))?;
     let stat = rustix::fs::fstat(&opened).map_err(ModulesError::read(path))?;
     if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
-        return Err(refused("another user made it, who alone can take back what it tells of"));
+        return Err(refused("another user made it, and only that user can undo the conversion"));
     }
     if stat.st_mode & 0o022 != 0 {
-        return Err(refused("others may write in it"));
+        return Err(refused("other users may write in it"));
     }
     let mut text = Vec::new();
     File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;

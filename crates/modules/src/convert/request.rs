@@ -1,20 +1,20 @@
-//! What a conversion is asked for: the strategy, the destination, and how far it may go.
+//! The request for a conversion: strategy, destination and options.
 
 use std::path::PathBuf;
 
-/// What modulepaths become.
+/// The form into which modulepaths are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// rc files of directories become commands of the one at the root.
     Rc,
-    /// The same, and trees that say the same with `mcookie_check=eval`, which opens no file to see what it is.
+    /// The same, and trees that give the same answers with `mcookie_check=eval`, which opens no file to learn its kind.
     Eval,
-    /// The same, and modulepaths of nothing but an rc file that names every modulefile.
+    /// The same, and modulepaths that hold only an rc file, which names every modulefile.
     Virtual,
 }
 
 impl Strategy {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rc => "rc",
@@ -23,7 +23,7 @@ impl Strategy {
         }
     }
 
-    /// Variables that users need for what it gives. Shape: name and value.
+    /// Variables that users must set. Shape: name and value.
     pub fn variables(self) -> Vec<(String, String)> {
         match self {
             Self::Rc => Vec::new(),
@@ -32,21 +32,21 @@ impl Strategy {
     }
 }
 
-/// What a conversion may do.
+/// Options of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
-    /// Leave files out that are no modulefiles. They are hidden otherwise.
+    /// Leave out files that are no modulefiles, rather than hide them.
     pub delete_strays: bool,
-    /// Not even the reason may change for which a request is refused: a name that is hidden is "not there" now, where its
-    /// file was looked at and refused before.
+    /// Refuse a change even of the reason for which a request is refused. Without this, a hidden file may be "not there"
+    /// where it was "permission denied" before.
     pub exact: bool,
 }
 
-/// Where new modulepaths get their names.
+/// The place where new modulepaths get their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// In this directory, each by the last component of the old one.
     Out(PathBuf),
-    /// In place of the old ones, which are kept beside them as `NAME.quell-before`. What would not change stays.
+    /// In place of the old ones, which are kept beside them as `NAME.quell-before`. A modulepath without changes stays.
     InPlace,
 }

@@ -8,22 +8,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was undone, or would be.
+/// The result of undoing a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// New modulepaths that are gone.
+    /// New modulepaths that are removed.
     pub removed: Vec<PathBuf>,
-    /// Modulepaths that are what they were.
+    /// Old modulepaths that have their names back.
     pub restored: Vec<PathBuf>,
 }
 
-/// Undoes the conversion of which `record` tells: puts old modulepaths back, and removes new ones.
+/// Undoes a conversion: puts old modulepaths back, and removes new ones.
 ///
-/// New trees lose their names first, and are looked at again; then the record goes, then they are removed: stopped in between,
-/// this can be done again, or the next conversion clears what is left.
+/// New trees lose their names first and are checked again; then the record is removed, then the trees. An interrupted call
+/// can be repeated, or the next conversion clears the rest.
 ///
-/// **Errors**: those of [`would_undo`], before anything is done, or for a tree that was changed meanwhile, and all names are as
-/// they were; [`ModulesError::Busy`], [`ModulesError::Write`], [`ModulesError::Halfway`].
+/// **Errors**: those of [`would_undo`]. If a tree changed meanwhile, all names are restored. [`ModulesError::Busy`],
+/// [`ModulesError::Write`], [`ModulesError::Halfway`].
 pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
     let undoing = Undoing::of(record)?;
     let _locks = undoing.lock()?;
@@ -31,10 +31,11 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(undoing.outcome())
 }
 
-/// What [`undo`] would do.
+/// Tells the result of [`undo`] without changing anything.
 ///
-/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, or an old one that is not
-/// there; [`ModulesError::LeftOutChanged`] for one with a directory such as `.git` that is not; [`ModulesError::Occupied`] for a name that it needs; [`ModulesError::Record`].
+/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that has changed, or an old one that is missing;
+/// [`ModulesError::LeftOutChanged`] for a changed directory such as `.git`; [`ModulesError::Occupied`] for a name that
+/// undoing needs; [`ModulesError::Record`].
 pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(Undoing::of(record)?.outcome())
 }
@@ -47,18 +48,18 @@ struct Undoing {
     steps: Vec<(RecordedTree, Step)>,
 }
 
-/// What undoing a tree takes. A conversion, or undoing it, may have been ended between any two of its steps.
+/// The step that undoes one tree. The conversion, or an earlier call, may have been interrupted between any two steps.
 enum Step {
-    /// It has no name, and would be here.
+    /// The tree has no name. If it exists, it lies here.
     Nothing(PathBuf),
-    /// It loses its name.
+    /// The tree loses its name.
     Withdraw(PathBuf),
     /// The old tree gets its name back.
     PutBack(Places),
 }
 
 impl Step {
-    /// Where the new tree is when it has lost its name.
+    /// The place of the new tree after it has lost its name.
     fn nameless(&self) -> PathBuf {
         match self {
             Self::Nothing(place) => place.clone(),
@@ -68,7 +69,7 @@ impl Step {
     }
 }
 
-/// Where a tree in a directory of new trees goes when it loses its name.
+/// The place to which a tree in a directory of new trees goes when it loses its name.
 fn withdrawn(target: &Path) -> PathBuf {
     target.with_file_name(ASIDE).join(target.file_name().unwrap_or_default())
 }
@@ -98,7 +99,7 @@ impl Undoing {
         undone
     }
 
-    /// Keeps conversions away that might be giving these names now.
+    /// Keeps away conversions that might give out these names now.
     fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
         let directory = self.path.parent().filter(|_| self.aside().is_some());
         let old = self.steps.iter().filter_map(|(_, step)| match step {
@@ -108,7 +109,7 @@ impl Undoing {
         directory.into_iter().map(Lock::inside).chain(old).collect()
     }
 
-    /// Where new trees without names are, in a directory of new trees.
+    /// The directory of new trees without names, for a conversion into a directory.
     fn aside(&self) -> Option<PathBuf> {
         let is_of_many = self.path.file_name().is_some_and(|name| name == RECORD);
         is_of_many.then(|| self.path.with_file_name(ASIDE))
@@ -122,7 +123,7 @@ impl Undoing {
                 Step::Withdraw(target) => {
                     let aside = target.with_file_name(ASIDE);
                     crate::place::make_open_directory(&aside).map_err(ModulesError::write(&aside))?;
-                    // What a conversion that was killed left there, half made.
+                    // An interrupted conversion may have left a partial tree there.
                     remove_tree(&withdrawn(target))?;
                     rename(target, &withdrawn(target))?;
                     had_names.push(step);
@@ -146,13 +147,13 @@ impl Undoing {
         self.aside().iter().try_for_each(|aside| remove_tree(aside))
     }
 
-    /// Refuses trees that were changed before they lost their names: what was put into one is nowhere else.
+    /// Refuses trees that were changed before they lost their names: files that users added exist nowhere else.
     fn look_again(&self) -> Result<(), ModulesError> {
         self.steps.iter().try_for_each(|(tree, step)| tree.refuse_changed_at(&step.nameless()))
     }
 }
 
-/// Gives a new tree the name back that it has lost.
+/// Gives a new tree back the name that it has lost.
 fn give_name(step: &Step) -> Result<(), ModulesError> {
     match step {
         Step::Nothing(_) => Ok(()),
@@ -173,7 +174,7 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
     let Some(inode) = tree.inode else {
         return match fs::symlink_metadata(&tree.target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A conversion, or undoing it, was ended, and anybody may have found the tree there since.
+                // The conversion or the undoing was interrupted. Users may have found the tree since.
                 let place = withdrawn(&tree.target);
                 tree.refuse_changed_at(&place).map(|()| Step::Nothing(place))
             }

@@ -1,7 +1,7 @@
-//! Conversion to virtual modules: a modulepath with nothing in it but an rc file that names every modulefile of the old one.
+//! Conversion to virtual modules: a modulepath that holds only an rc file, which names every modulefile of the old one.
 //!
-//! The files stay where they are, so the old modulepath must stay too. A name with rc files that cannot be merged, or with
-//! anything else that an rc file cannot say, becomes a link to its old directory, which is then looked into as before.
+//! The files stay in the old modulepath, which must stay too. A name becomes a link to its old directory if its rc files
+//! cannot be merged, or if an rc file cannot express it.
 
 use super::names::Names;
 use super::plan::{Basis, Change, Refusal, TreePlan};
@@ -29,11 +29,11 @@ pub(super) fn plan(
     plan.basis = Basis::Empty;
     plan.changes = BTreeMap::new();
     plan.notes = vec![
-        "the files stay in the old modulepath, which must stay".into(),
-        "users see another modulepath: `is-used` of the old one is 0 now".into(),
+        "the files stay in the old modulepath, so it must stay".into(),
+        "users see another modulepath: `is-used` of the old one is now 0".into(),
     ];
     if quoted(tree.root.as_os_str().as_bytes()).is_none() {
-        let text = "is a modulepath whose name an rc file cannot hold".into();
+        let text = "is a modulepath whose name an rc file cannot quote".into();
         plan.refusals.push(Refusal { rule: 8, path: b".".to_vec(), text });
         return;
     }
@@ -69,14 +69,14 @@ pub(super) fn plan(
     rc::write_root(&old, text, Vec::new(), plan);
 }
 
-/// The commands of the rc file at the root, for another modulepath; `None` where there are some that cannot move.
+/// The commands of the rc file at the root, for another modulepath; `None` if one of them cannot move.
 fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let Some(entry) = tree.find(ROOT_RC) else { return Some(Vec::new()) };
     let refusal = |rule, text: String| Refusal { rule, path: entry.path.clone(), text };
     let declared = match usable(tree, entry).and_then(|content| read(content, b"", RcKind::Modulerc)) {
         Ok(declared) => declared,
         Err(why) => {
-            let text = format!("cannot be part of another modulepath: {why}");
+            let text = format!("cannot move to another modulepath: {why}");
             plan.refusals.push(refusal(why.rule(), text));
             return None;
         }
@@ -95,7 +95,7 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// A command as it means the same in another modulepath.
+/// A command that means the same in another modulepath.
 fn moved(tree: &Tree, command: &Command) -> Command {
     match command {
         Command::Virtual { name, file } => {
@@ -105,7 +105,7 @@ fn moved(tree: &Tree, command: &Command) -> Command {
     }
 }
 
-/// A path of an rc file at the root, without its modulepath: `..` is taken off the text, as Modules does.
+/// The absolute path of a file that the rc file at the root names. `..` removes a component of the text, as in Modules.
 fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
     let mut path = std::path::PathBuf::new();
     for component in tree.full_path(file).components() {
@@ -117,19 +117,19 @@ fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
     path.into_os_string().as_bytes().to_vec()
 }
 
-/// The top names that stay directories, or files, of the old modulepath.
+/// The top names that become links to the old modulepath.
 fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> {
     let left =
         merged.left.iter().map(|(path, _)| path.split(|byte| *byte == b'/').next().unwrap_or_default());
     let odd = tree.entries.iter().filter(|entry| {
         let is_file = entry.role().is_some();
-        // A file and something defined have one name: which of them counts must not change.
+        // A file and a definition share a name: which of them counts must not change.
         let is_defined = is_file && merged.defined.contains_key(&entry.path);
-        // A name that begins with a tilde is a home to Tcl, and one with a space is two words.
+        // Tcl takes a leading tilde for a home directory, and a space separates words.
         let is_odd = is_file
             && (!is_plain(&entry.path)
                 || quoted(tree.full_path(&entry.path).as_os_str().as_bytes()).is_none());
-        // With `extended_default`, asking for what somebody does not see would give what begins alike.
+        // With `extended_default`, a request for a name that the user cannot see would find a longer name.
         let is_short = is_file && extends(visible, &entry.path) && !is_plainly_there(tree, entry);
         let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
         is_defined || is_odd || is_short || is_lost
@@ -138,13 +138,14 @@ fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> 
     left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
 }
 
-/// Whether another name is that of a file with a dot and more behind it.
+/// Tells whether another name continues this one with a dot.
 fn extends(visible: &Visible, path: &[u8]) -> bool {
     let begin = [path, b"."].concat();
     visible.range(begin.clone()..).next().is_some_and(|name| name.starts_with(&begin))
 }
 
-/// The command that names a modulefile, below what must hold for it to be listed; nothing for what is no modulefile.
+/// The command that names a modulefile, with the conditions under which it is listed; empty for a file that is no
+/// modulefile.
 fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
     let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
     let open =
@@ -155,13 +156,12 @@ fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
         Some(Cookie::None(_)) => return Vec::new(),
         None if only_root => return Vec::new(),
         None => {
-            let text =
-                "could not be read, so what it is for those who may is not known; run it as root".into();
+            let text = "could not be read, so its kind is not known; run the conversion as root".into();
             plan.refusals.push(Refusal { rule: 15, path: entry.path.clone(), text });
             return Vec::new();
         }
         Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
-            let text = "asks for a version with signs in it".into();
+            let text = "needs a version whose name has special characters".into();
             plan.refusals.push(Refusal { rule: 2, path: entry.path.clone(), text });
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! The names that each modulepath of a conversion has: the old one, the one under which the new tree is made, and the last.
+//! The names of each modulepath in a conversion: the old one, the one under which the new tree is made, and the final one.
 
 use super::places::{ASIDE, Places, inode, is_leftover};
 use super::plan::{Plan, TreePlan};
@@ -9,15 +9,15 @@ use crate::verify;
 use std::fs;
 use std::path::PathBuf;
 
-/// One tree's way.
+/// The names of one tree.
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) source: PathBuf,
-    /// Where it is made; the source itself where nothing changes.
+    /// The place where it is made; the source itself where nothing changes.
     pub(super) aside: PathBuf,
-    /// Its name at last.
+    /// The final name.
     pub(super) target: PathBuf,
-    /// Its names, where it takes the old one's place.
+    /// The names in place, where it takes the old one's place.
     pub(super) places: Option<Places>,
 }
 

@@ -1,4 +1,4 @@
-//! Carries out a plan: trees are made aside, judged, and only then get their names.
+//! Carries out a plan: trees are made aside and judged, and only then get their names.
 
 use super::aside::prepare;
 use super::copy::copy;
@@ -15,24 +15,23 @@ use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
 
-/// What was done.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The new modulepaths, in the order of the old ones; `None` for one that stays, as nothing of it changes. Empty if there
-    /// was a difference.
+    /// The new modulepaths, in the order of the old ones; `None` for one without changes. Empty if there was a difference.
     pub targets: Vec<Option<PathBuf>>,
-    /// What the judge found; then nothing was written.
+    /// Answers that differ; then nothing was written.
     pub differences: Vec<Difference>,
-    /// Requests that were refused and are refused now, with another reason; see [`super::Consent::exact`].
+    /// Requests that are refused as before, for another reason; see [`super::Consent::exact`].
     pub reworded: Vec<Difference>,
-    /// By which the conversion can be undone. Shape: one file, or one a modulepath in place.
+    /// Records by which the conversion can be undone. Shape: one file, or one for each modulepath in place.
     pub records: Vec<PathBuf>,
 }
 
-/// Writes the trees of a plan, asks `judge`, and gives them their names; or removes them, if anything differs.
+/// Writes the trees of a plan, asks `judge`, and gives the trees their names; or removes them if an answer differs.
 ///
-/// **Errors**: [`ModulesError::Occupied`] where a name is taken; [`ModulesError::ChangedMeanwhile`] for an old tree that is not
-/// what was planned for; what copying and judging give. Nothing is left then. [`ModulesError::Halfway`].
+/// **Errors**: [`ModulesError::Occupied`] where a name is taken; [`ModulesError::ChangedMeanwhile`] for an old tree that has
+/// changed since it was planned for; errors of copying and judging. Nothing is left then. [`ModulesError::Halfway`].
 pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
     let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
@@ -46,7 +45,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
         return Ok(Written { differences, ..Written::default() });
     }
     let recorded = ways.iter().filter(|way| way.is_made()).map(recorded).collect::<Result<_, _>>()?;
-    // As late as can be: what is changed from here on until the names are given is in the old tree alone.
+    // As late as possible: changes from here on, until the names are given, reach the old tree alone.
     plan.trees.iter().try_for_each(unchanged)?;
     let records = match destination {
         Destination::Out(directory) => vec![name_new(plan.strategy, &ways, recorded, directory)?],
@@ -56,7 +55,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
     Ok(Written { targets, differences, reworded, records })
 }
 
-/// Makes the trees aside. Absolute links from one to another lead to the new one, where old and new are to be apart.
+/// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
 fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
     let pairs: Vec<(PathBuf, PathBuf)> = match destination {
         Destination::InPlace => Vec::new(),
@@ -73,7 +72,7 @@ fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), Modu
     made.into_iter().try_for_each(|(tree, way)| copy(tree, &way.aside, destination, &pairs))
 }
 
-/// Refuses a modulepath that somebody has changed since it was planned for.
+/// Refuses a modulepath that has changed since it was planned for.
 fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
     let now = Tree::scan(&tree.source, Options::default())?;
     match fingerprint(&now, Span::Moment) == tree.seen {
@@ -87,7 +86,7 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
     RecordedTree::of(&way.source, &way.target, inode, &way.aside)
 }
 
-/// What is reworded and what differs with the settings that the strategy is for, and without them: users get both at
+/// The rewordings and the differences, with the strategy's settings and without them: users get tree and settings at
 /// different times.
 fn differences(
     plan: &Plan,
@@ -119,8 +118,8 @@ fn differences(
     Ok((reworded, Vec::new()))
 }
 
-/// Whether nothing but the reason changes for which a name is refused that a command of ours hides. The tools look also at
-/// files whose names begin with what is asked for.
+/// Tells whether only the reason changes for which a request is refused, and a command of the plan hides the requested name.
+/// Tools also look at files whose names begin with the requested word.
 fn is_reworded(difference: &Difference, plan: &Plan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);

@@ -1,18 +1,18 @@
-//! What is measured and what comes of it.
+//! The request for a measurement, and its result.
 
 use crate::tools::{Kind, Question, Tool, User};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to measure.
+/// The request for a measurement.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The tool.
     pub tool: Tool,
     /// The site's modulepaths, which are only read.
     pub modulepaths: Vec<PathBuf>,
-    /// Who runs the tool. Only root may name somebody else.
+    /// The user that runs the tool. Only root may name another user.
     pub user: User,
     /// Settings of the site. Shape: name and value.
     pub variables: Vec<(OsString, OsString)>,
@@ -20,8 +20,8 @@ pub struct Request {
     pub module: Option<String>,
     /// The program that records: this quell.
     pub quell: PathBuf,
-    /// An empty directory of ours, in which `user` may pass and not write: copies and recordings go there. Its file system is
-    /// what is measured.
+    /// An empty directory of this process, through which `user` may pass but in which that user may not write. Copies and
+    /// recordings go there, and its file system is the one that is measured.
     pub work: PathBuf,
     /// Runs without the recorder, for the CPU time. Range: from 1.
     pub runs: u32,
@@ -32,7 +32,7 @@ pub struct Request {
 pub enum Action {
     /// `module avail`.
     Avail,
-    /// The terse listing, which completion by Tab asks for, too.
+    /// The terse listing, which completion by Tab uses too.
     Terse,
     /// `module load`.
     Load,
@@ -62,14 +62,14 @@ impl Action {
     }
 }
 
-/// A strategy that was measured, or why it was not.
+/// A strategy that was measured, or the reason for which it was not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
     /// Its name: `plain`, `modulepath rc`, `cache`.
     pub name: String,
     /// Shape: one row a command, in the order of [`Action::ALL`]; empty when it was not measured.
     pub rows: Vec<Row>,
-    /// Why it was not measured, or what it needs.
+    /// The reason for which it was not measured, or what it needs from the site.
     pub note: Option<String>,
 }
 
@@ -92,13 +92,13 @@ pub struct Row {
     pub cpu: Duration,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
     /// The tool.
     pub tool: Tool,
     /// The module that was loaded.
     pub module: String,
-    /// Shape: from the plainest on.
+    /// Shape: the plainest first.
     pub strategies: Vec<Strategy>,
 }

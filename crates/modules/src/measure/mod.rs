@@ -1,11 +1,11 @@
-//! What a module tool asks of file systems, with each strategy that its version supports: measured on copies of the site's
-//! modulepaths by running the tool itself under the recorder.
+//! Measures the calls of a module tool on file systems, with each strategy that its version supports: the tool itself runs
+//! under the recorder on copies of the site's modulepaths.
 //!
 //! ```text
 //! modulepaths -> copy -> setups (copy, variables, variant of the tool) -> each command recorded -> rows -> advice
 //! ```
 //!
-//! Counts are of one run: they do not vary. CPU time is that of runs without the recorder, and does.
+//! Counts come from one run, because they do not vary. CPU times come from runs without the recorder, and do vary.
 
 mod advice;
 mod copy;
@@ -23,7 +23,7 @@ use count::Counts;
 use setup::Setup;
 use std::ffi::OsString;
 
-/// Measures. `progress` is told the strategy that is next.
+/// Measures each strategy in turn. `progress` gets the name of the next one.
 ///
 /// **Errors**: those of copying, running and recording the tree as it is; a strategy that cannot be set up has a note.
 pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Measurement, ModulesError> {
@@ -58,10 +58,10 @@ pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Meas
     Ok(Measurement { tool: request.tool.clone(), module, strategies })
 }
 
-/// So many modules are tried before none is said to load.
+/// The number of modules that are tried before the measurement fails.
 const TRIED: usize = 20;
 
-/// The module to load: the one that was named, or the first from the middle of the listing on that loads by itself.
+/// The module to load: the named one, or the first from the middle of the listing on that loads by itself.
 fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<String, ModulesError> {
     let named: Vec<&String> = match &request.module {
         Some(named) => vec![named],
@@ -78,7 +78,7 @@ fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<Strin
     Err(ModulesError::Unloadable { tool: request.tool.to_string(), module, why })
 }
 
-/// Why a module does not load; `None` if it does.
+/// The reason for which a module does not load; `None` if it does.
 fn refusal(request: &Request, setup: &Setup, module: &str) -> Result<Option<String>, ModulesError> {
     let mut question = Action::Load.question(request.tool.kind, module);
     question.extend(setup.options.iter().cloned());
@@ -110,7 +110,7 @@ fn row(
     })
 }
 
-/// How many modulefiles a user is shown, and their names.
+/// The number of modulefiles that a user is shown, and their names.
 fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), ModulesError> {
     let mut question = Action::Terse.question(request.tool.kind, "");
     if request.tool.kind == Kind::Modules {
@@ -122,8 +122,8 @@ fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), Modul
     Ok((names.len() as u64, names))
 }
 
-/// The modulefiles of a terse listing: neither modulepaths nor directories, nor Lmod's symbolic versions, which say in
-/// brackets what they stand for.
+/// The modulefiles of a terse listing, without modulepaths, directories, and Lmod's symbolic versions, which have their
+/// target in brackets.
 fn listed(text: &str) -> Vec<String> {
     let is_module = |line: &&str| {
         let is_symbol = without_target(line.as_bytes()).len() < line.len();

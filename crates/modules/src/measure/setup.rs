@@ -1,4 +1,5 @@
-//! The strategies: what each makes of the copied modulepaths, of the variables and of the tool, and which versions have it.
+//! The strategies: for each its copies of the modulepaths, its variables and its variant of the tool, and the versions that
+//! have it.
 
 use super::copy;
 use super::measurement::{Action, Request};
@@ -11,7 +12,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How the tool is run with a strategy.
+/// The run of a tool with a strategy.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) name: &'static str,
@@ -23,23 +24,23 @@ pub(super) struct Setup {
     pub(super) image: Option<(PathBuf, PathBuf)>,
     /// Directories whose calls count, by modulepath.
     pub(super) trees: Vec<Vec<PathBuf>>,
-    /// What the strategy needs from the site.
+    /// The strategy's requirements on the site.
     pub(super) note: Option<String>,
 }
 
-/// What a strategy is set up from.
+/// The basis on which strategies are set up.
 pub(super) struct Context<'a> {
     pub(super) request: &'a Request,
-    /// Copies of the modulepaths, as they are.
+    /// Plain copies of the modulepaths.
     pub(super) copies: &'a [PathBuf],
-    /// Where a user's recordings go.
+    /// The directory of a user's recordings.
     pub(super) recordings: &'a Path,
 }
 
-/// Sets a strategy up; else why that cannot be.
+/// Sets a strategy up, or gives the reason for which that cannot be.
 type Prepare = fn(&mut Context<'_>) -> Result<Setup, String>;
 
-/// The strategies for a tool, those that its version lacks with the reason.
+/// The strategies for a tool.
 pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
     match tool.kind {
         Kind::Modules => vec![
@@ -64,7 +65,7 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 }
 
 impl Setup {
-    /// The tool as it is, and the tree as it is.
+    /// The plain tool on the plain tree.
     pub(super) fn plain(request: &Request, copies: &[PathBuf]) -> Self {
         let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None };
         Self {
@@ -104,8 +105,8 @@ impl Context<'_> {
         }
     }
 
-    /// What a conversion makes of the copies, without a judge: what is measured is measured, not installed. Calls on the copies
-    /// count as well: a new tree may lead there.
+    /// Converts the copies without a judge, because nothing is installed. Calls on the copies count as well, because a new
+    /// tree may lead there.
     fn converted(
         &mut self,
         name: &'static str,
@@ -138,13 +139,13 @@ fn plain(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(context.plain("plain"))
 }
 
-/// Without a rebuild: a copy of the tool that looks for the library where it is not.
+/// Needs no rebuild: a copy of the tool looks for the library in a directory that does not exist.
 fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
     let mut setup = context.plain("no extension library");
     let text = fs::read_to_string(&setup.tool.script).map_err(|error| error.to_string())?;
-    let begin = text.find("set libdir {").ok_or("the tool does not say where its library is")?;
-    let end = begin + text[begin..].find('}').ok_or("the tool does not say where its library is")?;
+    let begin = text.find("set libdir {").ok_or("the tool does not name the directory of its library")?;
+    let end = begin + text[begin..].find('}').ok_or("the tool does not name the directory of its library")?;
     let script = context.request.work.join("without-library.tcl");
     let text = format!("{}set libdir {{/nonexistent{}", &text[..begin], &text[end..]);
     fs::write(&script, text).map_err(|error| error.to_string())?;
@@ -157,7 +158,7 @@ fn rc(context: &mut Context<'_>) -> Result<Setup, String> {
     context.converted("modulepath rc", Strategy::Rc, None)
 }
 
-const EVAL: &str = "every user needs mcookie_check=eval, and the tree nothing that is no modulefile";
+const EVAL: &str = "every user needs mcookie_check=eval, and the tree must hold nothing but modulefiles";
 
 fn eval(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
@@ -169,16 +170,16 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
     context.converted(
         "virtual",
         Strategy::Virtual,
-        Some("every user needs mcookie_check=eval, or loads open every file"),
+        Some("every user needs mcookie_check=eval; without it every load opens every file"),
     )
 }
 
-/// As whom caches are built: as who measures, not as root.
+/// Caches are built by the user that measures, not by root.
 fn builder(request: &Request) -> caches::Builder<'_> {
     caches::Builder::new(&request.tool, Some(&request.user))
 }
 
-/// Copies with caches, made once.
+/// The copies with caches. They are made once.
 fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, String> {
     context.needs(5, 3)?;
     let directory = context.request.work.join("cache");
@@ -227,7 +228,7 @@ fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
     let mut setup = context.plain("system cache").with("LMOD_RC", directory.join(caches::lmod::SETTINGS));
     let left_out = built.left_out.len();
     setup.note = (left_out > 0)
-        .then(|| format!("{left_out} modulepaths are not in it: not every user can read all their files"));
+        .then(|| format!("{left_out} modulepaths are left out: some users cannot read all their files"));
     Ok(setup)
 }
 
@@ -236,7 +237,7 @@ fn cached_loads(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(Setup { name: "system cache, cached loads", ..setup })
 }
 
-/// quell's own image, of what the plain commands asked for.
+/// An image of quell, made from the recordings of the plain commands.
 fn image(context: &mut Context<'_>) -> Result<Setup, String> {
     let image = context.recordings.join("image.qimg");
     let mut arguments: Vec<OsString> =
@@ -265,7 +266,7 @@ fn environment(request: &Request, side: &Side) -> Environment {
     }
 }
 
-/// Runs something of quell, as whoever runs us.
+/// Runs quell as this user.
 fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
     let mut command = std::process::Command::new(&request.quell);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");

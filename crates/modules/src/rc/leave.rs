@@ -1,4 +1,4 @@
-//! Why an rc file is not moved: each reason with the rule that it follows from, in words that follow the file's path.
+//! Reasons for which an rc file is not moved: each with its rule, in words that follow the file's path.
 
 use super::words::{NotLiteral, Word};
 use crate::scan::FILE_LIMIT;
@@ -6,12 +6,12 @@ use quell_base::escape;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why an rc file stays where it is.
+/// A reason for which an rc file stays where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leave {
     /// Tcl would substitute something in it, or cannot read it.
     NotLiteral(NotLiteral),
-    /// A command that is not understood.
+    /// An unknown command.
     UnknownCommand {
         /// The line.
         line: usize,
@@ -25,7 +25,7 @@ pub enum Leave {
         /// Its name.
         command: String,
     },
-    /// A name with signs in it, or a relative one where there is nothing to relate it to.
+    /// A name with special characters, or a relative name that nothing completes.
     Name {
         /// The line.
         line: usize,
@@ -49,38 +49,38 @@ pub enum Leave {
         /// The line.
         line: usize,
     },
-    /// It is ignored today: no cookie.
+    /// It has no cookie, so it is ignored already.
     NoCookie,
-    /// It is ignored by versions before this.
+    /// Versions before this one ignore it.
     TooNew {
         /// The version that it asks for.
         version: Vec<u8>,
     },
-    /// We could not read it.
+    /// It could not be read.
     Unread,
-    /// It is longer than what is read of a file.
+    /// It is longer than the part of a file that is read.
     TooLong,
-    /// Some users may not read it, or not pass the directories to it.
+    /// Some users may not read it, or not enter a directory above it.
     Restricted,
-    /// It, or a directory on the way to it, is a symbolic link.
+    /// It, or a directory above it, is a symbolic link.
     Link,
-    /// It speaks of another name than its directory's.
+    /// It names a module outside of its directory.
     Scope {
         /// The line.
         line: usize,
         /// The name.
         name: Word,
     },
-    /// Its group's files are read in an order that versions of Environment Modules do not agree on.
+    /// Versions of Environment Modules read the files of its group in different orders.
     Order,
     /// Its directory's name sorts before `.modulerc`, so older versions read it before the one at the root.
     SortsFirst,
     /// Something is defined twice.
     Twice {
-        /// What.
+        /// The name.
         name: Word,
     },
-    /// A `.version` overrides a default: the module that loses it is still known by that name when it is loaded.
+    /// A `.version` overrides a default: the overridden module keeps that name when it is loaded.
     Overridden {
         /// The name with the default.
         name: Word,
@@ -92,20 +92,20 @@ pub enum Leave {
     },
     /// Another rc file of the group stays.
     Neighbour {
-        /// Which.
+        /// The file.
         path: Vec<u8>,
     },
     /// Rc files of another modulepath are about the same name.
     Elsewhere {
-        /// Which.
+        /// The modulepath.
         modulepath: PathBuf,
     },
-    /// The rc file at the root cannot be added to.
+    /// Nothing can be added to the rc file at the root.
     Root(Box<Leave>),
 }
 
 impl Leave {
-    /// The number of the rule that keeps it.
+    /// The number of the rule for this reason.
     pub fn rule(&self) -> u8 {
         match self {
             Self::Twice { .. }
@@ -134,31 +134,31 @@ impl fmt::Display for Leave {
         match self {
             Self::NotLiteral(NotLiteral { line, reason }) => write!(to, "line {line}: {reason}"),
             Self::UnknownCommand { line, name } => {
-                write!(to, "line {line}: `{}` is not one of the commands that are moved", escape(name))
+                write!(to, "line {line}: `{}` is not among the commands that can be moved", escape(name))
             }
             Self::Arguments { line, command } => {
                 write!(to, "line {line}: `{command}` has arguments that some version may refuse")
             }
             Self::Name { line, name } => write!(to, "line {line}: `{}` is not a plain name", escape(name)),
             Self::PathIgnore { line } => {
-                write!(to, "line {line}: `modulepath-ignore` goes by where it stands")
+                write!(to, "line {line}: `modulepath-ignore` depends on the place of its file")
             }
             Self::VersionPath { line, value } => {
                 write!(to, "line {line}: ModulesVersion `{}` has a slash, which is an error", escape(value))
             }
             Self::VersionInModulerc { line } => {
-                write!(to, "line {line}: ModulesVersion counts in a `.version` only")
+                write!(to, "line {line}: ModulesVersion counts only in a `.version`")
             }
-            Self::NoCookie => to.write_str("it has no cookie, so it is ignored today"),
+            Self::NoCookie => to.write_str("it has no cookie, so it is ignored already"),
             Self::TooNew { version } => {
                 write!(to, "versions of Modules before {} ignore it", escape(version))
             }
             Self::Unread => to.write_str("it could not be read"),
             Self::TooLong => write!(to, "it is longer than {} KiB", FILE_LIMIT >> 10),
             Self::Restricted => to.write_str("some users may not read it"),
-            Self::Link => to.write_str("a symbolic link leads to it, so it may belong elsewhere too"),
+            Self::Link => to.write_str("a symbolic link leads to it, so it may belong to another place too"),
             Self::Scope { line, name } => {
-                write!(to, "line {line}: `{}` is another name than its directory's", escape(name))
+                write!(to, "line {line}: `{}` is not the name of its directory", escape(name))
             }
             Self::Order => {
                 to.write_str("versions of Modules read the rc files of this name in different orders")
@@ -168,12 +168,12 @@ impl fmt::Display for Leave {
             Self::Overridden { name } => {
                 write!(to, "a `.version` overrides the default of `{}` that is set elsewhere", escape(name))
             }
-            Self::Circle { name } => write!(to, "`{}` stands for itself in the end", escape(name)),
-            Self::Neighbour { path } => write!(to, "`{}` stays, and both are read together", escape(path)),
+            Self::Circle { name } => write!(to, "`{}` leads back to itself", escape(name)),
+            Self::Neighbour { path } => write!(to, "`{}` stays, and the two are read together", escape(path)),
             Self::Elsewhere { modulepath } => {
                 write!(to, "rc files of `{}` are about the same name", modulepath.display())
             }
-            Self::Root(why) => write!(to, "the `.modulerc` at the root cannot be added to: {why}"),
+            Self::Root(why) => write!(to, "nothing can be added to the `.modulerc` at the root: {why}"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One pass over a modulepath: every name, who may read it, and the content of each file, read once.
+//! One pass over a modulepath: every name, its permissions, and the content of each file, read once.
 //!
-//! Directories and files are asked for by a few threads at once, each by its directory's descriptor. Symbolic links are
-//! followed, as the tools do; one that leads back into a directory on the way to it is a loop and is not. Nothing
-//! but regular files is opened. What cannot be read is an entry too, with the reason.
+//! A few threads read directories and files, each by its directory's descriptor. Symbolic links are followed, as the tools
+//! do, except a loop: a link that leads back to a directory on the way to it. Only regular files are opened. What cannot be
+//! read is an entry too, with the reason.
 
 mod pool;
 mod read;

@@ -6,7 +6,7 @@ use crate::cookie::{CACHE, Cookie, Name, RcKind};
 use rustix::io::Errno;
 use std::path::PathBuf;
 
-/// How a modulepath is read.
+/// Settings of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Requests in flight at most. Range: from 1.
@@ -19,23 +19,23 @@ impl Default for Options {
     }
 }
 
-/// Bytes of a file that are read. Modulefiles have a few thousand; a longer one is judged by these.
+/// Bytes of a file that are read. Modulefiles have a few thousand; a longer one is judged by its beginning.
 pub const FILE_LIMIT: usize = 1 << 20;
-/// Bytes of a file that tell what it is. An archive that somebody left beside modulefiles is not held in memory.
+/// Bytes of a file that show its kind. An archive beside modulefiles is not held in memory.
 pub const HEAD_LIMIT: usize = 4096;
-/// Bytes of a cache that are read: with every modulefile in it, one of 20 000 modulefiles has 50 MB.
+/// Bytes of a cache that are read. The cache of 20 000 modulefiles has 50 MB.
 pub const CACHE_LIMIT: usize = 1 << 28;
-/// Directories below each other. Deeper trees exist only by mistake, such as links that lead around.
+/// The deepest level of directories. Only mistakes, such as links that lead back, make deeper trees.
 pub const DEPTH_LIMIT: usize = 64;
-/// Entries of a modulepath. A site of 20 000 modulefiles has 30 000.
+/// The largest number of entries of a modulepath. A site of 20 000 modulefiles has 30 000.
 pub const ENTRY_LIMIT: usize = 4_000_000;
 
 /// A modulepath as it was found.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The modulepath, as it was given.
+    /// The modulepath, as the caller gave it.
     pub root: PathBuf,
-    /// Who may list it.
+    /// Permissions of the modulepath itself.
     pub access: Access,
     /// Everything below it. Shape: sorted by path, bytewise.
     pub entries: Vec<Entry>,
@@ -46,37 +46,37 @@ pub struct Tree {
 pub struct Entry {
     /// Its path below the modulepath, such as `gcc/12.1`.
     pub path: Vec<u8>,
-    /// Whether the name itself is a symbolic link.
+    /// The name itself is a symbolic link.
     pub is_link: bool,
-    /// Owner and permissions of the file or directory, behind links; `None` where there is none.
+    /// Owner and permissions of the file or directory, behind links; `None` where the name leads to none.
     pub access: Option<Access>,
-    /// Device and inode of the file or directory, behind links; `None` where there is none.
+    /// Device and inode of the file or directory, behind links; `None` where the name leads to none.
     pub identity: Option<(u64, u64)>,
     /// Last change of the content. Unit: nanoseconds since 1970.
     pub modified: i128,
-    /// Length of the file; of anything else 0. Unit: bytes.
+    /// Length of a file; 0 for anything else. Unit: bytes.
     pub size: u64,
-    /// What it is.
+    /// The kind of entry.
     pub kind: Kind,
 }
 
-/// What a name is.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A directory that was listed.
     Directory,
-    /// A directory that Environment Modules leaves out by its name.
+    /// A directory that Environment Modules leaves out because of its name.
     IgnoredDirectory,
-    /// A directory that we could not list.
+    /// A directory that could not be listed.
     Unlistable(Errno),
-    /// A regular file, and its first [`FILE_LIMIT`] bytes. Of a cache the first [`CACHE_LIMIT`]; of what is neither a modulefile
-    /// nor an rc file the first [`HEAD_LIMIT`].
+    /// A regular file with its first [`FILE_LIMIT`] bytes. A cache has its first [`CACHE_LIMIT`], a file that is neither a
+    /// modulefile nor an rc file its first [`HEAD_LIMIT`].
     File(Vec<u8>),
-    /// A regular file that we could not read.
+    /// A regular file that could not be read.
     Unreadable(Errno),
     /// A link that leads into a directory on the way to itself, or in a circle.
     Loop,
-    /// A link to nothing.
+    /// A dangling link.
     Dangling,
     /// Neither file nor directory.
     Special,
@@ -100,7 +100,8 @@ impl Entry {
         self.path.split(|byte| *byte == b'/').next().unwrap_or_default()
     }
 
-    /// What Environment Modules would look for in it, by its name; `None` for what is no file, or never looked at.
+    /// The role of the file for Environment Modules, according to its name; `None` for anything but a file, and for a file
+    /// that is never read.
     pub fn role(&self) -> Option<Role> {
         if !matches!(self.kind, Kind::File(_) | Kind::Unreadable(_)) {
             return None;
@@ -108,7 +109,7 @@ impl Entry {
         let at_root = self.parent().is_empty();
         match Name::of(self.name()) {
             Name::Ordinary => Some(Role::Module),
-            // At the root Environment Modules skips no dotfile but these two.
+            // At the root, of all dotfiles, Environment Modules skips only these two.
             Name::Hidden | Name::Cache => (!(at_root && self.name() == CACHE)).then_some(Role::HiddenModule),
             Name::Rc(RcKind::Version) if at_root => None,
             Name::Rc(kind) => Some(Role::Rc(kind)),
@@ -116,8 +117,8 @@ impl Entry {
         }
     }
 
-    /// What a user needs to make use of it: reading for a file, listing for a directory; `None` where it is neither, or is
-    /// not known.
+    /// The permission that a user needs for the entry: reading for a file, listing for a directory; `None` for anything else
+    /// or unknown.
     pub fn permission(&self) -> Option<Permission> {
         match self.kind {
             Kind::File(_) | Kind::Unreadable(_) => Some(Permission::Read),
@@ -126,7 +127,7 @@ impl Entry {
         }
     }
 
-    /// Its content, where it is a file that we could read.
+    /// The content of a file that could be read.
     pub fn content(&self) -> Option<&[u8]> {
         match &self.kind {
             Kind::File(content) => Some(content),
@@ -134,23 +135,23 @@ impl Entry {
         }
     }
 
-    /// Whether [`Entry::content`] is all that the file holds.
+    /// Tells whether [`Entry::content`] is complete.
     pub fn is_whole(&self) -> bool {
         self.content().is_some_and(|content| content.len() as u64 == self.size)
     }
 
-    /// What its first characters say, where we could read them.
+    /// The cookie of a file that could be read.
     pub fn cookie(&self) -> Option<Cookie> {
         self.content().map(Cookie::of)
     }
 }
 
-/// What a file is looked at as.
+/// The role of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A modulefile.
     Module,
-    /// A modulefile that is not listed, because of the dot that its name begins with.
+    /// A modulefile that is not listed, because its name begins with a dot.
     HiddenModule,
     /// An rc file.
     Rc(RcKind),
@@ -163,13 +164,13 @@ impl Tree {
         self.entries.get(place)
     }
 
-    /// The files that count for Environment Modules, with what each is looked at as: those not below a directory that it
-    /// leaves out.
+    /// The files that count for Environment Modules, with their roles. Files below directories that it leaves out do not
+    /// count.
     pub fn files(&self) -> impl Iterator<Item = (&Entry, Role)> {
         self.entries.iter().filter_map(|entry| entry.role().map(|role| (entry, role)))
     }
 
-    /// Refuses a tree with what is neither file nor directory, before a tool is asked about it.
+    /// Refuses a tree with an entry that is neither file nor directory, before a tool is asked about it.
     ///
     /// **Errors**: [`ModulesError::Special`].
     pub(crate) fn refuse_special(&self) -> Result<(), ModulesError> {
@@ -179,7 +180,7 @@ impl Tree {
         }
     }
 
-    /// The absolute path of an entry, if the modulepath was given by one.
+    /// The path of an entry; absolute if the modulepath is.
     pub fn full_path(&self, path: &[u8]) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;
         self.root.join(std::ffi::OsStr::from_bytes(path))
@@ -200,10 +201,10 @@ impl Tree {
             && self.directories(&entry.path).all(|directory| may(&directory.access, Permission::List))
     }
 
-    /// The path of the same file that leads through no loop: tools follow these, a scan does not.
+    /// The path of the same file that passes through no loop. Tools follow loops, a scan does not.
     pub(crate) fn around_loops(&self, path: &[u8]) -> Vec<u8> {
         let mut path = path.to_vec();
-        // A loop leads to a directory on the way to it, so the path is shorter each time.
+        // A loop leads to a directory above it, so the path gets shorter each time.
         while let Some(shorter) = self.around_first_loop(&path) {
             path = shorter;
         }
@@ -214,7 +215,7 @@ impl Tree {
         let link =
             self.directories(path).find(|entry| entry.kind == Kind::Loop && entry.identity.is_some())?;
         let rest = &path[link.path.len() + 1..];
-        // One that leads to no directory below the modulepath leads to the modulepath itself.
+        // A loop that leads to no directory below the modulepath leads to the modulepath itself.
         match self.directories(&link.path).find(|entry| entry.identity == link.identity) {
             Some(target) => Some([&target.path, b"/".as_slice(), rest].concat()),
             None => Some(rest.to_vec()),
@@ -222,7 +223,7 @@ impl Tree {
     }
 }
 
-/// The paths of the directories on the way to a path below a modulepath, the highest first.
+/// The paths of the directories above a path below a modulepath, the highest first.
 pub(crate) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(slash, _)| &path[..slash])
 }

@@ -1,4 +1,4 @@
-//! The user as which a tool may evaluate a tree: what others can change is never evaluated with root's rights.
+//! The user as which a tool may evaluate a tree. What other users can change is never evaluated with root's rights.
 
 use super::hands::{NOBODY, is_root};
 use super::inquiry::Inquiry;
@@ -12,17 +12,17 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The same where a tree names [`NOBODY`]: no system gives this number to a user.
+/// Replaces [`NOBODY`] where a tree names that user: no system gives this number to a user.
 const NOBODY_ELSE: u32 = u32::MAX - 2;
 
-/// A user of no group and with no file, whom none of these numbers is.
+/// A number of a user without groups and files that is not among `taken`.
 pub(crate) fn ordinary(taken: &BTreeSet<u32>) -> u32 {
-    // Two fixed numbers: the next free one would be chosen by the user that writes the access control lists.
+    // One of two fixed numbers: a search for the next free one would let the author of access control lists choose it.
     if taken.contains(&NOBODY) { NOBODY_ELSE } else { NOBODY }
 }
 
 impl Inquiry {
-    /// Looks at a tree: at the way to it, everything in it, and the way behind every link in it.
+    /// Adds a tree: the way to it, everything in it, and the way behind every link in it.
     pub(crate) fn tree(&mut self, tree: &Tree) {
         if tree.root.is_absolute() {
             self.path(&tree.root);
@@ -50,7 +50,7 @@ impl Inquiry {
         self.hands.writers(access, path);
     }
 
-    /// Looks at a tool: its script, what lies beside it, and its interpreter.
+    /// Adds a tool: its script, the files beside it, and its interpreter.
     pub(crate) fn tool(&mut self, tool: &Tool) {
         self.path(&tool.interpreter);
         self.path(&tool.script);
@@ -59,7 +59,7 @@ impl Inquiry {
         }
     }
 
-    /// Looks at the files that variables name.
+    /// Adds the files that variables name.
     pub(crate) fn variables<'a>(&mut self, variables: impl IntoIterator<Item = &'a OsString>) {
         let paths = variables.into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b':'));
         for path in paths.filter(|path| path.starts_with(b"/")) {
@@ -68,12 +68,12 @@ impl Inquiry {
     }
 }
 
-/// The user as which a tool that builds something of trees is started.
+/// The user as which a tool builds a cache of trees.
 ///
-/// A user other than root builds as itself. Root builds as the user that is named; as root where only root can change what is evaluated; else
-/// as a user without rights.
+/// A user other than root builds as itself. Root builds as the named user; else as root where only root can change the tool
+/// and the trees; else as a user without rights.
 ///
-/// **Errors**: [`ModulesError::Unsafe`] where that user cannot enter a modulepath.
+/// **Errors**: [`ModulesError::Unsafe`] if that user cannot enter a modulepath.
 pub(crate) fn builder(tool: &Tool, trees: &[&Tree], named: Option<&User>) -> Result<User, ModulesError> {
     match named {
         Some(user) => return Ok(user.clone()),
@@ -97,7 +97,7 @@ pub(crate) fn builder(tool: &Tool, trees: &[&Tree], named: Option<&User>) -> Res
     }
 }
 
-/// The user as which a tool is asked for its version: its script may be another user's.
+/// The user as which a tool is asked for its version: the script may belong to another user.
 pub(crate) fn prober(tool: &Tool) -> User {
     let mut inquiry = Inquiry::new();
     if is_root() {

@@ -4,10 +4,10 @@ use crate::access::{Access, Permission, Who};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The user without rights: `nobody` of most systems, which is also the number of its group.
+/// The user without rights: `nobody` of most systems. Its group has the same number.
 pub const NOBODY: u32 = 65534;
 
-/// Tells whether this process is root, whose rights other users may try to use.
+/// Tells whether this process is root. Other users may then try to make use of its rights.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -16,25 +16,26 @@ pub(crate) fn is_root() -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hands {
     users: BTreeSet<u32>,
-    /// Members of groups, or every user.
+    /// Members of a group, or every user, can.
     many: bool,
-    /// The first place where they can.
+    /// The first place that they can change.
     place: Option<PathBuf>,
 }
 
-/// The users that can change a tree: what is in it may be evaluated as the one user, and as any other only at that user's risk.
+/// The users that can change a tree. The tree may be evaluated as the one user that can; as any other user it would misuse
+/// that user's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Only root can change it.
+    /// Root alone.
     Roots,
     /// One user, and root.
     Of(u32),
-    /// Several users.
+    /// Several users, or members of a group.
     Many,
 }
 
 impl Hands {
-    /// The place where another user than root can change something; `None` where none can.
+    /// A place that a user other than root can change; `None` where there is none.
     pub(crate) fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
@@ -78,7 +79,7 @@ impl Hands {
     }
 }
 
-/// Tells whether root owns it, and no other user may write in it.
+/// Tells whether a file belongs to root, and no other user may write in it.
 pub(crate) fn is_roots(access: &Access) -> bool {
     let mut hands = Hands::default();
     hands.owner(access.uid, Path::new("/"));

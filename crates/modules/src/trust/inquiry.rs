@@ -8,18 +8,18 @@ use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// So many links lead from one name to a file at most. Source: path_resolution(7).
+/// The most links on the way from one name to a file. Source: path_resolution(7).
 const LINKS: usize = 40;
 
-/// `S_ISVTX`: in such a directory users remove and rename what is theirs alone.
+/// `S_ISVTX`: in such a directory users remove and rename only their own entries.
 const STICKY: u32 = 0o1000;
 
-/// Looks at many paths, at each place once.
+/// Gathers the users that can change paths. Each place is looked at once.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
     pub(super) hands: Hands,
     seen: BTreeSet<PathBuf>,
-    /// Devices of FUSE mounts, and the ordinary users that they belong to.
+    /// Devices of FUSE mounts, with the ordinary users that own the mounts.
     foreign: BTreeMap<u64, u32>,
 }
 
@@ -28,10 +28,10 @@ impl Inquiry {
         Self { foreign: foreign(&mountinfo::own_table()), ..Self::default() }
     }
 
-    /// Looks at a path: at every directory on the way, behind links too, and at what is there. A directory at its end may be one
-    /// for all, as `/tmp`, if it is sticky.
+    /// Adds a path: every directory on the way, behind links too, and its end. The end may be a sticky directory for all
+    /// users, such as `/tmp`.
     ///
-    /// Of what is not there the directory counts in which it would be.
+    /// For a path that does not exist, the directory counts in which it would be made.
     pub(crate) fn path(&mut self, path: &Path) {
         let mut rest: VecDeque<OsString> = names(path);
         let mut place = PathBuf::from("/");
@@ -45,13 +45,13 @@ impl Inquiry {
             }
             let next = place.join(&name);
             let Ok(metadata) = next.symlink_metadata() else {
-                // Others may make it there, so it may be anything.
+                // Any user may make it there.
                 return if is_shared {
                     self.hands.anybody(&place)
                 };
             };
             if is_shared {
-                // Its owner alone may exchange it.
+                // In a sticky directory only the owner of an entry can exchange it.
                 self.hands.owner(metadata.uid(), &next);
             }
             if !metadata.is_symlink() {
@@ -74,8 +74,8 @@ impl Inquiry {
         }
     }
 
-    /// Looks at one place without links in its path. Returns whether it is a sticky directory for several users: what is in it
-    /// belongs to its owner.
+    /// Adds one place without links in its path. Tells whether it is a sticky directory for several users, whose entries
+    /// belong to their owners.
     fn place(&mut self, place: &Path) -> bool {
         let Ok(metadata) = place.symlink_metadata() else {
             self.hands.anybody(place);
@@ -87,7 +87,7 @@ impl Inquiry {
         if self.seen.insert(place.to_owned()) {
             self.foreign(metadata.dev(), place);
             self.hands.owner(access.uid, place);
-            // The rights to a device or socket do not count: nothing of it is evaluated.
+            // Permissions of a character device do not count: nothing of it is evaluated.
             if !is_shared && !metadata.file_type().is_char_device() {
                 self.hands.writers(&access, place);
             }
@@ -111,7 +111,7 @@ impl Inquiry {
     }
 }
 
-/// The names of a path, without those that mean the same place.
+/// The names of a path, without those that mean the same directory.
 fn names(path: &Path) -> VecDeque<OsString> {
     let named = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -121,7 +121,7 @@ fn names(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-/// The FUSE mounts of ordinary users, by device; `user_id=` is the user who runs the server.
+/// The FUSE mounts of ordinary users. Source: proc_pid_mountinfo(5); `user_id=` is the user that runs the server.
 fn foreign(table: &[u8]) -> BTreeMap<u64, u32> {
     let one = |mount: MountEntry<'_>| {
         let options = String::from_utf8_lossy(&mount.super_options);

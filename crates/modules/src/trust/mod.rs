@@ -1,5 +1,5 @@
-//! The users that root must trust to use a path or a module tree: all others that can change it, or the way to it. Here alone
-//! is decided as which user a tool may evaluate a tree.
+//! The users that root would trust by using a path or a module tree: every other user that can change it, or the way to it.
+//! Only this module decides as which user a tool may evaluate a tree.
 //!
 //! ```text
 //! path    each directory on the way, behind each link: its owner, and the users that may write in it
@@ -7,7 +7,7 @@
 //! start   that of the trees, of the tool and of the files that the environment names -> root, an ordinary user, or a refusal
 //! ```
 //!
-//! Modes and lists of a FUSE mount of an ordinary user are what that user says, so such a mount is that user's.
+//! An ordinary user invents the modes and lists that its FUSE server shows. Such a mount therefore counts as that user's.
 
 mod evaluation;
 mod hands;

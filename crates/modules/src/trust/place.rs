@@ -1,4 +1,4 @@
-//! Refuses places that root must not work in and files that another user made, and opens directories to one user.
+//! Refuses places in which root must not work, and files that another user made; lets one user pass through a directory.
 
 use super::hands::is_root;
 use super::inquiry::Inquiry;
@@ -8,7 +8,7 @@ use crate::tools::User;
 use rustix::fs::FileType;
 use std::path::Path;
 
-/// Refuses, as root, a directory to work in that another user can exchange, or in which another user's entries could be.
+/// As root, refuses a working directory that another user can exchange or write in.
 ///
 /// **Errors**: [`ModulesError::Untrusted`].
 pub fn refuse_place(directory: &Path) -> Result<(), ModulesError> {
@@ -23,8 +23,8 @@ pub fn refuse_place(directory: &Path) -> Result<(), ModulesError> {
     }
 }
 
-/// Refuses, as root, what a FUSE server of an ordinary user shows: its owners and modes are that user's invention, and a copy would
-/// make them real.
+/// As root, refuses what a FUSE server of an ordinary user shows: the user invents owners and modes, and a copy would make
+/// them real.
 ///
 /// **Errors**: [`ModulesError::Untrusted`].
 pub(crate) fn refuse_foreign(device: u64, path: &Path) -> Result<(), ModulesError> {
@@ -34,7 +34,7 @@ pub(crate) fn refuse_foreign(device: u64, path: &Path) -> Result<(), ModulesErro
     }
 }
 
-/// Lets a user pass through a directory of ours, and no other user: its owner stays who it is.
+/// Lets one user pass through a directory of this process, and no other user. The directory keeps its owner.
 ///
 /// **Errors**: what the system says.
 pub fn let_pass(directory: &Path, user: &User) -> std::io::Result<()> {
@@ -54,7 +54,7 @@ pub fn let_pass(directory: &Path, user: &User) -> std::io::Result<()> {
     }
 }
 
-/// Tells whether what was opened is a regular file of this user, or of root: a process of another user had its way in between else.
+/// Refuses an open file that is no regular file of this user or of root: another user's process has put it there.
 ///
 /// **Errors**: what the system says; [`std::io::ErrorKind::InvalidInput`].
 pub(crate) fn refuse_file(stat: &rustix::fs::Stat, owner: u32) -> std::io::Result<()> {

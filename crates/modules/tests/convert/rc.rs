@@ -57,7 +57,7 @@ fn privileged_rule_6_a_name_in_two_modulepaths_has_the_default_of_each() {
     let out = planted.directory.path().join("out");
     let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
     assert!(written.differences.is_empty(), "{}", shown(&written.differences));
-    // Each by itself it would be another: then two defaults are read at once, and the second counts for nothing.
+    // Conversions of each tree alone would differ: two defaults would be read at once, and the second would not count.
     let target = planted.directory.path().join("recipe");
     fs::create_dir(&target).unwrap();
     let made = [target.join("tree"), target.join("second")];
@@ -166,14 +166,14 @@ fn privileged_rule_12_conditions_are_left() {
             "if {[string match *foo* $ModulesCurrentModulefile]} {module-version foo/1.0 default}",
         ),
     ];
-    left_because(&files, "is not one of the commands that are moved");
+    left_because(&files, "is not among the commands that can be moved");
 }
 
 #[test]
 fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all() {
     for (cookie, permissions, why) in [
         ("#%Module\n", 0o640, "some users may not read it"),
-        ("", 0o644, "it has no cookie, so it is ignored today"),
+        ("", 0o644, "it has no cookie, so it is ignored already"),
         ("#%Module99\n", 0o644, "versions of Modules before 99 ignore it"),
     ] {
         let secret = format!("!{cookie}module-alias secret foo/1.0\n");
@@ -184,7 +184,7 @@ fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all(
             let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
             let begin = match strategy {
                 Strategy::Virtual => "cannot be part of another modulepath",
-                _ => "cannot be added to",
+                _ => "cannot be extended",
             };
             assert_eq!(refusals, [format!("`.modulerc` {begin}: {why}")]);
             assert!(!plan.trees[0].changes.contains_key(b".modulerc".as_slice()));

@@ -19,6 +19,7 @@ mod binding;
 mod builder;
 mod changes;
 mod estate;
+mod evidence;
 mod files;
 mod frozen;
 mod handles;
@@ -27,6 +28,7 @@ mod inodes;
 mod lessons;
 mod lifeline;
 mod lists;
+mod lock_files;
 mod locks;
 pub(crate) mod log;
 mod lookup;
@@ -64,6 +66,7 @@ use absences::ToldAbsences;
 use binding::{Devices, Identities};
 use changes::{completed, reply_with};
 use estate::{Estate, Fact};
+use evidence::MadeFiles;
 use files::opened_as;
 use frozen::{Answer, Patience};
 use handles::Handles;
@@ -91,6 +94,8 @@ pub(crate) struct Server {
     suspicion: Mutex<()>,
     /// How the server before this one died.
     death: Option<Death>,
+    /// Files that it and earlier ones had made.
+    made: MadeFiles,
     image: Arc<Image<Shared>>,
     memory: Arc<Memory>,
     root: Nid,
@@ -153,6 +158,7 @@ impl Server {
             turn: Mutex::new(()),
             suspicion: Mutex::new(()),
             death,
+            made: holding.made.clone(),
             root,
             beyond,
             passed_through: passed_through(&image),
@@ -242,6 +248,8 @@ impl Server {
                 if !self.is_sound() {
                     refuse(&request, reply);
                 } else if let Some(reply) = self.answer_at_once(&request, reply) {
+                    let _leaving = matches!(request.operation, Operation::Release { .. })
+                        .then(|| self.locks.expect_release(Node::decode(request.node, self.root)));
                     drop(turn);
                     self.answer(&request, reply, marks.of(request.unique), scratch);
                     return None;

@@ -1,12 +1,13 @@
 //! What everybody reads: doubts, the storm in a sentence, what became of its operations, and the next command.
 
 use super::escape::{prose, text};
-use crate::json::{Doubt, Report};
 use crate::number::{bytes, counted, grouped, percent, rate, seconds};
+use crate::view::{Doubt, ReportView};
+use quell_base::date::utc;
 use quell_trace::Bytes;
 
 /// Doubts above all else, in words; nothing without doubts.
-pub(super) fn doubts(report: &Report) -> String {
+pub(super) fn doubts(report: &ReportView) -> String {
     let item = |doubt: &Doubt| {
         let advice = match doubt.advice.as_str() {
             "" => String::new(),
@@ -25,7 +26,7 @@ pub(super) fn doubts(report: &Report) -> String {
 }
 
 /// The headline, the split of all operations, and a few figures.
-pub(super) fn storm(report: &Report) -> String {
+pub(super) fn storm(report: &ReportView) -> String {
     let command = text(&crate::text::command(&report.command));
     format!(
         "<section id=\"storm\" aria-labelledby=\"storm-title\">\n\
@@ -67,7 +68,7 @@ fn unbroken(clause: &str) -> String {
 }
 
 /// When, how long and how it ended.
-fn circumstances(report: &Report) -> String {
+fn circumstances(report: &ReportView) -> String {
     let ended = match (report.exit_status, report.seconds) {
         (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
         (Some(status), None) => format!("status {status}"),
@@ -87,7 +88,7 @@ fn circumstances(report: &Report) -> String {
 }
 
 /// What became of the operations, as one bar and a table that is its legend.
-fn split(report: &Report) -> String {
+fn split(report: &ReportView) -> String {
     let totals = &report.totals;
     let all = totals.metadata_operations;
     let parts = [
@@ -121,7 +122,7 @@ fn split(report: &Report) -> String {
     )
 }
 
-fn figures(report: &Report) -> String {
+fn figures(report: &ReportView) -> String {
     let (totals, served) = (&report.totals, &report.served_by);
     let all = totals.metadata_operations;
     let mut figures = Vec::new();
@@ -163,11 +164,11 @@ pub(super) fn sentence(words: &str) -> String {
     first.chain(characters).collect()
 }
 
-/// A moment in UTC, to the minute: `2026-11-21 12:20 UTC`. Range: 1970 to 9999.
+/// A moment in UTC, to the minute. Unit: seconds since 1970. Range: 1970 to 9999; other values have no date.
 fn date(since_1970: f64) -> String {
     const LAST: f64 = 253_402_300_800.0;
     match (0.0..LAST).contains(&since_1970) {
-        true => format!("{} UTC", quell_base::date::utc(since_1970 as i64)),
+        true => format!("{} UTC", utc(since_1970 as i64)),
         false => "at an unknown time".into(),
     }
 }
@@ -177,14 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_outside_of_the_calendar_are_unknown() {
-        for (seconds, expected) in [
-            (0.0, "1970-01-01 00:00 UTC"),
-            (1_795_263_642.5, "2026-11-21 12:20 UTC"),
-            (-1.0, "at an unknown time"),
-            (f64::NAN, "at an unknown time"),
-        ] {
-            assert_eq!(date(seconds), expected);
+    fn a_moment_outside_of_the_calendar_is_unknown() {
+        assert_eq!(date(1_795_263_642.5), "2026-11-21 12:20 UTC");
+        for seconds in [-1.0, f64::NAN, 1e18] {
+            assert_eq!(date(seconds), "at an unknown time");
         }
     }
 

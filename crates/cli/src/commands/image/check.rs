@@ -7,35 +7,8 @@ use crate::flags::ImageCheck;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;
-use quell_image::check::{Report, check};
-use serde::Serialize;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Checked {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The image.
-    pub image: String,
-    /// Whether nothing is wrong with it.
-    pub sound: bool,
-    /// Nodes that were looked at; 0 when the image could not be opened.
-    pub nodes: u64,
-    /// Its length in bytes; 0 when it could not be opened.
-    pub bytes: u64,
-    /// What is wrong, in the order it was found.
-    pub findings: Vec<String>,
-    /// How many more findings there are.
-    pub omitted: u64,
-}
-
-/// Version of [`Checked`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Checked`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Checked).to_value()
-}
+use quell_image::check::{CheckReport, check};
+use quell_report::view::{ImageCheckView, SCHEMA_VERSION};
 
 pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failure> {
     let name = shown(&flags.image);
@@ -43,7 +16,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
         Ok(image) => image,
         Err(error) if is_damage(&error) && flags.json => {
             let line = Failure::new(error).line();
-            printer.data(&report::json(&checked(name, 0, &Report::default(), Some(line)))?)?;
+            printer.data(&report::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
             return Ok(1);
         }
         Err(error) => {
@@ -68,7 +41,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
 /// At most this many findings are printed; the rest are counted.
 const ROWS: usize = 10;
 
-fn damaged(name: &str, found: &Report) -> Failure {
+fn damaged(name: &str, found: &CheckReport) -> Failure {
     let total = found.findings.len() as u64 + found.omitted;
     let mut facts: Vec<_> = found.findings.iter().take(ROWS).map(ToString::to_string).collect();
     if total > facts.len() as u64 {
@@ -78,10 +51,10 @@ fn damaged(name: &str, found: &Report) -> Failure {
     Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
 }
 
-fn checked(image: String, bytes: u64, found: &Report, refused: Option<String>) -> Checked {
+fn checked(image: String, bytes: u64, found: &CheckReport, refused: Option<String>) -> ImageCheckView {
     let findings: Vec<_> =
         refused.into_iter().chain(found.findings.iter().map(ToString::to_string)).collect();
-    Checked {
+    ImageCheckView {
         schema_version: SCHEMA_VERSION,
         image,
         sound: findings.is_empty(),

@@ -8,7 +8,9 @@ use quell_base::number::{counted, size};
 use quell_base::shell::quoted;
 use quell_base::shown;
 use quell_image::export::find::LastLink;
-use quell_image::export::{ExportError, Found, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
+use quell_image::export::{
+    ExportError, ExportSelection, FoundNode, LeftOutNode, MissingContent, erofs, select, squashfs, tar,
+};
 use quell_image::write::{Audience, WriteError};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +27,7 @@ pub(crate) fn run(flags: &ImageExport, printer: &mut Printer) -> Result<u8, Fail
     if flags.erofs {
         return to_erofs(flags, &image, audience, printer);
     }
-    let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
+    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let bytes = match (flags.tar, to_stdout) {
@@ -76,7 +78,7 @@ fn audience(image: &Path) -> Audience {
 }
 
 /// Writes the archive to standard output; ends quietly when nobody reads it any more.
-fn stream(selection: &Selection<'_>) -> Result<u64, Failure> {
+fn stream(selection: &ExportSelection<'_>) -> Result<u64, Failure> {
     let mut stdout = std::io::stdout().lock();
     let mut sink = |bytes: &[u8]| match stdout.write_all(bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -117,7 +119,7 @@ fn filled(
     image: &Opened,
     audience: Audience,
     printer: &Printer,
-) -> Result<(u64, Vec<LeftOut>), ExportError> {
+) -> Result<(u64, Vec<LeftOutNode>), ExportError> {
     let rebuilt = erofs::rebuild(image, &flags.image)?;
     let written = quell_image::write::write(&rebuilt.tree, &flags.output, audience, &mut |_| {})?;
     let (held, held_bytes) = held(image)?;
@@ -128,8 +130,8 @@ fn filled(
 
 /// Files that an image holds, with those that are empty, and their bytes.
 fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
-    let all = Found { path: b"/".to_vec(), nid: image.root() };
-    Ok(select(image, vec![all], Missing::Leave)?.files())
+    let all = FoundNode { path: b"/".to_vec(), nid: image.root() };
+    Ok(select(image, vec![all], MissingContent::Leave)?.files())
 }
 
 fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
@@ -142,7 +144,7 @@ fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printe
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
     let file = quoted(output.as_os_str().as_encoded_bytes());
-    let bind = |root: quell_image::Place<'_>| {
+    let bind = |root: quell_image::IndexedDirectory<'_>| {
         let root = quoted(root.path);
         format!("--bind {file}:{root}:image-src={root}")
     };

@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
 
 fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Result<(), Failure> {
     let measured = flags.measured.as_deref().map(measured::load).transpose()?.unwrap_or_default();
-    let object = quell_report::json::create(prediction);
+    let object = quell_report::view::create(prediction);
     if let Some(file) = &flags.html {
         let page = quell_report::html::prediction::of_creates(&object, &measured);
         html::write(&quell_report::html::prediction::prediction(&page, &object)?, file, printer)?;
@@ -37,7 +37,7 @@ fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Re
     match flags.json {
         true => printer.data(&report::json(&object)?),
         false if flags.html.is_some() => Ok(()),
-        false => printer.data(&quell_report::terminal::create(prediction, printer.style())),
+        false => printer.data(&quell_report::terminal::create(&object, printer.style())),
     }
 }
 

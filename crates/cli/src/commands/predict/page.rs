@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_predict::{Changes, Image, Prediction, Profile, Question, Script};
 use quell_report::html::prediction::{Change, WhatIfs};
-use quell_report::json;
+use quell_report::view;
 use std::path::Path;
 
 /// What was predicted.
@@ -19,7 +19,7 @@ pub(super) struct Asked<'a> {
 /// Writes the page to `file`.
 pub(super) fn write(
     asked: &Asked<'_>,
-    object: &json::Predict,
+    object: &view::PredictView,
     file: &Path,
     measured: Option<&Path>,
     printer: &Printer,
@@ -40,7 +40,7 @@ fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatI
         let slowest = prediction.points.first().map(|point| point.slowest).unwrap_or_default();
         Change {
             change: words.to_owned(),
-            seconds: json::Range { p10: slowest.p10, p50: slowest.p50, p90: slowest.p90 },
+            seconds: view::Range { p10: slowest.p10, p50: slowest.p50, p90: slowest.p90 },
         }
     };
     WhatIfs {

@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let predictions: Vec<(Profile, Prediction)> = profiles.into_iter().map(predict).collect();
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
-    let object = quell_report::json::predict(&command, &scripts, &question, &predictions, notes);
+    let object = quell_report::view::predict(&command, &scripts, &question, &predictions, notes);
     if let Some(file) = &flags.html {
         let asked = page::Asked { scripts: &scripts, question: &question, predictions: &predictions };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
