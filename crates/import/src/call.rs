@@ -86,7 +86,7 @@ fn decode(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<
         path2: value::text(argument(shape.path2)),
         flags: flags(shape.flags, scanned),
         size: Bytes(size(shape.size, scanned)),
-        offset: shape.offset.and_then(|index| value::number(scanned.argument(index.into()))),
+        offset: shape.offset.and_then(|index| crate::number::number(scanned.argument(index.into()))),
         seen,
     })
 }
@@ -166,7 +166,7 @@ fn clone_flags(scanned: &Scanned<'_>) -> u64 {
     let named = scanned.arguments().iter().find_map(|argument| argument.strip_prefix(b"flags="));
     match named.or_else(|| value::member(scanned.argument(0), b"flags")) {
         Some(flags) => value::flags(flags),
-        None if scanned.name == b"clone" => value::number(scanned.argument(0)).unwrap_or(0) as u64,
+        None if scanned.name == b"clone" => crate::number::number(scanned.argument(0)).unwrap_or(0) as u64,
         None => 0,
     }
 }

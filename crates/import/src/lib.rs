@@ -16,6 +16,7 @@ mod clock;
 mod line;
 mod lines;
 mod merge;
+mod number;
 mod prefix;
 mod remarks;
 mod replay;

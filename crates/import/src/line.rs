@@ -9,7 +9,7 @@
 //! --- SIGCHLD {...} ---    > /lib/libc.so(f+0x1) [0x2]    strace: Process 7 attached    nothing for us
 //! ```
 
-use crate::{scan, symbols, value};
+use crate::{scan, symbols};
 use quell_trace::Exit;
 
 /// A line.
@@ -90,7 +90,7 @@ fn ended(text: &[u8]) -> Line<'_> {
     let Some(what) = text.strip_prefix(b"+++ ").and_then(|rest| rest.strip_suffix(b" +++")) else {
         return Line::Foreign;
     };
-    let number = |text: &[u8]| value::number(text).and_then(|number| i32::try_from(number).ok());
+    let number = |text: &[u8]| crate::number::number(text).and_then(|number| i32::try_from(number).ok());
     let exit = || {
         if let Some(status) = what.strip_prefix(b"exited with ") {
             return number(status).map(|status| Line::Exited(Exit::Status(status)));

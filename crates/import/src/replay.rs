@@ -9,7 +9,7 @@ use crate::scan;
 use crate::sink::LogSink;
 use crate::source::{ImportError, LogSource};
 use crate::survey::{Birth, Survey};
-use crate::value::{self, Text};
+use crate::value::Text;
 use quell_base::{escape, shown};
 use quell_trace::context::SEARCH_VARIABLES;
 use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
@@ -288,7 +288,7 @@ impl Replay<'_> {
         at: Nanos,
     ) -> Result<(), Stop> {
         if scanned.name == b"exit_group" {
-            let status = value::number(scanned.argument(0)).map(|status| status as i32 & 0xff);
+            let status = crate::number::number(scanned.argument(0)).map(|status| status as i32 & 0xff);
             if let Some(known) = self.threads.get_mut(&number) {
                 known.status = status;
             }

@@ -27,7 +27,7 @@ pub(crate) fn errno(name: &[u8]) -> Option<Errno> {
 pub(crate) fn signal(name: &[u8]) -> Option<i32> {
     let known = SIGNALS.iter().position(|known| known.as_bytes() == name);
     known.map(|index| index as i32 + 1).or_else(|| {
-        let number = crate::value::number(name.strip_prefix(b"SIGRT_")?)?;
+        let number = crate::number::number(name.strip_prefix(b"SIGRT_")?)?;
         i32::try_from(number)
             .ok()
             .filter(|number| (0..=32).contains(number))

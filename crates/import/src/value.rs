@@ -1,5 +1,6 @@
 //! What single arguments and results say: numbers, symbols, strings, descriptors, errors.
 
+use crate::number::{number, without_comment};
 use crate::scan;
 use crate::symbols;
 use quell_trace::{Errno, Fd, Nanos, Outcome};
@@ -62,20 +63,6 @@ pub(crate) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
     let path = unescape(&inside[..end]);
     let has_path = path.first() == Some(&b'/') && !(is_deleted && path.starts_with(b"/memfd:"));
     Some(if has_path { path } else { Vec::new() })
-}
-
-/// A number in decimal, octal or hexadecimal; a comment may follow.
-pub(crate) fn number(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(without_comment(text)).ok()?;
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let magnitude = match (digits.strip_prefix("0x"), digits.strip_prefix('0')) {
-        (Some(hexadecimal), _) => u64::from_str_radix(hexadecimal, 16),
-        (None, Some(octal)) if !octal.is_empty() => u64::from_str_radix(octal, 8),
-        _ => digits.parse(),
-    };
-    // `from_str_radix` takes a sign of its own.
-    let magnitude = magnitude.ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()))?;
-    Some(if negative { (magnitude as i64).wrapping_neg() } else { magnitude as i64 })
 }
 
 /// Symbols and numbers joined by `|`. A symbol that is not known adds nothing.
@@ -165,12 +152,6 @@ pub(crate) fn translated(behind: &[u8]) -> Option<i32> {
     let inside = behind.trim_ascii_start().strip_prefix(b"/* ")?;
     let word = inside.split(|&byte| byte == b' ').next()?;
     number(word)?.try_into().ok()
-}
-
-/// Without a comment at the end, which `-X verbose` writes behind every number.
-pub(crate) fn without_comment(text: &[u8]) -> &[u8] {
-    let begin = text.windows(2).position(|pair| pair == b"/*").unwrap_or(text.len());
-    text[..begin].trim_ascii()
 }
 
 /// Takes the escapes of a string back: `\n`, `\x0a`, `\12`.

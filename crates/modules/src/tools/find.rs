@@ -100,7 +100,7 @@ fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
     };
     let version = version.and_then(Version::parse).ok_or_else(|| ModulesError::Tool {
         path: tool.script.clone(),
-        why: format!("it prints no version: `{}`", quell_base::escape(&line(&answer.stderr))),
+        why: format!("it prints no version: `{}`", quell_base::escape(line(&answer.stderr))),
     })?;
     tool.version = version;
     Ok(tool)

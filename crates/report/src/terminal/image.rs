@@ -60,7 +60,7 @@ fn letters(entry: &ImageEntry) -> String {
 
 /// An image: its origin, its contents, the directories that it covers.
 pub fn image_info(info: &ImageInfoView) -> String {
-    let command: Vec<_> = info.command.iter().map(|word| quoted(word)).collect();
+    let command: Vec<_> = info.command.iter().map(quoted).collect();
     let (files, directories) = (&info.files, &info.directories);
     let part = match files.part {
         0 => String::new(),
