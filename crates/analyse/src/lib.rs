@@ -9,7 +9,6 @@
 //! Pure: no input or output, no clock, no environment. Events are fed in; the only function that reads is
 //! [`summarise`], through [`quell_trace::Trace`]. Every number here is a count of what was recorded; predictions
 //! have types of their own and live elsewhere.
-#![forbid(unsafe_code)]
 
 pub mod activity;
 pub mod command;

@@ -8,8 +8,6 @@
 //! The trace decides which paths are packed, the originals their present content: bytecode that a first run wrote is packed
 //! in its final state.
 
-#![forbid(unsafe_code)]
-
 mod added;
 mod agreement;
 mod changes;

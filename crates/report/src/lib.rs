@@ -3,10 +3,8 @@
 //! It computes nothing: numbers come from `quell-analyse`, and only percentages, ratios and units are made here, for
 //! the eye. It prints nothing either: each function returns what the caller prints. What comes from a trace is
 //! hostile, so control characters in it are escaped before they can reach a terminal.
-#![forbid(unsafe_code)]
 
 pub mod csv;
-mod date;
 pub mod html;
 pub mod markdown;
 mod number;

@@ -258,7 +258,7 @@ fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Cha
     let text = format!("take {} out of {}", count(entries.len() as u64, "line"), escape(origin.as_bytes()));
     let patterns: String = entries
         .iter()
-        .map(|(key, _)| format!(" -e {}", quoted(&[b"^", &*key.directory, b"/*$"].concat())))
+        .map(|(key, _)| format!(" -e {}", quoted([b"^", &*key.directory, b"/*$"].concat())))
         .collect();
     let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
     Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Python, entries) })

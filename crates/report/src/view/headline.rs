@@ -90,7 +90,7 @@ fn next_command(summary: &Summary) -> String {
 
 /// The recordings as they were named; of many the first.
 fn trace_names(summary: &Summary) -> String {
-    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
+    let names = || summary.recordings.iter().map(|facts| quoted(clean(&facts.name)));
     match summary.recordings.len() {
         0 => "TRACE".to_owned(),
         1..=3 => names().collect::<Vec<_>>().join(" "),
@@ -102,7 +102,7 @@ fn trace_names(summary: &Summary) -> String {
 fn image_name(summary: &Summary) -> String {
     let name = summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
     let name = name.rsplit('/').next().unwrap_or(name);
-    quoted(&clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
+    quoted(clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
 }
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {

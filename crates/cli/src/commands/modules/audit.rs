@@ -78,7 +78,7 @@ fn view(audited: &Audit, modulepaths: &[PathBuf]) -> ModulesAuditView {
     });
     ModulesAuditView {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         modulefiles: audited.modulefiles,
         restricted: audited.restricted,
         lmod_modulefiles: audited.lmod_modulefiles,

@@ -194,7 +194,7 @@ fn json(
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect(),
-        records: done.iter().flat_map(|written| &written.records).map(|record| shown(record)).collect(),
+        records: done.iter().flat_map(|written| &written.records).map(shown).collect(),
     }
 }
 
@@ -212,7 +212,7 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
     let undone = if flags.dry_run { convert::would_undo(&record) } else { convert::undo(&record) };
     let undone = undone.map_err(explain)?;
     if flags.json {
-        let all = |paths: &[PathBuf]| paths.iter().map(|path| shown(path)).collect();
+        let all = |paths: &[PathBuf]| paths.iter().map(shown).collect();
         let (restored, removed) = (all(&undone.restored), all(&undone.removed));
         let undoing =
             ModulesUndoView { schema_version: SCHEMA_VERSION, undone: !flags.dry_run, restored, removed };

@@ -14,7 +14,7 @@ pub(crate) fn run(flags: &ModulesExample, printer: &Printer) -> Result<u8, Failu
     let directory = std::path::absolute(directory)?;
     let size = ExampleSize { modulepaths: *modulepaths, names: *names, versions: *versions, lines: *lines };
     let made = example::create(&directory, size).map_err(explain)?;
-    let modulepaths: Vec<String> = made.modulepaths.iter().map(|path| shown(path)).collect();
+    let modulepaths: Vec<String> = made.modulepaths.iter().map(shown).collect();
     if *json {
         let (files, modulefiles) = (made.files, made.modulefiles);
         let made = ModulesExampleView { schema_version: SCHEMA_VERSION, modulepaths, files, modulefiles };

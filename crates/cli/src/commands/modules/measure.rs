@@ -82,7 +82,7 @@ fn view(
 ) -> ModulesMeasureView {
     let mut measured = ModulesMeasureView {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         user: user.to_owned(),
         latency_us: latency.as_micros() as u64,
         strategies: Vec::new(),
