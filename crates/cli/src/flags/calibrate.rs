@@ -4,7 +4,7 @@ use crate::duration::Seconds;
 use crate::size::Bytes;
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use quell_load::calibrate::{Bounds, MOST_ITEMS};
+use quell_calibrate::{CalibrationBounds, MOST_ITEMS};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,12 +65,12 @@ pub struct Calibrate {
 
 impl Calibrate {
     /// How much may be done.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let usual = if self.quick { Bounds::QUICK } else { Bounds::FULL };
+    pub(crate) fn bounds(&self) -> CalibrationBounds {
+        let usual = if self.quick { CalibrationBounds::QUICK } else { CalibrationBounds::FULL };
         let time = |given: Option<Seconds>, usual| {
             given.map_or(usual, |Seconds(seconds)| Duration::from_secs(seconds))
         };
-        Bounds {
+        CalibrationBounds {
             processes: self.processes.unwrap_or(usual.processes),
             iterations: self.iterations.unwrap_or(usual.iterations),
             items: self.items.unwrap_or(usual.items),

@@ -1,7 +1,7 @@
 //! `quell calibrate --csv`: a row for each case and repetition, as IOR and mdtest users plot them.
 
 use super::{Column, optional, table};
-use quell_load::calibrate::{Calibration, Case, Kind, Run, Summary};
+use quell_calibrate::{Calibration, CalibrationCase, CaseKind, CaseRun, SampleSummary};
 
 /// Every repetition of every case. Shape: in the order of the terminal's tables.
 pub fn calibration(calibration: &Calibration) -> String {
@@ -10,17 +10,17 @@ pub fn calibration(calibration: &Calibration) -> String {
             case: *case,
             iteration,
             run,
-            latency: Summary::of(run.latencies_us.iter().copied()),
+            latency: SampleSummary::of(run.latencies_us.iter().copied()),
         })
     });
     table(&columns(), rows)
 }
 
 struct Row<'a> {
-    case: Case,
+    case: CalibrationCase,
     iteration: usize,
-    run: &'a Run,
-    latency: Option<Summary>,
+    run: &'a CaseRun,
+    latency: Option<SampleSummary>,
 }
 
 fn columns<'a>() -> [Column<Row<'a>>; 16] {
@@ -46,11 +46,11 @@ fn columns<'a>() -> [Column<Row<'a>>; 16] {
 
 fn bytes(row: &Row<'_>) -> Option<f64> {
     match row.case.kind {
-        Kind::Metadata(_) => None,
-        Kind::Data(access) => Some(row.run.rate()? * access.bytes() as f64),
+        CaseKind::Metadata(_) => None,
+        CaseKind::Data(access) => Some(row.run.rate()? * access.bytes() as f64),
     }
 }
 
-fn cell(row: &Row<'_>, value: fn(&Summary) -> f64) -> String {
+fn cell(row: &Row<'_>, value: fn(&SampleSummary) -> f64) -> String {
     optional(row.latency.as_ref().map(|latency| format!("{:.3}", value(latency))))
 }

@@ -1,6 +1,6 @@
 //! The object of `quell replay --json`.
 
-use quell_load::replay::{self, Played};
+use quell_replay::{ClassTally, PlayedReplay};
 use quell_trace::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,9 +110,9 @@ pub struct ReplayDifference {
 }
 
 /// The object of a replay.
-pub fn replay(played: &Played) -> Replay {
+pub fn replay(played: &PlayedReplay) -> Replay {
     let (performance, tally) = (&played.performance, &played.performance.tally);
-    let class = |(class, counts): (&quell_trace::Class, &replay::ClassTally)| {
+    let class = |(class, counts): (&quell_trace::Class, &ClassTally)| {
         let time = |share| counts.latency.quantile(share);
         ReplayClass {
             class: class.name().to_owned(),
@@ -129,7 +129,7 @@ pub fn replay(played: &Played) -> Replay {
     };
     let mut classes: Vec<ReplayClass> = tally.classes.iter().map(class).collect();
     classes.sort_by(|a, b| a.class.cmp(&b.class));
-    let difference = |difference: &replay::Difference| ReplayDifference {
+    let difference = |difference: &quell_replay::ReplayDifference| ReplayDifference {
         call: difference.call.clone(),
         path: difference.path.clone(),
         error: Errno(difference.errno).to_string(),

@@ -6,8 +6,10 @@ use crate::Style;
 use crate::number::{counted, duration, rate};
 use crate::table::Table;
 use crate::text::{Role, finished, painted};
-use quell_load::calibrate::{Cache, Calibration, Case, Kind, Layout, Lifetime, Verdict};
-use quell_load::crew::{Access, Aspect};
+use quell_calibrate::{
+    CacheAspect, CacheLifetime, Calibration, CalibrationCase, CaseCache, CaseKind, CaseLayout, DataAccess,
+    LifetimeVerdict,
+};
 use quell_predict::profile::{Figure, Profile, Slot};
 use quell_trace::Nanos;
 use std::collections::BTreeMap;
@@ -65,22 +67,22 @@ fn mdtest(calibration: &Calibration) -> Table {
     table
 }
 
-fn is_metadata(kind: Kind) -> bool {
-    matches!(kind, Kind::Metadata(_))
+fn is_metadata(kind: CaseKind) -> bool {
+    matches!(kind, CaseKind::Metadata(_))
 }
 
-fn is_small_read(kind: Kind) -> bool {
-    matches!(kind, Kind::Data(Access::Random | Access::Mapped))
+fn is_small_read(kind: CaseKind) -> bool {
+    matches!(kind, CaseKind::Data(DataAccess::Random | DataAccess::Mapped))
 }
 
 /// A column for each crowd of one client, a row for what it did.
-fn by_width(calibration: &Calibration, wanted: fn(Kind) -> bool) -> Table {
+fn by_width(calibration: &Calibration, wanted: fn(CaseKind) -> bool) -> Table {
     let cases = || {
         calibration.results.iter().map(|(case, _)| case).filter(|case| case.clients == 1 && wanted(case.kind))
     };
-    let crowd = |case: &Case| (case.threads > 1, case.population(), case.processes, case.threads);
+    let crowd = |case: &CalibrationCase| (case.threads > 1, case.population(), case.processes, case.threads);
     let crowds: std::collections::BTreeSet<_> = cases().map(crowd).collect();
-    let mut rows = BTreeMap::<(Kind, Layout, Cache), BTreeMap<_, String>>::new();
+    let mut rows = BTreeMap::<(CaseKind, CaseLayout, CaseCache), BTreeMap<_, String>>::new();
     for case in cases() {
         let mean = calibration.results.rates(case).map(|rates| rate(rates.mean)).unwrap_or_default();
         rows.entry((case.kind, case.layout, case.cache)).or_default().insert(crowd(case), mean);
@@ -101,26 +103,26 @@ fn by_width(calibration: &Calibration, wanted: fn(Kind) -> bool) -> Table {
     table
 }
 
-fn kept(lifetimes: &[Lifetime]) -> Table {
+fn kept(lifetimes: &[CacheLifetime]) -> Table {
     let mut table = Table::default().text("What").phrase("For how long");
     for lifetime in lifetimes {
         let what = match lifetime.aspect {
-            Aspect::Name => "name of a file",
-            Aspect::Absence => "absence of a name",
-            Aspect::DirectoryName => "name of a directory",
-            Aspect::Attributes => "attributes of an open file",
-            Aspect::Listing => "listing of a directory",
+            CacheAspect::Name => "name of a file",
+            CacheAspect::Absence => "absence of a name",
+            CacheAspect::DirectoryName => "name of a directory",
+            CacheAspect::Attributes => "attributes of an open file",
+            CacheAspect::Listing => "listing of a directory",
         };
         let time = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
         let long = match lifetime.verdict() {
-            Verdict::NeverKept => "not at all".to_owned(),
-            Verdict::Kept(seconds) => time(seconds),
-            Verdict::LongerThan(seconds) => format!("longer than {}", time(seconds)),
-            Verdict::TakenBack { least, most } => {
+            LifetimeVerdict::NeverKept => "not at all".to_owned(),
+            LifetimeVerdict::Kept(seconds) => time(seconds),
+            LifetimeVerdict::LongerThan(seconds) => format!("longer than {}", time(seconds)),
+            LifetimeVerdict::TakenBack { least, most } => {
                 let most = most.map_or_else(String::new, |most| format!(", less than {}", time(most)));
                 format!("until the server takes it back; at least {}{most}", time(least))
             }
-            Verdict::NotMeasured => "not measured".to_owned(),
+            LifetimeVerdict::NotMeasured => "not measured".to_owned(),
         };
         table.row(vec![what.into(), long]);
     }

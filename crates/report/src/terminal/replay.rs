@@ -5,11 +5,11 @@ use crate::Style;
 use crate::number::{bytes, counted, grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use quell_load::replay::{ClassTally, Played, Skipped};
+use quell_replay::{ClassTally, PlayedReplay, SkippedCalls};
 use quell_trace::{Bytes, Errno};
 
 /// A replay that was played.
-pub fn replay(played: &Played, style: Style) -> String {
+pub fn replay(played: &PlayedReplay, style: Style) -> String {
     let mut page = Page::new(style);
     let (performance, tally) = (&played.performance, &played.performance.tally);
     let speed = match played.think {
@@ -73,7 +73,7 @@ fn ranks(seconds_of: &[f64]) -> String {
     format!("; ranks {} to {}", seconds(sorted[0]), seconds(sorted[sorted.len() - 1]))
 }
 
-fn left_out(page: &mut Page, skipped: &Skipped) {
+fn left_out(page: &mut Page, skipped: &SkippedCalls) {
     let parts = [
         (skipped.writes, "would change something"),
         (skipped.made, "are about what the recording itself made"),
@@ -90,7 +90,7 @@ fn left_out(page: &mut Page, skipped: &Skipped) {
     }
 }
 
-fn doubts(page: &mut Page, played: &Played) {
+fn doubts(page: &mut Page, played: &PlayedReplay) {
     let tally = &played.performance.tally;
     let missing = tally.classes.values().map(|class| class.latency.count()).sum::<u64>() == 0;
     for (count, what) in [
@@ -107,7 +107,7 @@ fn doubts(page: &mut Page, played: &Played) {
     }
 }
 
-fn classes(played: &Played) -> Table {
+fn classes(played: &PlayedReplay) -> Table {
     let tally = &played.performance.tally;
     let table = Table::default().number("operations").number("share").number("errors");
     let mut table = table.number("p10").number("p50").number("p90").number("p99").number("max").text("class");
@@ -143,7 +143,7 @@ fn micros(time: f64) -> String {
     }
 }
 
-fn failing(played: &Played) -> Table {
+fn failing(played: &PlayedReplay) -> Table {
     let mut table = Table::default().text("call").text("error").path("path");
     for difference in &played.performance.tally.first {
         table.row(vec![
