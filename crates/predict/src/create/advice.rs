@@ -4,10 +4,11 @@
 //! the advice says so. Source: J. Lewars, Spectrum Scale Performance v1.2.1.
 
 use super::parameters::Parameters;
-use super::predict::point;
+use super::seconds::point;
+use super::setting::{Setting, better_directories, pre_split_level, settings};
 use super::split;
 use super::terms::{Creates, Directory, State};
-use super::what_if::{Setting, better_directories, pre_split_level, settings};
+use super::words::{grouped, plural};
 
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,23 +164,6 @@ fn time(parameters: &Parameters, creates: Creates, state: &State) -> String {
         seconds if seconds < 10.0 => format!("{seconds:.1} s"),
         seconds => format!("{} s", grouped(seconds.round() as u64)),
     }
-}
-
-fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// `12345` as `12 345`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The default of maxFilesToCache. Source: IBM Storage Scale 5.1, mmchconfig.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! profile -> parameters (figures, samples) -.
-//! flags   -> request    (nodes, files)      +-> terms -> predict: range, bounds, bottleneck
-//! levels  -> split      (blocks, laws)     -'         -> what_if, advice
+//! flags   -> request    (nodes, files)      +-> terms -> seconds: range, bounds, bottleneck
+//! levels  -> split      (blocks, laws)     -'         -> what_if, setting, advice
 //! ```
 //!
 //! A file system whose clients pass no tokens has one term only, the creates themselves.
@@ -11,16 +11,25 @@
 mod advice;
 mod error;
 mod parameters;
+mod point;
 mod predict;
+mod request;
+mod seconds;
+mod setting;
 pub mod split;
+mod summary;
 mod terms;
 mod what_if;
+mod words;
 
 pub use advice::Advice;
 pub use error::CreateError;
 pub use parameters::{Input, Law, Parameters, inputs};
-pub(crate) use predict::point;
-pub use predict::{Point, Prediction, Request, Sensitivity, Spread, WhatIf, elasticities, predict};
+pub use point::{CreatePoint, WhatIf};
+pub use predict::forecast;
+pub use request::Request;
+pub(crate) use seconds::{point, sensitivities};
+pub use summary::{CreateForecast, CreateSummary};
 pub use terms::{Connections, Creates, Directory, InodeToken, Rates, Seconds, State, Term, Tokens};
 
 #[cfg(test)]

@@ -46,6 +46,17 @@ pub enum Own {
 impl Own {
     /// Every cause. Shape: index equals discriminant.
     pub const ALL: [Self; 5] = [Self::Computing, Self::RoundTrips, Self::Cores, Self::Link, Self::InFlight];
+
+    /// The words for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::RoundTrips => "round trips",
+            Self::Cores => "cores of a node",
+            Self::Link => "link of a node",
+            Self::InFlight => "RPC limit",
+        }
+    }
 }
 
 /// How many there are, and what is beside them.

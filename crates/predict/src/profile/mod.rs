@@ -99,6 +99,16 @@ impl Profile {
         }
     }
 
+    /// The same with one figure, named `section.key`, at one value. `None` where there is no such figure.
+    pub(crate) fn with(&self, key: &str, at: &dyn Fn(&Figure) -> f64) -> Option<Self> {
+        let mut changed = self.clone();
+        let is_named = |title: &str, name: &str| format!("{title}.{name}") == key;
+        let slot = changed.slots().into_iter().find(|(title, name, _)| is_named(title, name))?;
+        let Slot::Figure(Some(figure), _) = slot.2 else { return None };
+        *figure = Figure::exact(at(figure));
+        Some(changed)
+    }
+
     /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
     pub fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
         let Self { network, metadata, rates, client, data, shared_directory, .. } = self;

@@ -2,8 +2,9 @@
 //! sides count the same things, nothing about time.
 
 use super::counts::{self, Counts};
-use super::row::{Published, Row, Rule, Unit, Use, exact};
+use super::row::{Published, Row, Rule, Unit, Use};
 use crate::create::Creates;
+use crate::forecast::Spread;
 
 /// Every row of this kind.
 pub(super) fn rows() -> Vec<Row> {
@@ -19,7 +20,7 @@ fn row(
     predicted: f64,
     note: &'static str,
 ) -> Row {
-    let (predicted, rule) = (exact(predicted), Rule::Equal);
+    let (predicted, rule) = (Spread::exact(predicted), Rule::Equal);
     Row { name, source, what, unit, published, predicted, used: Use::Arithmetic, parameters: 0, rule, note }
 }
 

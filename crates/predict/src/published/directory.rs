@@ -3,11 +3,12 @@
 //! Three parameters of the profile `coral` are fitted to three times, one each; everything else here is predicted with them.
 //! The rate of creates is no figure of that machine: it is the IO500 prior.
 
-use super::row::{Published, Row, Rule, Unit, Use, exact};
+use super::row::{Published, Row, Rule, Unit, Use};
 use crate::create::{
-    self, Connections, Creates, Directory, InodeToken, Parameters, Spread, State,
+    self, Connections, Creates, Directory, InodeToken, Parameters, State,
     split::{self, PreSplit, SplitLaw},
 };
+use crate::forecast::Spread;
 use crate::profile::{Profile, shipped};
 
 const SOURCE: &str = "Lewars, Spectrum Scale Performance v1.2.1";
@@ -136,7 +137,7 @@ fn post_hoc() -> Vec<Row> {
         what: GROWN,
         unit: Unit::Seconds,
         published: Published::one(time, words),
-        predicted: exact(AFTERWARDS.wait(4096.0, 1.0, blocks as f64) + LEFT),
+        predicted: Spread::exact(AFTERWARDS.wait(4096.0, 1.0, blocks as f64) + LEFT),
         used: Use::PostHoc,
         parameters: 3,
         rule: Rule::Fitted,
@@ -172,7 +173,7 @@ fn levels() -> Vec<Row> {
         what,
         unit: Unit::Count,
         published,
-        predicted: exact(predicted),
+        predicted: Spread::exact(predicted),
         used: Use::Arithmetic,
         parameters: 0,
         rule: Rule::Equal,

@@ -5,6 +5,7 @@ use super::directory;
 use super::engine::{knee_ranks, median};
 use super::startup::profile;
 use crate::create;
+use crate::forecast::{FigureSensitivity, Step};
 use crate::profile::{Figure, Profile, Slot};
 
 /// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
@@ -121,8 +122,8 @@ pub(super) fn elasticities() -> Vec<Elasticity> {
     let [old, round_1, _, round_3] = directory::rounds();
     let creates = [("scale-baseline", old), ("scale-round-1", round_1), ("scale-round-3", round_3)];
     let of_creates = creates.into_iter().flat_map(|(row, state)| {
-        let all = create::elasticities(&directory::coral(), &directory::CREATES, &state).unwrap_or_default();
-        all.into_iter().map(move |(key, value)| Elasticity { row, key, value })
+        let all = create::sensitivities(&directory::coral(), &directory::CREATES, &state).unwrap_or_default();
+        all.into_iter().map(move |known| Elasticity::of(row, known))
     });
     let starts = [("warp-home-slope", "hopper-home", 1024), ("warp-dlfm-10", "hopper-scratch", 36_864)];
     let of_starts = starts.into_iter().flat_map(|(row, name, ranks)| of_start(row, &profile(name), ranks));
@@ -134,19 +135,21 @@ const LEAST: f64 = 0.005;
 const NUDGE: f64 = 1.01;
 
 fn of_start(row: &'static str, profile: &Profile, ranks: u64) -> Vec<Elasticity> {
-    let base = median(profile, &Counts::WARP, CORES, ranks);
-    let mut keys = Vec::new();
     let mut copy = profile.clone();
-    for (title, key, slot) in copy.slots() {
-        if matches!(slot, Slot::Figure(Some(_), _)) {
-            keys.push(format!("{title}.{key}"));
-        }
-    }
-    let change = |key: String| {
-        let mut nudged = profile.clone();
-        nudged.nudge(&key, NUDGE)?;
-        let value = (median(&nudged, &Counts::WARP, CORES, ranks) / base).ln() / NUDGE.ln();
-        Some(Elasticity { row, key, value })
+    let slots = copy.slots().into_iter();
+    let figures = slots.filter(|(.., slot)| matches!(slot, Slot::Figure(Some(_), _)));
+    let change = |(title, key, _): (&str, &str, Slot<'_>)| {
+        let known = FigureSensitivity::of(&format!("{title}.{key}"), Step::Up(NUDGE), |at| {
+            let changed = profile.with(&format!("{title}.{key}"), at)?;
+            Some(median(&changed, &Counts::WARP, CORES, ranks))
+        })?;
+        Some(Elasticity::of(row, known))
     };
-    keys.into_iter().filter_map(change).collect()
+    figures.filter_map(change).collect()
+}
+
+impl Elasticity {
+    fn of(row: &'static str, known: FigureSensitivity) -> Self {
+        Self { row, key: known.figure, value: known.elasticity }
+    }
 }

@@ -4,7 +4,7 @@
 use super::counts::Counts;
 use crate::Parameters;
 use crate::chance::{PRIMES, halton};
-use crate::create::Spread;
+use crate::forecast::Spread;
 use crate::model::{self, Cohorts, Network, Scale, solve};
 use crate::profile::Profile;
 use std::cell::RefCell;
@@ -54,7 +54,7 @@ fn over_samples(profile: &Profile, number: impl Fn(&Parameters) -> f64) -> Sprea
         };
         number(&Parameters::choose(profile, &choice))
     };
-    Spread::of((0..SAMPLES).map(sample).collect())
+    Spread::of_samples(SAMPLES, sample)
 }
 
 const SAMPLES: u32 = 400;

@@ -1,6 +1,6 @@
 //! One published figure beside what the model says, and the judgement, which follows from both by a stated rule.
 
-use crate::create::Spread;
+use crate::forecast::Spread;
 
 /// What a published figure may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,11 +222,6 @@ impl Row {
         };
         if holds { Verdict::Holds } else { Verdict::Misses }
     }
-}
-
-/// A number that is exactly known.
-pub(super) fn exact(value: f64) -> Spread {
-    Spread { p10: value, p50: value, p90: value }
 }
 
 /// What rounding to three digits may change.

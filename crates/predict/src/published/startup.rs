@@ -6,8 +6,8 @@
 
 use super::counts::Counts;
 use super::engine::{knee_ranks, median, range};
-use super::row::{Published, Row, Rule, Unit, Use, exact};
-use crate::create::Spread;
+use super::row::{Published, Row, Rule, Unit, Use};
+use crate::forecast::Spread;
 use crate::profile::{Profile, shipped};
 
 const SOURCE: &str = "Zhao et al., Shared library performance on Hopper";
@@ -120,10 +120,6 @@ fn from_slope() -> Spread {
     range(&other, &Counts::WARP, CORES, 1024)
 }
 
-fn over(spread: Spread, by: f64) -> Spread {
-    Spread { p10: spread.p10 / by, p50: spread.p50 / by, p90: spread.p90 / by }
-}
-
 fn ratios() -> Vec<Row> {
     let fit = median(&profile("hopper-home"), &Counts::WARP, CORES, CORES_36K)
         / median(&profile("hopper-scratch"), &Counts::WARP, CORES, CORES_36K);
@@ -142,7 +138,7 @@ fn ratios() -> Vec<Row> {
                 "warp-scratch-4",
                 "Warp from /home to Warp from /scratch, 36K cores",
                 Published::one(4.0, "around four times faster at 36K cores"),
-                exact(fit),
+                Spread::exact(fit),
             )
         },
         Row {
@@ -152,7 +148,7 @@ fn ratios() -> Vec<Row> {
                 "warp-dlfm-10",
                 "Warp from /scratch, 36K cores, to Warp with DLFM, 40K cores",
                 Published::one(10.0, "about a ten-fold speedup"),
-                over(scratch(CORES_36K), DLFM),
+                scratch(CORES_36K).map(|seconds| seconds / DLFM),
             )
         },
         Row {
@@ -162,7 +158,7 @@ fn ratios() -> Vec<Row> {
                 "warp-dlfm-42",
                 "Warp from /home to Warp with DLFM, 40K cores",
                 Published::one(42.0, "the speedup is about 42 times"),
-                over(home(CORES_40K), DLFM),
+                home(CORES_40K).map(|seconds| seconds / DLFM),
             )
         },
     ]
@@ -175,7 +171,7 @@ fn without_fit() -> Vec<Row> {
         Row {
             unit: Unit::Percent,
             published: Published::between(-10.0, 10.0, "does not show an observable improvement"),
-            predicted: exact(search_path()),
+            predicted: Spread::exact(search_path()),
             rule: Rule::Between,
             parameters: 2,
             note: "48 libraries beside 260 modules: all misses of the libraries gone is the most that a shorter path can give; less than a \
@@ -184,7 +180,7 @@ fn without_fit() -> Vec<Row> {
                 "warp-search-path",
                 "change of Warp's start-up, 36K cores, by a shorter search path for its libraries",
                 Published::one(0.0, ""),
-                exact(0.0),
+                Spread::exact(0.0),
             )
         },
         Row {
@@ -208,7 +204,7 @@ fn without_fit() -> Vec<Row> {
                 "julia-60",
                 "start of Julia on 1000 nodes without the system image to that with it, time at the file system",
                 Published::one(60.0, "from the original 12,000 to about 200"),
-                exact(stats(&Counts::JULIA) / stats(&Counts::JULIA_IMAGE)),
+                Spread::exact(stats(&Counts::JULIA) / stats(&Counts::JULIA_IMAGE)),
             )
         },
     ]

@@ -4,8 +4,8 @@
 //! of targets is not published either: nothing is left to validate. What can be shown is how much the second time depends on b.
 //! Source: Cray and KTH, Optimizing I/O, "Case study: Parallel I/O into a single file".
 
-use super::row::{Published, Row, Rule, Unit, Use, exact};
-use crate::create::Spread;
+use super::row::{Published, Row, Rule, Unit, Use};
+use crate::forecast::Spread;
 
 const SOURCE: &str = "Cray and KTH: Optimizing I/O";
 /// Reads and writes together. Unit: bytes.
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
             "striping-all",
             "run with all stripes, rate of a target fitted to both times",
             Published::one(ALL, "New stripe settings: 625 s run time"),
-            exact(all_stripes(fitted(middle), middle)),
+            Spread::exact(all_stripes(fitted(middle), middle)),
             Use::Calibration,
             2,
             Rule::Fitted,
@@ -69,7 +69,7 @@ pub(super) fn rows() -> Vec<Row> {
             "hdf5-dump",
             "dump of 6.4 GB from 8000 PEs without collective buffering, 8 stripes",
             Published::one(300.0, "over 5 minutes to dump"),
-            exact(6.4e9 / (8.0 * fitted(middle))),
+            Spread::exact(6.4e9 / (8.0 * fitted(middle))),
             Use::Bound,
             1,
             Rule::AtMost,

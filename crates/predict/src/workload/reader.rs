@@ -15,6 +15,24 @@ use super::tree::{Name, Roots, Tree};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, TraceError};
 use std::collections::HashMap;
 
+impl Script {
+    /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
+    /// absent, and nobody asked for the directories on the way); `None` is "cannot tell", and then they do.
+    ///
+    /// # Errors
+    /// What [`Recording::for_each_event`] meets.
+    pub fn of(
+        recording: &Recording,
+        roots: &Roots,
+        is_there: &dyn Fn(&[u8]) -> Option<bool>,
+    ) -> Result<Self, TraceError> {
+        let overhead = Overhead::of(recording)?;
+        let mut reader = Reader::new(recording, roots, overhead)?;
+        recording.for_each_event(|event| reader.event(event))?;
+        Ok(reader.finish(is_there))
+    }
+}
+
 /// A script that is being read.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {

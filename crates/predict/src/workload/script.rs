@@ -1,10 +1,7 @@
 //! A script: what a rank does on the shared file system, one act after the other, and how long it computes before each.
 
-use super::overhead::Overhead;
-use super::reader::Reader;
-use super::tree::{NameId, Roots};
+use super::tree::NameId;
 use crate::Operation;
-use quell_trace::{Recording, TraceError};
 
 /// One thing that a rank does on the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,21 +102,5 @@ impl Script {
         } else {
             self.tail = seconds;
         }
-    }
-
-    /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
-    /// absent, and nobody asked for the directories on the way); `None` is "cannot tell", and then they do.
-    ///
-    /// # Errors
-    /// What [`Recording::for_each_event`] meets.
-    pub fn of(
-        recording: &Recording,
-        roots: &Roots,
-        is_there: &dyn Fn(&[u8]) -> Option<bool>,
-    ) -> Result<Self, TraceError> {
-        let overhead = Overhead::of(recording)?;
-        let mut reader = Reader::new(recording, roots, overhead)?;
-        recording.for_each_event(|event| reader.event(event))?;
-        Ok(reader.finish(is_there))
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::parameters::ClientRules;
 use crate::profile::{Client, Figure, Kind, Profile};
 use crate::question::Question;
-use crate::{Operation, PerOperation, predict};
+use crate::start::forecast;
+use crate::{Operation, PerOperation};
 use proptest::prelude::*;
 
 /// Names: 0 the mount point, 1 a directory, 2 a file in it, 3 an absent name in it, 4 another file in it.
@@ -319,7 +320,7 @@ proptest! {
         let (script, profile) = ([script(&deeds)], profile_of(lives, rides, switches));
         let seconds = |processes| {
             let question = Question { nodes: vec![nodes], processes, cores, is_shared_host, is_warm, samples: 1, ..Question::default() };
-            predict(&script, &profile, &question).points[0].slowest.p50
+            forecast(&script, &profile, &question).points[0].seconds.p50
         };
         let (few, many) = (seconds(processes), seconds(processes + more));
         prop_assert!(many >= few * 0.999, "{processes}: {few}, {more} more: {many}");

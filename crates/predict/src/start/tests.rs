@@ -1,10 +1,13 @@
 //! What must hold of a prediction as it is printed, on a script as a recording gives it.
 
+use super::engine::Engine;
 use super::*;
-use crate::model::Station;
-use crate::profile::{Figure, Kind, SHIPPED, shipped};
-use crate::question::{Changes, Image};
-use crate::workload::{Act, Deed, Facts, NameId};
+use crate::forecast::{Bottleneck, ForecastPoint};
+use crate::model::{Own, Station};
+use crate::profile::{Figure, Kind, Profile, SHIPPED, shipped};
+use crate::question::{Changes, Image, Question};
+use crate::workload::{Act, Deed, Facts, NameId, Script};
+use crate::{Operation, Parameters};
 use proptest::prelude::*;
 
 /// A program that asks for `names` absent names in one directory, `rounds` times, and then computes.
@@ -50,12 +53,12 @@ fn plain(negative: f64) -> Profile {
     profile
 }
 
-fn point(script: &Script, profile: &Profile, nodes: u64, processes: u32) -> Point {
+fn point(script: &Script, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartPoint> {
     asked(script, profile, &Question { nodes: vec![nodes], processes, ..Question::default() })
 }
 
 /// The first point, of which nothing but the medians is asked.
-fn asked(script: &Script, profile: &Profile, question: &Question) -> Point {
+fn asked(script: &Script, profile: &Profile, question: &Question) -> ForecastPoint<StartPoint> {
     let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
     engine.point(question.nodes[0], &Parameters::median(profile), &[])
 }
@@ -64,7 +67,7 @@ fn asked(script: &Script, profile: &Profile, question: &Question) -> Point {
 fn a_storm_and_then_computing_lies_within_the_bounds() {
     let found = point(&misses(3000, 1, 0.0, 2.0), &plain(0.0), 1, 32);
     // 96 000 requests at 10 000 a second, then 2 s: single requests in the order of their coming take 11.6 s.
-    assert!((11.5..11.7).contains(&found.slowest.p50), "{found:?}");
+    assert!((11.5..11.7).contains(&found.seconds.p50), "{found:?}");
     assert!((11.6..15.0).contains(&found.bounds.upper), "{found:?}");
 }
 
@@ -73,7 +76,7 @@ fn computing_behind_a_storm_makes_it_no_smaller() {
     let at = |tail| point(&misses(3000, 1, 0.0, tail), &plain(0.0), 64, 16);
     for tail in [2.0, 60.0, 600.0] {
         let found = at(tail);
-        assert!((found.load / at(0.0).load - 1.0).abs() < 0.01, "{found:?}");
+        assert!((found.detail.load / at(0.0).detail.load - 1.0).abs() < 0.01, "{found:?}");
         assert!(found.is_saturated() && found.may_fail());
     }
     let storm = Bottleneck::Station(Station::Metadata, Some(Operation::LookupAbsent));
@@ -97,13 +100,13 @@ fn a_profile_that_says_nothing_is_the_wide_prior() {
     let (nothing, wide) = (Profile::new("nothing", Kind::Prior), shipped("wide").unwrap());
     assert!(Parameters::median(&nothing).assumed.contains(&"threads"));
     assert_eq!(Parameters::median(&nothing).threads, Parameters::median(&wide).threads);
-    assert_eq!(point(&script, &nothing, 1, 1).slowest.p50, point(&script, &wide, 1, 1).slowest.p50);
+    assert_eq!(point(&script, &nothing, 1, 1).seconds.p50, point(&script, &wide, 1, 1).seconds.p50);
     assert_eq!(Parameters::median(&plain(0.0)).threads, 1.0);
 }
 
 fn p50(script: &Script, nodes: u64, processes: u32) -> f64 {
     // Names that are asked again and again, and kept for 5 s: a slow start forgets them all.
-    point(script, &plain(5.0), nodes, processes).slowest.p50
+    point(script, &plain(5.0), nodes, processes).seconds.p50
 }
 
 /// Each replay costs time: so many choices of lifetimes may not need as many replays.
@@ -114,7 +117,7 @@ fn few_replays_serve_all_runs() {
         let question = Question { nodes: vec![1563], processes: 64, ..Question::default() };
         let scripts = [misses(50, 2, 0.0, 1.0)];
         let mut engine = Engine::new(&scripts, &profile, &question);
-        let (median, runs) = (Parameters::median(&profile), spread::runs(&profile, &question));
+        let (median, runs) = (Parameters::median(&profile), super::runs::runs(&profile, &question));
         engine.point(1563, &median, &runs);
         assert!(engine.replays.replayed.len() <= 30, "{name}: {}", engine.replays.replayed.len());
     }
@@ -201,7 +204,7 @@ fn no_change_makes_a_start_slower() {
         for (nodes, changes) in [(1, &all[2..]), (100_000, &all)] {
             // Several would drift apart in another way, and so ask together a little more or less.
             let question = |changes| Question { processes: 1, ..of(nodes, changes) };
-            let p50 = |changes| asked(&script, &profile, &question(changes)).slowest.p50;
+            let p50 = |changes| asked(&script, &profile, &question(changes)).seconds.p50;
             let plain = p50(Changes::default());
             for changes in changes {
                 let changed = p50(changes.clone());
@@ -217,10 +220,13 @@ fn gathered_files_are_read_all_the_same_and_found_once() {
     profile.client.layout_asks = Some(true);
     let point = |fewer_files| asked(&script, &profile, &of(1, Changes { fewer_files, ..Changes::default() }));
     let (before, after) = (point(0.0), point(1.0));
-    assert_eq!((before.bytes, after.bytes), (30e6, 30e6));
-    assert_eq!(before.operations.get(Operation::Read), after.operations.get(Operation::Read));
-    assert_eq!(after.operations.get(Operation::Open), before.operations.get(Operation::Open) / 30.0);
-    assert_eq!(after.operations.get(Operation::Layout), 0.0);
+    assert_eq!((before.detail.bytes, after.detail.bytes), (30e6, 30e6));
+    assert_eq!(before.detail.operations.get(Operation::Read), after.detail.operations.get(Operation::Read));
+    assert_eq!(
+        after.detail.operations.get(Operation::Open),
+        before.detail.operations.get(Operation::Open) / 30.0
+    );
+    assert_eq!(after.detail.operations.get(Operation::Layout), 0.0);
 }
 
 #[test]
@@ -230,7 +236,7 @@ fn fewer_misses_are_fewer_names_however_often_each_is_asked_for() {
     for (fewer_misses, left) in [(0.0, 10.0), (0.5, 5.0), (0.75, 3.0), (1.0, 0.0)] {
         let question = Question { processes: 1, ..of(1, Changes { fewer_misses, ..Changes::default() }) };
         let point = asked(&script, &plain(3600.0), &question);
-        assert_eq!(point.operations.get(Operation::LookupAbsent), left, "{fewer_misses}");
+        assert_eq!(point.detail.operations.get(Operation::LookupAbsent), left, "{fewer_misses}");
     }
 }
 
@@ -242,12 +248,15 @@ fn an_image_that_is_broadcast_is_read_once_and_takes_no_processor_and_no_server(
     profile.data.servers = Some(Figure::exact(10.0));
     let question =
         |stripes, cores| Question { processes: 64, cores, stripes, ..of(1000, image(Image::Broadcast)) };
-    let found = predict(std::slice::from_ref(&script), &profile, &question(Some(1), None));
-    let (point, bytes) = (found.points[0], found.image_bytes.unwrap());
-    assert_eq!((point.bytes, point.operations.get(Operation::Read)), (bytes, 1.0));
-    assert_eq!((found.knee, point.load, point.operations.metadata()), (f64::INFINITY, 0.0, 4.0));
+    let found = forecast(std::slice::from_ref(&script), &profile, &question(Some(1), None));
+    let (point, bytes) = (&found.points[0], found.summary.image_bytes.unwrap());
+    assert_eq!((point.detail.bytes, point.detail.operations.get(Operation::Read)), (bytes, 1.0));
+    assert_eq!(
+        (found.summary.knee, point.detail.load, point.detail.operations.metadata()),
+        (f64::INFINITY, 0.0, 4.0)
+    );
     assert_eq!(point.bottleneck, Bottleneck::Own(Own::Link));
-    let seconds = |question| asked(&script, &profile, &question).slowest.p50;
+    let seconds = |question| asked(&script, &profile, &question).seconds.p50;
     let transfer = bytes / 3e6;
     assert!((transfer..transfer + 0.2).contains(&seconds(question(Some(1), None))), "{point:?}");
     assert!(
@@ -267,10 +276,10 @@ fn what_a_program_changes_reaches_the_servers_from_an_image_too() {
     for changes in [image(Image::Read), image(Image::Broadcast)] {
         let point = asked(&script, &plain(0.0), &of(500, changes));
         let changes = [Operation::Create, Operation::Rename, Operation::Unlink];
-        assert_eq!(changes.map(|operation| point.operations.get(operation)), [1000.0; 3]);
-        assert!(point.operations.get(Operation::Getattr) <= 500.0, "{point:?}");
+        assert_eq!(changes.map(|operation| point.detail.operations.get(operation)), [1000.0; 3]);
+        assert!(point.detail.operations.get(Operation::Getattr) <= 500.0, "{point:?}");
         // 3000 requests at 10 000 a second.
-        assert!(point.slowest.p50 > 0.3, "{point:?}");
+        assert!(point.seconds.p50 > 0.3, "{point:?}");
     }
 }
 
@@ -282,13 +291,16 @@ fn nodes_that_start_one_after_the_other_are_no_storm() {
         asked(&script, &plain(0.0), &Question { nodes: vec![nodes], skew, ..Question::default() })
     };
     let (storm, calm) = (at(1000, 0.0), at(1000, 3600.0));
-    assert!((storm.load - 1000.0 / 11.0).abs() < 0.1 && (calm.load - 1000.0 * 0.3002 / 3600.0).abs() < 1e-4);
+    assert!(
+        (storm.detail.load - 1000.0 / 11.0).abs() < 0.1
+            && (calm.detail.load - 1000.0 * 0.3002 / 3600.0).abs() < 1e-4
+    );
     assert!(storm.may_fail() && !calm.is_saturated(), "{storm:?} {calm:?}");
-    assert!((calm.slowest.p50 - 3603.3).abs() < 0.1, "{calm:?}");
+    assert!((calm.seconds.p50 - 3603.3).abs() < 0.1, "{calm:?}");
     // Above a load of 1 somebody waits.
     let (below, above) = (at(300, 100.0), at(400, 100.0));
-    assert!(below.load < 1.0 && (below.slowest.p50 - 103.3).abs() < 0.1, "{below:?}");
-    assert!(above.load > 1.0 && above.slowest.p50 > 115.0, "{above:?}");
+    assert!(below.detail.load < 1.0 && (below.seconds.p50 - 103.3).abs() < 0.1, "{below:?}");
+    assert!(above.detail.load > 1.0 && above.seconds.p50 > 115.0, "{above:?}");
 }
 
 #[test]
@@ -297,12 +309,12 @@ fn the_knee_is_the_same_whatever_other_nodes_are_asked_for() {
     let (script, profile) = (misses(40, 2, 0.0, 0.1), plain(5.0));
     let of = |nodes: &[u64]| {
         let question = Question { nodes: nodes.to_vec(), samples: 1, ..Question::default() };
-        predict(std::slice::from_ref(&script), &profile, &question)
+        forecast(std::slice::from_ref(&script), &profile, &question)
     };
     let (alone, among) = (of(&[20_000]), of(&[1, 100, 20_000]));
-    assert_eq!(alone.knee, among.knee);
+    assert_eq!(alone.summary.knee, among.summary.knee);
     assert_eq!(alone.points[0], among.points[2]);
-    assert_eq!(alone.points[0].load, 20_000.0 / alone.knee);
+    assert_eq!(alone.points[0].detail.load, 20_000.0 / alone.summary.knee);
 }
 
 #[test]
@@ -314,8 +326,8 @@ fn cores_that_all_nodes_share_are_no_server_that_may_fail() {
         samples: 1,
         ..Question::default()
     };
-    let found = predict(&[misses(10, 1, 1.0, 0.0)], &plain(0.0), &question);
-    assert!((found.knee - 1.0).abs() < 0.01 && !found.points[0].is_saturated(), "{found:?}");
+    let found = forecast(&[misses(10, 1, 1.0, 0.0)], &plain(0.0), &question);
+    assert!((found.summary.knee - 1.0).abs() < 0.01 && !found.points[0].is_saturated(), "{found:?}");
 }
 
 #[test]
@@ -323,7 +335,7 @@ fn cores_that_slow_each_other_down_do_less_than_their_number() {
     let seconds = |nodes| {
         let question =
             Question { nodes: vec![nodes], cores: Some(1.5), is_shared_host: true, ..Question::default() };
-        asked(&misses(1, 1, 0.0, 3.0), &plain(0.0), &question).slowest.p50
+        asked(&misses(1, 1, 0.0, 3.0), &plain(0.0), &question).seconds.p50
     };
     assert!((seconds(1) - 3.0).abs() < 0.01, "alone: {}", seconds(1));
     assert!((seconds(2) - 4.0).abs() < 0.01, "together: {}", seconds(2));
@@ -335,7 +347,7 @@ fn nodes_on_which_the_program_has_run_never_take_longer() {
     for nodes in [1, 100, 1000, 10_000, 100_000] {
         let seconds = |is_warm| {
             let question = Question { nodes: vec![nodes], processes: 2, is_warm, ..Question::default() };
-            asked(&script, &profile, &question).slowest.p50
+            asked(&script, &profile, &question).seconds.p50
         };
         assert!(seconds(true) <= seconds(false) * 1.000_001, "{nodes}");
     }
@@ -346,20 +358,21 @@ fn the_launch_is_in_every_bar_of_what_the_time_depends_on() {
     let (script, wide) = (misses(100, 1, 0.0, 0.1), shipped("wide").unwrap());
     let with = |launch, skew| {
         let question = Question { nodes: vec![400], launch, skew, samples: 1, ..Question::default() };
-        predict(std::slice::from_ref(&script), &wide, &question)
+        forecast(std::slice::from_ref(&script), &wide, &question)
     };
     for skew in [0.0, 3.0] {
         let (plain, launched) = (with(0.0, skew), with(70.0, skew));
-        let p50 = launched.points[0].slowest.p50;
-        let rates = |found: &Prediction| {
-            *found.sensitivities.iter().find(|found| found.figure == "operations_per_second").unwrap()
+        let p50 = launched.points[0].seconds.p50;
+        let rates = |found: &StartForecast| {
+            found.sensitivities.iter().find(|found| found.figure == "operations_per_second").unwrap().clone()
         };
         let (before, after) = (rates(&plain), rates(&launched));
         assert!(
-            (after.low - before.low - 70.0).abs() < 1e-6 && (after.high - before.high - 70.0).abs() < 1e-6
+            (after.at_p10 - before.at_p10 - 70.0).abs() < 1e-6
+                && (after.at_p90 - before.at_p90 - 70.0).abs() < 1e-6
         );
-        assert!(after.high < p50 && p50 < after.low, "{after:?} {p50}");
-        assert!(after.high > 70.0 + skew, "nobody is there before the last has started");
+        assert!(after.at_p90 < p50 && p50 < after.at_p10, "{after:?} {p50}");
+        assert!(after.at_p90 > 70.0 + skew, "nobody is there before the last has started");
         // A percent of the start is less of the whole.
         let share = (p50 - 70.0) / p50;
         assert!((after.elasticity / before.elasticity / share - 1.0).abs() < 0.02, "{before:?} {after:?}");
@@ -375,7 +388,7 @@ fn requests_that_take_days_end() {
     profile.client.positive_seconds = Some(Figure::exact(30.0));
     for nodes in [16, 10_000_000] {
         let point = asked(&script, &profile, &of(nodes, Changes::default()));
-        assert!(point.slowest.p50 > 1e9 && point.slowest.p90.is_finite(), "{point:?}");
+        assert!(point.seconds.p50 > 1e9 && point.seconds.p90.is_finite(), "{point:?}");
     }
 }
 
@@ -392,7 +405,7 @@ proptest! {
             nodes: vec![nodes], processes, skew, background, cores, is_shared_host, ..Question::default()
         };
         let found = asked(&misses(names, rounds, gap, tail), &plain(negative), &question);
-        let (p50, slack) = (found.slowest.p50, 1.0 + 1e-6);
+        let (p50, slack) = (found.seconds.p50, 1.0 + 1e-6);
         prop_assert!(found.bounds.lower <= p50 * slack && p50 <= found.bounds.upper * slack, "{found:?}");
     }
 }
@@ -407,12 +420,12 @@ fn one_node_does_not_wait_for_others_to_start() {
         asked(&script, &profile, &question)
     };
     let (together, apart) = (at(0.0), at(1000.0));
-    assert_eq!((together.slowest, together.operations), (apart.slowest, apart.operations));
+    assert_eq!((together.seconds, together.detail.operations), (apart.seconds, apart.detail.operations));
 }
 
 #[test]
 fn computing_has_a_spread_where_the_profile_is_exact() {
     let question = Question { nodes: vec![1], ..Question::default() };
-    let seconds = predict(&[misses(10, 1, 0.1, 1.0)], &plain(0.0), &question).points[0].slowest;
+    let seconds = forecast(&[misses(10, 1, 0.1, 1.0)], &plain(0.0), &question).points[0].seconds;
     assert!(seconds.p10 < 0.95 * seconds.p50 && seconds.p90 > 1.05 * seconds.p50, "{seconds:?}");
 }

@@ -1,7 +1,8 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
+use super::point::StartPoint;
 use super::replays::{MOST_SLOWED, POWER, Replays, forgets};
-use super::{Bottleneck, Point, spread};
+use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
 use crate::profile::Profile;
 use crate::question::Question;
@@ -33,7 +34,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The point of the curve at a number of nodes; `runs` give its ranges.
-    pub(super) fn point(&mut self, nodes: u64, median: &Parameters, runs: &[Parameters]) -> Point {
+    pub(super) fn point(
+        &mut self,
+        nodes: u64,
+        median: &Parameters,
+        runs: &[Parameters],
+    ) -> ForecastPoint<StartPoint> {
         let (demand, network, times) = self.times(nodes, median, Cohorts::FINE);
         let mut slowest = Vec::with_capacity(runs.len());
         let mut mean = Vec::with_capacity(runs.len());
@@ -47,16 +53,19 @@ impl<'a> Engine<'a> {
         let once = demand.broadcast.unwrap_or_default();
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
-        Point {
-            nodes,
-            ranks: nodes.saturating_mul(u64::from(self.question.processes)),
-            slowest: spread::range(slowest, times.slowest, launch),
-            mean: spread::range(mean, times.mean, launch),
-            bounds: Bounds { lower: bounds.lower + launch, upper: bounds.upper + launch },
-            bottleneck: bottleneck(&times.causes, &demand, median),
+        let detail = StartPoint {
+            mean: Spread::around(times.mean, mean).map(|seconds| seconds + launch),
             load: model::load(&self.unslowed(nodes, median)),
             operations,
             bytes: once.bytes + demand.bytes() * nodes as f64,
+        };
+        ForecastPoint {
+            nodes,
+            ranks: nodes.saturating_mul(u64::from(self.question.processes)),
+            seconds: Spread::around(times.slowest, slowest).map(|seconds| seconds + launch),
+            bounds: Bounds { lower: bounds.lower + launch, upper: bounds.upper + launch },
+            bottleneck: bottleneck(&times.causes, &demand, median),
+            detail,
         }
     }
 

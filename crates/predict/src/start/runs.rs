@@ -1,9 +1,10 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
 use super::engine::Engine;
-use super::{Point, Range, Sensitivity};
+use super::point::StartPoint;
 use crate::Parameters;
-use crate::chance::{Chance, percentiles};
+use crate::chance::Chance;
+use crate::forecast::{FigureSensitivity, ForecastPoint, Step};
 use crate::model::Cohorts;
 use crate::profile::{Figure, Profile};
 use crate::question::Question;
@@ -23,45 +24,35 @@ pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
 }
 
 /// How the time of a point changes with each figure, the launch included. Shape: sorted by the swing, largest first.
-pub(super) fn sensitivities(engine: &mut Engine<'_>, median: &Parameters, point: &Point) -> Vec<Sensitivity> {
+pub(super) fn sensitivities(
+    engine: &mut Engine<'_>,
+    median: &Parameters,
+    point: &ForecastPoint<StartPoint>,
+) -> Vec<FigureSensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
     // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
     let last_start = engine.scale(point.nodes).last_start();
     let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
-    let fine = point.slowest.p50 - launch - last_start;
+    let fine = point.seconds.p50 - launch - last_start;
     let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
-    let mut found: Vec<Sensitivity> = KEYS
-        .iter()
-        .map(|figure| {
-            let mut seconds = |at: &dyn Fn(&Figure) -> f64| {
-                let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
-                let times =
-                    engine.times(point.nodes, &Parameters::choose(profile, &choice), Cohorts::COARSE).2;
-                last_start + (times.slowest - last_start) * scale + launch
-            };
-            let (low, high) = (seconds(&|figure| figure.p10), seconds(&|figure| figure.p90));
-            // Each value of a lifetime is a replay, so one on one side has to do.
-            let less = match is_lifetime(figure) {
-                true => seconds(&|figure| figure.p50),
-                false => seconds(&|figure| figure.p50 / STEP),
-            };
-            let more = seconds(&|figure| figure.p50 * STEP);
-            let steps = if is_lifetime(figure) { 1.0 } else { 2.0 };
-            let elasticity = (more / less).ln() / (steps * STEP.ln());
-            Sensitivity { figure, elasticity, low, high }
+    let mut sensitivity = |figure: &&'static str| {
+        // Each value of a lifetime is a replay, so one on one side has to do.
+        let step = if is_lifetime(figure) { Step::Up(STEP) } else { Step::Both(STEP) };
+        FigureSensitivity::of(figure, step, |at| {
+            let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
+            let parameters = Parameters::choose(profile, &choice);
+            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE).2;
+            Some(last_start + (times.slowest - last_start) * scale + launch)
         })
-        .filter(|found| found.elasticity.abs() > 5e-4 || found.low != found.high)
+    };
+    let mut found: Vec<FigureSensitivity> = KEYS
+        .iter()
+        .filter_map(&mut sensitivity)
+        .filter(|found| found.elasticity.abs() > 5e-4 || found.at_p10 != found.at_p90)
         .collect();
-    let swing = |found: &Sensitivity| ((found.high - found.low).abs(), found.elasticity.abs());
+    let swing = |found: &FigureSensitivity| ((found.at_p90 - found.at_p10).abs(), found.elasticity.abs());
     found.sort_by(|a, b| swing(b).partial_cmp(&swing(a)).unwrap_or(std::cmp::Ordering::Equal));
     found
-}
-
-/// The run with every figure at its median, between percentiles of the others by nearest rank. That run and not the runs'
-/// own median, because the bounds are of it.
-pub(super) fn range(runs: Vec<f64>, median: f64, launch: f64) -> Range {
-    let [p10, _, p90] = percentiles(runs).unwrap_or([median; 3]);
-    Range { p10: p10.min(median) + launch, p50: median + launch, p90: p90.max(median) + launch }
 }
 
 /// Step of a derivative.
