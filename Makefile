@@ -12,12 +12,19 @@ ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
 STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
 
-.PHONY: build install dist check-dist demo test fast check web aarch64 privileged differential differential-random fuzz modules suites rig-tests soak bench docs deps clean
+.PHONY: build wire size install dist check-dist demo test fast check advisories web aarch64 privileged differential differential-random \
+	fuzz modules suites rig-tests soak bench docs hooks deps clean
 
 build: ## the static release binary
 	@scripts/deps --build
-	$(STATIC) --package quell-cli --package quell-wire
+	$(STATIC) --package quell-cli
 	@echo "built $(QUELL)"
+
+wire: # the rig's network, which delays and counts requests
+	$(STATIC) --quiet --package quell-wire
+
+size: build ## the binary has at most 10 MB
+	@test "$$(stat -c %s $(QUELL))" -le 10000000 || { ls -l $(QUELL); exit 1; }
 
 install: ## what `make build` made, with manual pages, completions and a module file, below PREFIX
 	@packaging/install $(QUELL) $(or $(PREFIX),/usr/local)
@@ -28,20 +35,24 @@ dist: ## source with all crates, a Spack repository and EasyBuild's files in tar
 check-dist: dist ## that source builds without a network
 	@packaging/check-dist $(DIST)
 
-demo: deps build ## the main job on a real shared file system: record, pack, run, compare
+demo: deps build wire ## the main job on a real shared file system: record, pack, run, compare
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) rig/demo
 
-test: deps check web aarch64 privileged differential fuzz modules suites rig-tests ## everything that must hold; sets itself up
+test: deps ## everything that must hold, cheap stages first; sets itself up
+	@scripts/stages check privileged fuzz aarch64 size web differential suites modules rig-tests
 
 fast: ## what needs neither root nor a rig
 	cargo test --locked --workspace --quiet -- --skip privileged_
 
-check: ## format, lints, documentation, generated files
-	@rustup component add rustfmt clippy >/dev/null 2>&1 || true
+check: ## format, generated files, lints, documentation, bundled crates
 	cargo fmt --all --check
+	cargo xtask --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
-	cargo xtask --check
+	scripts/deny licenses bans sources
+
+advisories: ## known faults of the bundled crates, from the RustSec database
+	scripts/deny advisories
 
 web: deps build ## the page of `report --html`: its bundle is that of its sources, and it works in a browser
 	QUELL=$(QUELL) QUELL_TESTS_MUST_RUN=$(ALL_MUST_RUN) scripts/stage web \
@@ -66,7 +77,7 @@ differential-random: build deps ## the same of random programs, with their seed
 fuzz: deps ## every reader with damaged input, SECONDS a target
 	FUZZ_SECONDS=$(or $(SECONDS),5) scripts/stage fuzz fuzz/run
 
-rig-tests: build ## what a real metadata server counts
+rig-tests: build wire ## what a real metadata server counts
 	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) scripts/stage shared_fs tests/shared_fs/run
 	QUELL_WIRE=$(WIRE) scripts/stage rig python3 -B -m unittest discover -s rig
 
@@ -76,7 +87,7 @@ modules: build deps ## the cookbook's recipe with real versions of Environment M
 suites: build deps ## some tests of other projects, plain and from an extracted image, as an ordinary user
 	QUELL=$(QUELL) tests/suites/run --mode extract --short
 
-soak: deps build check-dist ## what takes long: fuzzing, thousands of repetitions
+soak: deps build wire check-dist ## what takes long: fuzzing, thousands of repetitions
 	PROPTEST_CASES=20000 QUELL_HOSTILE_IMAGES=20000 QUELL_RANDOM_MODULE_TREES=5000 QUELL_ALL_IMAGES=1 QUELL_ALL_MODULE_TOOLS=1 scripts/test --release
 	FUZZ_SECONDS=3600 fuzz/run
 	QUELL=$(QUELL) tests/suites/run
@@ -90,7 +101,7 @@ soak: deps build check-dist ## what takes long: fuzzing, thousands of repetition
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
-bench: deps build ## ratios measured side by side; results go to bench/results
+bench: deps build wire ## ratios measured side by side; results go to bench/results
 	QUELL=$(QUELL) bench/record.sh
 	QUELL=$(QUELL) bench/report.sh
 	QUELL=$(QUELL) bench/complete.sh
@@ -107,6 +118,9 @@ bench: deps build ## ratios measured side by side; results go to bench/results
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask
+
+hooks: ## `git commit` in this clone runs the checks that take seconds
+	git config core.hooksPath scripts/hooks
 
 deps:
 	@scripts/deps

@@ -243,6 +243,9 @@ class Generator:
             script = "ls -A @/d3 | sort"
         if self.is_pipe(other) or self.is_pipe(made) or self.is_foreign(other):
             script = "ls -A @/{d} | sort"
+        # A tree that is copied into itself is copied up to there, in the order of inode numbers.
+        if script.startswith("cp -a") and self.contains(one, "n"):
+            script = "ls -A @/{d} | sort"
         # Lists, owners and modes of others' files are not told to users.
         if self.player.scene.user and script.startswith(("setfacl", "cp -a", "tar")):
             script = "ls -A @/{d} | sort"
@@ -251,6 +254,11 @@ class Generator:
     def is_pipe(self, path):
         path = self.player.scene.plain.root / path
         return path.is_fifo() or path.is_symlink()
+
+    def contains(self, directory, path):
+        """Whether a path leads into a directory."""
+        real = [os.path.realpath(self.player.scene.plain.root / name) + "/" for name in (directory, path)]
+        return real[1].startswith(real[0])
 
     def is_foreign(self, path):
         """Files of others show other modes to a user, which tools copy."""
@@ -425,7 +433,7 @@ OPENLESS = [name for name, _ in WEIGHTS].index("close")
 # A directory, a file and a name that there may be.
 SCRIPTS = [
     "rm -rf @/{d}/d1 @/{n}",
-    "cp -a @/{d} @/n 2>&1 | wc -l",
+    "cp -a --remove-destination @/{d} @/n 2>&1 | wc -l",
     "cp @/{f} @/{n} 2>/dev/null; cat @/{n} | cksum",
     "mv @/{f} @/{n} 2>/dev/null; mv @/{n} @/{f}; cat @/{f} | cksum",
     "find @/{d} -type f -name 'a*' -delete; ls -A @/{d} | sort",

@@ -92,6 +92,23 @@ class Judge:
                 differences.append(f"{path}\n  plain: {a.strip()}\n  quell: {b.strip()}")
         return differences
 
+    def others_by_name(self, plain, packed, outside, view):
+        """Names that lead to one inode inside and to another one outside. Shape: as of `trees`."""
+        stale = view.stale[view.namespace]
+        numbers = [
+            {path: inode for path, (_, inode) in self.lines(tree, side, True).items() if inode is not None}
+            for tree, side in ((plain, self.scene.plain), (packed, self.scene.packed), (outside, self.scene.packed))
+        ]
+        hidden = [path for path, inode in numbers[0].items() if inode in stale]
+        if "." in hidden:
+            return []
+        differences = []
+        for path in sorted(numbers[1].keys() & numbers[2].keys()):
+            inside, there = numbers[1][path], numbers[2][path]
+            if inside != there and not any(path == name or path.startswith(name + "/") for name in hidden):
+                differences.append(f"{path}\n  inside: inode {inside}\n  outside: inode {there}")
+        return differences
+
     def user_view(self, plain, packed):
         """Files of others show other owners and modes; in both lines the same words are left out, as the plain one says."""
         if self.foreign(plain) == plain:

@@ -105,7 +105,7 @@ class Player:
                 return None
             text = self.write_mapped(here)
             if not text and here in NAMESPACES and touched & self.views.unseen[here]:
-                text = self.catch_up(op.actor) or self.wait_for_hidden(here, touched)
+                text = self.catch_up(op.actor) or self.wait_for_hidden(op, touched)
             if text:
                 return text
             before = self.views.subjects(op)
@@ -202,11 +202,7 @@ class Player:
     def is_in_removed_directory(self, op):
         if not self.several or op.name not in NAMES or NAMES[op.name].does != "name":
             return False
-        bases = [self.views.base(op.actor, op.words[at]) for at, _, _ in NAMES[op.name].paths]
-        try:
-            return any(os.stat(base).st_nlink == 0 for base in bases)
-        except OSError:
-            return False
+        return any(self.views.is_removed_by_other(ACTORS[op.actor], base) for base in self.views.bases(op))
 
     def is_behind_end(self, op):
         if (op.actor, op.words[0]) not in self.mapped_files:
@@ -255,7 +251,11 @@ class Player:
         began = time.monotonic()
         while True:
             plain, packed = self.look(actor, "full")
-            differences = self.judge.trees(plain, packed, View(self.views, ACTORS[actor]))
+            view = View(self.views, ACTORS[actor])
+            differences = self.judge.trees(plain, packed, view)
+            if not differences:
+                # Directories that were exchanged may look alike.
+                differences = self.judge.others_by_name(plain, packed, self.look(None, "full")[1], view)
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
@@ -265,12 +265,17 @@ class Player:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)
             time.sleep(min(0.1, 0.01 + waited / 4))
 
-    def wait_for_hidden(self, namespace, touched):
-        """What lies below a directory that may not be listed cannot be looked at, only waited for."""
-        hidden = touched & self.views.unseen[namespace]
+    def wait_for_hidden(self, op, touched):
+        """What lies below a directory that may not be listed is waited for, and reached by its name once."""
+        unseen = self.views.unseen[ACTORS[op.actor]]
+        hidden = touched & unseen
         if hidden:
             time.sleep(2)
-        self.views.unseen[namespace] -= hidden
+            for base in self.views.bases(op):
+                place, root = os.path.realpath(base), str(self.scene.plain.root)
+                if place.startswith(root + "/") and os.path.exists(place):
+                    self.both(Op(op.actor, "stat", ("cwd", "@" + place[len(root):], "NONE")))
+        unseen -= hidden
 
     def do_start(self):
         return None

@@ -67,6 +67,8 @@ class Views:
         self.live = {name: set() for name in NAMESPACES}
         self.stale = {name: set() for name in NAMESPACES}
         self.unseen = {name: set() for name in NAMESPACES}
+        # Who removed which directory.
+        self.removed = {}
         # Inodes of mappings, by actor and number.
         self.mapped = {}
 
@@ -75,6 +77,22 @@ class Views:
         if at is None or at == "cwd":
             return f"/proc/{process.pid}/cwd"
         return f"/proc/{process.pid}/fd/{process.descriptors.get(at, -1)}"
+
+    def bases(self, op):
+        """The directories from which an operation's paths lead, but for the tree's."""
+        found = []
+        for at, path, _ in NAMES[op.name].paths:
+            if not op.words[path].startswith("@"):
+                found.append(self.base(op.actor, None if at is None else op.words[at]))
+        return found
+
+    def is_removed_by_other(self, namespace, directory):
+        """Whether another namespace removed a directory, which this one has to find out."""
+        try:
+            status = os.stat(directory)
+        except OSError:
+            return False
+        return namespace in NAMESPACES and status.st_nlink == 0 and self.removed.get(status.st_ino, namespace) != namespace
 
     def walks(self, op):
         """What the paths of an operation lead to now."""
@@ -116,6 +134,9 @@ class Views:
             flags = set(op.words[2 if op.name == "reopen" else 3].split("|"))
             creates = flags & {"CREAT", "TMPFILE"} and not lasts
             return parents if creates else set(), lasts if flags & {"TRUNC"} else set()
+        if op.name == "rename" and walks[0].last is not None and walks[0].last == walks[1].last:
+            # Two names of one inode: rename(2) does nothing, and no file system is asked.
+            return set(), set()
         if does == "name":
             # Where a link is made from stays as it is.
             return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
@@ -127,6 +148,8 @@ class Views:
         """Takes in that an operation succeeded, with its `subjects` before."""
         here = ACTORS[op.actor]
         directories, inodes = before
+        if op.name in ("rmdir", "rename"):
+            self.removed.update((inode, here) for inode in inodes)
         directories_after, inodes_after = self.subjects(op)
         directories = directories | (directories_after if NAMES[op.name].does == "name" else set())
         inodes = inodes | inodes_after
@@ -135,7 +158,9 @@ class Views:
             files = set() if NAMES[op.name].does == "name" else inodes - self.directories
             self.live[here] |= directories | files
             if op.name in ("open", "reopen") and {"WRONLY", "RDWR"} & {flag for word in op.words for flag in word.split("|")}:
-                self.live[here] |= ({found.last for found in self.walks(op)} | set(self.slots(op))) - {None}
+                opened = {found.last for found in self.walks(op)} | set(self.slots(op))
+                # An unnamed file leaves the directory that it is opened by as it is.
+                self.live[here] |= opened - self.directories - {None}
         for other in NAMESPACES:
             if other != here:
                 changed = directories | inodes

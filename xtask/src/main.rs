@@ -1,11 +1,14 @@
 //! Writes what is made from definitions in the code: man pages, completions, the page of variables, JSON schemas; and
-//! the easyconfig from the lock file.
+//! the easyconfig and the notices of licences from the lock file.
 //!
-//! `cargo xtask` writes them; `cargo xtask --check` says which are out of date and fails.
+//! `cargo xtask` writes them. `cargo xtask --check` writes nothing: it fails if one is out of date, if the modules of a crate
+//! import each other in a circle, or if the crates depend on each other in another way than ARCHITECTURE.md says.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for who works on quell")]
 
 mod easyconfig;
+mod graph;
+mod notices;
 mod settings_page;
 
 use clap::{Command, CommandFactory};
@@ -35,7 +38,9 @@ fn main() -> ExitCode {
             println!("{}", path.display());
         }
     }
-    if check && !stale.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    let faults = if check { graph::faults(root) } else { Vec::new() };
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    if check && !(stale.is_empty() && faults.is_empty()) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
@@ -51,59 +56,16 @@ fn generate(root: &Path) -> Generated {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).expect("the lock file is committed");
     let easyconfig = format!("packaging/easybuild/quell-{}.eb", env!("CARGO_PKG_VERSION"));
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
+    generated.push(("packaging/NOTICES".into(), notices::notices(root).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
     generated.push(("docs/findings.md".into(), findings_page().into_bytes()));
-    generated.push(("docs/schema/report.json".into(), schema(&quell_report::json::report_schema())));
-    generated.push(("docs/schema/fix.json".into(), schema(&quell_report::json::fix_schema())));
-    generated.push(("docs/schema/predict.json".into(), schema(&quell_report::json::predict_schema())));
-    generated.push(("docs/schema/predict-create.json".into(), schema(&quell_report::json::create_schema())));
-    generated.push(("docs/schema/validate.json".into(), schema(&quell_report::json::validation_schema())));
+    let schemas = quell_report::view::SCHEMAS.iter();
+    generated
+        .extend(schemas.map(|(name, make)| (format!("docs/schema/{name}.json").into(), schema(&make()))));
     let validation = quell_report::markdown::validation(&quell_predict::published::validate());
     generated.push(("docs/validation.md".into(), validation.into_bytes()));
     let page = schema(&quell_report::html::prediction::schema());
     generated.push(("crates/report/web/prediction.schema.json".into(), page));
-    generated.push(("docs/schema/diff.json".into(), schema(&quell_report::json::diff_schema())));
-    generated.push(("docs/schema/replay.json".into(), schema(&quell_report::json::replay_schema())));
-    generated.push(("docs/schema/check.json".into(), schema(&quell_cli::commands::check::schema())));
-    generated.push(("docs/schema/config.json".into(), schema(&quell_cli::commands::config::schema())));
-    generated.push(("docs/schema/doctor.json".into(), schema(&quell_cli::commands::doctor::schema())));
-    generated.push(("docs/schema/image-ls.json".into(), schema(&quell_cli::commands::image::ls::schema())));
-    generated
-        .push(("docs/schema/image-info.json".into(), schema(&quell_cli::commands::image::info::schema())));
-    generated
-        .push(("docs/schema/image-check.json".into(), schema(&quell_cli::commands::image::check::schema())));
-    generated.push((
-        "docs/schema/modules-audit.json".into(),
-        schema(&quell_cli::commands::modules::audit::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-convert.json".into(),
-        schema(&quell_cli::commands::modules::convert::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-convert-undo.json".into(),
-        schema(&quell_cli::commands::modules::convert::undo_schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-caches.json".into(),
-        schema(&quell_cli::commands::modules::caches::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-check.json".into(),
-        schema(&quell_cli::commands::modules::check::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-measure.json".into(),
-        schema(&quell_cli::commands::modules::measure::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-verify.json".into(),
-        schema(&quell_cli::commands::modules::verify::schema()),
-    ));
-    generated.push((
-        "docs/schema/modules-example.json".into(),
-        schema(&quell_cli::commands::modules::example::schema()),
-    ));
     generated
 }
 

@@ -6,7 +6,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod commands;
+mod commands;
 pub mod compression;
 pub mod duration;
 mod failure;

@@ -81,7 +81,7 @@ impl BlockSet {
     }
 
     /// Adds each block that is alone between two runs, or between a run and the end of a file of `limit` blocks.
-    pub(crate) fn fill_single_gaps(&mut self, limit: u64) {
+    pub fn fill_single_gaps(&mut self, limit: u64) {
         let ends: Vec<u64> = self.runs.values().copied().collect();
         let is_gap = |end: &u64| *end + 1 == limit || self.runs.contains_key(&(end + 1));
         let gaps: Vec<u64> = ends.into_iter().filter(|end| *end < limit && is_gap(end)).collect();

@@ -16,7 +16,7 @@ use crate::index::read::{Place, Totals};
 use crate::index::{CHECKSUM_AT, IDENTITY_AT, Identity};
 use crate::model::{Coverage, Kind, Nid};
 use crate::part::Part;
-use crate::tree::{is_name, is_within};
+use crate::path::{components, is_name, is_within};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -356,8 +356,7 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
     }
 
     fn follow(&self, path: &[u8]) -> Option<Nid> {
-        let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-        names.into_iter().try_fold(self.image.root(), |nid, name| match self.image.lookup(nid, name) {
+        components(path).try_fold(self.image.root(), |nid, name| match self.image.lookup(nid, name) {
             // A path that goes up again is none that the writer made.
             Ok(Lookup::Found(found)) if is_name(name) => Some(found),
             _ => None,

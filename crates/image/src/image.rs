@@ -209,7 +209,7 @@ impl<B: AsRef<[u8]>> Image<B> {
     }
 
     /// What the recordings asked for, as the packer encodes it; `None` in an image that does not tell.
-    pub(crate) fn asked(&self) -> Option<&[u8]> {
+    pub fn asked(&self) -> Option<&[u8]> {
         match self.content(self.asked_node()?) {
             Ok(Content::Held(bytes)) => Some(bytes),
             _ => None,
@@ -344,7 +344,7 @@ const SIZE_MAX: u64 = 1 << 62;
 pub(crate) const INDEX_PATH: [&[u8]; 2] = [b".quell", b"index"];
 
 /// Where what the recordings asked for lies, beside the index. Part of the format.
-pub(crate) const ASKED_PATH: [&[u8]; 2] = [INDEX_PATH[0], b"asked"];
+pub const ASKED_PATH: [&[u8]; 2] = [INDEX_PATH[0], b"asked"];
 
 /// Offset of the node's inode in the image; beyond any image if the number is forged.
 pub(crate) fn address(nid: Nid) -> u64 {

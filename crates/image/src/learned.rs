@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use quell_trace::path::escape;
 use thiserror::Error;
 
 use crate::blocks::BlockSet;
@@ -190,12 +189,25 @@ fn parse_line(line: &str) -> Option<(Vec<u8>, Lesson)> {
 
 /// The path in one line. A backslash is escaped too, so that what is escaped can be told from what was there.
 fn escaped(path: &[u8]) -> String {
-    path.split_inclusive(|&byte| byte == b'\\').fold(String::new(), |text, part| {
-        match part.strip_suffix(b"\\") {
-            Some(part) => text + &escape(part) + r"\x5c",
-            None => text + &escape(part),
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            // Rust escapes whatever a terminal does not show as one character.
+            match character == '\\'
+                || (!matches!(character, '\'' | '"') && character.escape_debug().len() > 1)
+            {
+                true => escape_bytes(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
+                false => text.push(character),
+            }
         }
-    })
+        escape_bytes(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+fn escape_bytes(bytes: &[u8], text: &mut String) {
+    // Writing to a string cannot fail.
+    bytes.iter().for_each(|byte| _ = write!(text, "\\x{byte:02x}"));
 }
 
 fn unescape(text: &str) -> Option<Vec<u8>> {

@@ -6,7 +6,6 @@
 //! kernel, `erofsfuse` and containers can mount it when quell is not there, and `fsck.erofs` checks it.
 //!
 //! - [`Tree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
-//! - [`pack`](pack::pack) makes a tree of what recordings looked at, and an image of it.
 //! - [`check`](check::check) looks at every byte of an image.
 //! - [`export`] takes out what an image holds: as a directory, tar, squashfs or a fuller EROFS.
 //! - [`frames`] compresses an image for transport, in pieces that are found and decompressed alone.
@@ -27,15 +26,15 @@ pub mod index;
 pub mod learned;
 mod model;
 pub mod original;
-pub mod pack;
 mod part;
+pub mod path;
 mod tree;
 pub mod write;
 
 pub use blocks::BlockSet;
 pub use erofs::xattr::{Xattr, Xattrs, is_expressible};
 pub use error::{Corrupt, Fault, OpenError};
-pub use image::{Content, Entries, Entry, Image, Lookup};
+pub use image::{ASKED_PATH, Content, Entries, Entry, Image, Lookup};
 pub use index::Identity;
 pub use index::read::{Absences, Index, Place, Totals};
 pub use model::{Attributes, Beyond, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::blocks::BlockSet;
-use crate::erofs::{BLOCK, BLOCK_BYTES, NAME_MAX, blocks_for, chunk, xattr};
+use crate::erofs::{BLOCK, BLOCK_BYTES, blocks_for, chunk, xattr};
 use crate::image::{ASKED_PATH, INDEX_PATH};
+use crate::index::read::Totals;
 use crate::model::{Attributes, Beyond, Coverage, Device, Kind, NamedValues, Timestamp, Use};
+use crate::path::{components, is_name, is_within};
 
 /// A node of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -332,8 +334,8 @@ impl Tree {
         self.command = command;
     }
 
-    /// Says what the recordings asked for, as the packer encodes it.
-    pub(crate) fn set_asked(&mut self, asked: Vec<u8>) -> Result<(), TreeError> {
+    /// Stores what the recordings asked for, as the packer encodes it, in `/.quell/asked`.
+    pub fn set_asked(&mut self, asked: Vec<u8>) -> Result<(), TreeError> {
         let directory = self.child(self.root(), ASKED_PATH[0]);
         let attributes = Attributes { size: asked.len() as u64, ..own_attributes(Kind::Regular) };
         let node = self.add(directory.unwrap_or(self.root()), ASKED_PATH[1], attributes)?;
@@ -370,11 +372,7 @@ impl Tree {
 
     /// The node at an absolute path, links not followed.
     pub fn find(&self, path: &[u8]) -> Option<NodeId> {
-        let mut node = self.root();
-        for name in path.strip_prefix(b"/")?.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-            node = self.child(node, name)?;
-        }
-        Some(node)
+        components(path.strip_prefix(b"/")?).try_fold(self.root(), |node, name| self.child(node, name))
     }
 
     /// The node that `name` means in `directory`.
@@ -390,13 +388,34 @@ impl Tree {
         &self.node(node).attributes
     }
 
-    /// Bytes of content that are promised.
-    pub fn held_bytes(&self) -> u64 {
-        self.held.iter().filter_map(|&file| self.bytes_held_of(file)).sum()
+    /// How much of a directory's names is known; `None` of anything else.
+    pub fn coverage(&self, node: NodeId) -> Option<Coverage> {
+        match &self.node(node).body {
+            Body::Directory(directory) => Some(directory.coverage),
+            _ => None,
+        }
+    }
+
+    /// The names in a directory, sorted; none of anything else.
+    pub fn names(&self, node: NodeId) -> impl Iterator<Item = &[u8]> {
+        let directory = match &self.node(node).body {
+            Body::Directory(directory) => Some(directory),
+            _ => None,
+        };
+        directory.into_iter().flat_map(|directory| directory.entries.keys().map(|name| &name[..]))
+    }
+
+    /// Totals of the image that it becomes.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            held_files: self.held.len() as u64,
+            nodes: self.nodes.len() as u64,
+            content_bytes: self.held.iter().filter_map(|&file| self.bytes_held_of(file)).sum(),
+        }
     }
 
     /// Bytes of content that are promised of one file; `None` if nothing is.
-    pub(crate) fn bytes_held_of(&self, file: NodeId) -> Option<u64> {
+    pub fn bytes_held_of(&self, file: NodeId) -> Option<u64> {
         match &self.node(file).body {
             Body::File(Some(held)) => Some(held.bytes(self.attributes(file).size)),
             _ => None,
@@ -491,23 +510,6 @@ impl Body {
     }
 }
 
-/// Whether `path` is `directory` or lies below it. Both absolute, without a slash at the end but for `/`.
-pub(crate) fn is_within(path: &[u8], directory: &[u8]) -> bool {
-    match path.strip_prefix(directory) {
-        Some(rest) => rest.is_empty() || rest[0] == b'/' || directory.ends_with(b"/"),
-        None => false,
-    }
-}
-
-/// Whether a directory entry can have this name.
-pub(crate) fn is_name(name: &[u8]) -> bool {
-    let length = 1..=NAME_MAX;
-    length.contains(&name.len())
-        && name != b"."
-        && name != b".."
-        && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
-}
-
 /// Attributes of what is quell's own: the same in every image.
 fn own_attributes(kind: Kind) -> Attributes {
     let (permissions, nlink) = if kind == Kind::Directory { (0o555, 2) } else { (0o444, 1) };
@@ -558,18 +560,5 @@ mod tests {
             assert!(tree.add_root(path.as_bytes(), "", "").is_err(), "{path}");
         }
         tree.add_root(b"/ab", "because", "").unwrap();
-    }
-
-    #[test]
-    fn within_means_the_same_or_below() {
-        for (path, directory, expected) in [
-            ("/a", "/a", true),
-            ("/a/b", "/a", true),
-            ("/ab", "/a", false),
-            ("/a", "/", true),
-            ("/", "/a", false),
-        ] {
-            assert_eq!(is_within(path.as_bytes(), directory.as_bytes()), expected, "{path} {directory}");
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! Who may read a file: mode bits and the POSIX access control list, as sets of users that a module command can name.
+//! Access to a file: mode bits and the POSIX access control list, as sets of users that a module command can name.
 //!
-//! Source: acl(5), "access check algorithm". Other kinds of lists (NFSv4) show here by the mode bits that their server
-//! makes of them.
+//! Source: acl(5), "access check algorithm". Lists of other kinds (NFSv4) appear as the mode bits that their server derives
+//! from them.
 
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -17,22 +17,22 @@ pub struct Access {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// The access control list, where there is more than the mode says.
+    /// The access control list, where it says more than the mode.
     pub acl: Option<Acl>,
 }
 
 /// The part of an access control list that mode bits do not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acl {
-    /// Named users and what each may, 0 to 7; the mask is applied.
+    /// Named users with their permissions, 0 to 7, the mask applied.
     pub users: Vec<(u32, u8)>,
-    /// Named groups and what each may, 0 to 7; the mask is applied.
+    /// Named groups with their permissions, 0 to 7, the mask applied.
     pub groups: Vec<(u32, u8)>,
-    /// What the owning group may; with a list, the mode's middle bits are the mask instead. The mask is applied.
+    /// Permissions of the owning group, the mask applied. A file with a list has the mask in the mode's middle bits.
     pub group: u8,
 }
 
-/// Something that one may do with a file.
+/// Something that a user may do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Read a file.
@@ -56,40 +56,40 @@ impl Permission {
     }
 }
 
-/// The users other than root who may.
+/// The users other than root that have a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// Every user.
     Everybody,
-    /// These users, and the members of these groups; with both empty, nobody.
+    /// These users, and the members of these groups. With both empty: root alone.
     Only {
         /// Users by number.
         users: BTreeSet<u32>,
         /// Groups by number.
         groups: BTreeSet<u32>,
     },
-    /// A set with exceptions: some may not who are in a group that may, or the owner may not what others may.
+    /// A set with exceptions: a group may, but not every member of it; or others may, but not the owner.
     Mixed,
 }
 
 impl Who {
-    /// Nobody but root.
+    /// Root alone.
     pub fn nobody() -> Self {
         Self::Only { users: BTreeSet::new(), groups: BTreeSet::new() }
     }
 }
 
 impl Access {
-    /// Of a directory, which need not be one that we can list.
+    /// The access to a directory. This process need not be able to list the directory.
     ///
-    /// **Errors**: what the system says of its mode. A list that cannot be read is none, as on file systems without.
+    /// **Errors**: what the system says of the directory's mode. A list that cannot be read counts as no list.
     pub(crate) fn of_directory(path: &Path) -> std::io::Result<Self> {
         let stat = rustix::fs::stat(path)?;
         let acl = Acl::read(|value| rustix::fs::getxattr(path, ATTRIBUTE, value));
         Ok(Self { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl })
     }
 
-    /// Who may do `permission` with it.
+    /// The users that have a permission.
     pub fn who(&self, permission: Permission) -> Who {
         let needed = permission.bits();
         let may = |bits: u32| bits & u32::from(needed) == u32::from(needed);
@@ -107,7 +107,7 @@ impl Access {
             return if everyone.all(|may| may) { Who::Everybody } else { Who::Mixed };
         }
         let any_group = group || groups.iter().any(|(_, may)| *may);
-        // A user who is named, or the owner, is judged by that alone, whatever groups say.
+        // The entry of a named user, or of the owner, decides alone; the user's groups do not count.
         let owner_is_root = self.uid == 0;
         let excepted = (!owner && !owner_is_root) || users.iter().any(|(_, may)| !may);
         if any_group && excepted {
@@ -121,7 +121,7 @@ impl Access {
         }
     }
 
-    /// Whether this user, a member of these groups, may do `permission` with it. Root may.
+    /// Tells whether this user, a member of these groups, has a permission. Root always has.
     pub fn allows(&self, user: u32, groups: &[u32], permission: Permission) -> bool {
         let may = |bits: u32| bits & u32::from(permission.bits()) == u32::from(permission.bits());
         if user == 0 {
@@ -139,20 +139,20 @@ impl Access {
             list.into_iter().flat_map(|list| &list.groups).map(|(group, bits)| (*group, u32::from(*bits)));
         let mut of_groups =
             named.chain([(self.gid, own)]).filter(|(group, _)| groups.contains(group)).peekable();
-        // One of the groups must allow all of it.
+        // A single group must allow all of the permission.
         match of_groups.peek() {
             Some(_) => of_groups.any(|(_, bits)| may(bits)),
             None => may(self.mode),
         }
     }
 
-    /// Whether every user may.
+    /// Tells whether every user has a permission.
     pub fn everybody(&self, permission: Permission) -> bool {
         self.who(permission) == Who::Everybody
     }
 
-    /// Whether the bits for others let anybody who is barred by a list, or as owner or group: what a cache that goes by
-    /// these bits would show them.
+    /// Tells whether the bits for others allow reading while the list, the owner's bits or the group's bits deny it to some
+    /// user. A cache that goes by the bits for others would show the file to that user.
     pub fn others_bits_leak(&self) -> bool {
         self.mode & 4 != 0 && !self.everybody(Permission::Read)
     }
@@ -161,11 +161,11 @@ impl Access {
 /// Version of the attribute's format. Source: `linux/posix_acl_xattr.h`.
 const VERSION: u32 = 2;
 
-/// Where the list of a file or directory is.
+/// The attribute that holds the list of a file or directory.
 pub(crate) const ATTRIBUTE: &CStr = c"system.posix_acl_access";
 
 impl Acl {
-    /// The list that `ask` puts into a buffer. File systems without lists say so, which is no list.
+    /// The list that `ask` puts into a buffer; `None` where the file system says that it has no lists.
     pub(crate) fn read(ask: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Option<Self> {
         let mut value = vec![0; 1024];
         let length = loop {
@@ -178,7 +178,8 @@ impl Acl {
         Self::parse(value.get(..length)?)
     }
 
-    /// The value of `system.posix_acl_access` of a directory whose owner may do all, this user pass, and all others nothing.
+    /// The value of `system.posix_acl_access` for a directory whose owner has all permissions, through which one user may
+    /// pass, and which is closed to all others.
     pub(crate) fn passable(user: u32) -> Vec<u8> {
         let nobody = u32::MAX;
         let entries = [
@@ -197,7 +198,7 @@ impl Acl {
         value
     }
 
-    /// Reads the value of `system.posix_acl_access`; `None` for what is no list.
+    /// Reads the value of `system.posix_acl_access`; `None` if it is no list.
     ///
     /// Layout, little-endian: `version: u32`, then for each entry `tag: u16, permissions: u16, id: u32`.
     pub fn parse(value: &[u8]) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! What is a modulefile, for Environment Modules and for Lmod: by its name and its first characters.
+//! Modulefiles of Environment Modules and of Lmod, recognised by their name and their first characters.
 //!
 //! Source: rules 1 to 4 of the project's facts; `readModuleContent` and `findModules` of modulecmd.tcl; Lmod's
 //! `DirTree.lua` and `utils.lua`.
@@ -6,39 +6,43 @@
 use crate::version::versioncmp;
 use std::cmp::Ordering;
 
-/// What a file begins with when it is a modulefile.
+/// The first characters of a modulefile.
 pub const COOKIE: &[u8] = b"#%Module";
-/// Characters in which Environment Modules looks for it.
+/// The number of characters in which Environment Modules looks for the cookie.
 const HEAD: usize = 33;
-/// The rc file that is read in any directory; the one of a modulepath's root is read for every name.
+/// The name of the rc file that every directory may have. The one at the root of a modulepath is read for every name.
 pub(crate) const ROOT_RC: &[u8] = b".modulerc";
+/// The name of the cache of Environment Modules, at the root of a modulepath.
+pub const CACHE_NAME: &str = ".modulecache";
+/// [`CACHE_NAME`] as a path has it.
+pub(crate) const CACHE: &[u8] = CACHE_NAME.as_bytes();
 
 /// Directories that Environment Modules does not look into. Source: `ignored_dirs`, its default.
 const IGNORED_DIRECTORIES: [&[u8]; 7] = [b"CVS", b"RCS", b"SCCS", b".svn", b".git", b".SYNC", b".sos"];
 
-/// What Environment Modules takes the first characters of a file for.
+/// The judgement of Environment Modules on the first characters of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cookie {
-    /// A modulefile or rc file of any version.
+    /// A modulefile or rc file for every version.
     Any,
-    /// The same, from this version of Modules on.
+    /// A modulefile or rc file for this version of Modules and later ones.
     From(Vec<u8>),
-    /// Something else.
+    /// No modulefile.
     None(Miss),
 }
 
-/// How far a file is from having a cookie.
+/// The reason for which a file has no valid cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// It is empty.
     Empty,
-    /// A byte order mark is before it.
+    /// A byte order mark precedes it.
     ByteOrderMark,
-    /// Blanks are before it.
+    /// Blanks precede it.
     Blanks,
-    /// It is there, in other letters.
+    /// It has other upper and lower case.
     Case,
-    /// It comes later than the first word.
+    /// It is not the first word.
     Later,
     /// There is none.
     Absent,
@@ -57,7 +61,7 @@ impl Cookie {
         }
     }
 
-    /// Whether a Modules of `version` evaluates the file.
+    /// Tells whether Environment Modules of `version` evaluates the file.
     pub fn accepted_by(&self, version: &[u8]) -> bool {
         match self {
             Self::Any => true,
@@ -66,7 +70,7 @@ impl Cookie {
         }
     }
 
-    /// Whether there is one.
+    /// Tells whether there is a cookie.
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::None(_))
     }
@@ -92,18 +96,18 @@ fn miss(content: &[u8]) -> Miss {
     }
 }
 
-/// What Environment Modules does with a file of this name, whatever is in it.
+/// The treatment of a file by Environment Modules, according to its name alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// It may be a modulefile.
+    /// Possibly a modulefile.
     Ordinary,
-    /// It may be one that is hidden: its name begins with a dot.
+    /// Possibly a hidden modulefile: the name begins with a dot.
     Hidden,
-    /// It is an rc file.
+    /// An rc file.
     Rc(RcKind),
-    /// It is never looked at: a backup, or a lock of an editor.
+    /// Never read: a backup, or a lock of an editor.
     Ignored,
-    /// It is a cache of Environment Modules, where it lies at a modulepath's root.
+    /// A cache of Environment Modules, if it lies at a modulepath's root.
     Cache,
 }
 
@@ -122,7 +126,7 @@ impl Name {
         match name {
             ROOT_RC => Self::Rc(RcKind::Modulerc),
             b".version" => Self::Rc(RcKind::Version),
-            b".modulecache" => Self::Cache,
+            CACHE => Self::Cache,
             [.., b'~'] | [.., b',', b'v'] => Self::Ignored,
             [b'#', .., b'#'] => Self::Ignored,
             [b'.', ..] => Self::Hidden,
@@ -131,12 +135,12 @@ impl Name {
     }
 }
 
-/// Whether Environment Modules leaves out a directory of this name.
+/// Tells whether Environment Modules leaves out a directory of this name.
 pub fn is_ignored_directory(name: &[u8]) -> bool {
     IGNORED_DIRECTORIES.contains(&name)
 }
 
-/// Whether a file of this name and these first characters is a modulefile for Lmod.
+/// Tells whether a file of this name with these first characters is a modulefile for Lmod.
 pub fn is_for_lmod(name: &[u8], content: &[u8]) -> bool {
     if matches!(name, [b'.', ..] | [b'_', b'_', ..] | [.., b'~'] | [b'#', .., b'#']) {
         return false;
@@ -144,11 +148,11 @@ pub fn is_for_lmod(name: &[u8], content: &[u8]) -> bool {
     name.ends_with(b".lua") || content.starts_with(COOKIE)
 }
 
-/// Whether Lmod passes over a file of this path below a modulepath, whatever is in it. A cache of Environment Modules is none
-/// of its files, even though it has a cookie. Source: `l_keepFile` of Lmod's `DirTree.lua`.
+/// Tells whether Lmod ignores a file of this path below a modulepath, whatever its content. The cache of Environment Modules
+/// is ignored although it has a cookie. Source: `l_keepFile` of Lmod's `DirTree.lua`.
 pub fn is_ignored_by_lmod(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    matches!(name, b".git" | b".gitignore" | b".svn" | b".lua" | b".DS_Store" | b".modulecache")
+    matches!(name, b".git" | b".gitignore" | b".svn" | b".lua" | b".DS_Store" | CACHE)
         || matches!(name, [.., b'~' | b'#'] | [b'#', ..] | [b'.', b'#', ..] | [b'_', b'_', ..])
         || (name.starts_with(b".") && name.ends_with(b".swp"))
 }

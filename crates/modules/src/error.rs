@@ -1,41 +1,41 @@
-//! What can go wrong with a module tree as a whole. What is wrong with one of its files is a finding.
+//! Errors that concern a module tree as a whole. A fault of one of its files is a finding.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a module tree could not be read or written.
+/// A reason for which a module tree could not be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ModulesError {
     /// A file or directory could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// What was to be read.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// A file or directory could not be made.
     #[error("cannot write `{}`", path.display())]
     Write {
-        /// What was to be written.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// More entries than any module tree has.
+    /// The tree has more entries than any module tree.
     #[error("`{}` has more than {limit} entries; is it a module tree?", path.display())]
     TooLarge {
         /// The modulepath.
         path: PathBuf,
-        /// How many are read.
+        /// The largest number of entries that is read.
         limit: usize,
     },
-    /// A directory that was to be new has something in it.
+    /// A directory that must be new or empty has entries.
     #[error("`{}` is there already and not empty", path.display())]
     Occupied {
         /// The directory.
@@ -51,22 +51,22 @@ pub enum ModulesError {
         /// The name.
         name: PathBuf,
     },
-    /// A new modulepath within an old one.
+    /// A new modulepath would lie within an old one.
     #[error("`{}` is within the modulepath `{}`", path.display(), modulepath.display())]
     Within {
-        /// Where new modulepaths were to go.
+        /// The place of new modulepaths.
         path: PathBuf,
         /// The old modulepath.
         modulepath: PathBuf,
     },
-    /// What is neither file nor directory, in a tree that a tool is to be asked about: whoever looks for a cookie in a pipe
-    /// waits for ever.
+    /// An entry that is neither file nor directory, in a tree about which a tool would be asked: a tool that looks for a
+    /// cookie in a pipe waits for ever.
     #[error("`{}` is neither file nor directory: a tool that looks into it may wait for ever", path.display())]
     Special {
-        /// What is in the way.
+        /// The entry.
         path: PathBuf,
     },
-    /// A tool that knows nothing of a modulepath that has modulefiles for everybody.
+    /// A tool lists nothing of a modulepath that has modulefiles for every user.
     #[error("{tool} lists nothing of `{}`, so what it says proves nothing", modulepath.display())]
     Unlisted {
         /// The tool.
@@ -74,48 +74,48 @@ pub enum ModulesError {
         /// The modulepath.
         modulepath: PathBuf,
     },
-    /// What a conversion made aside or put away.
+    /// The directory is what a conversion made aside or put away.
     #[error("`{}` is what a conversion left, and no modulepath of users", path.display())]
     Leftover {
         /// The directory.
         path: PathBuf,
     },
-    /// Another quell works in the same place.
+    /// Another process of quell works in the same place.
     #[error("another conversion is at work in `{}`", path.display())]
     Busy {
         /// The place.
         path: PathBuf,
     },
-    /// A name that no MODULEPATH can hold.
+    /// A name that MODULEPATH cannot hold.
     #[error("`{}` cannot be a modulepath: a colon ends its name in MODULEPATH", path.display())]
     Colon {
         /// The name.
         path: PathBuf,
     },
-    /// A name with which the tools say one thing as if it were two.
+    /// A name that spreads over two lines in the answers of the tools.
     #[error("`{}` cannot be a modulepath: there are control characters in its name", path.display())]
     Control {
         /// The name.
         path: PathBuf,
     },
-    /// A modulepath of virtual modules in place of the one that holds their files.
+    /// A modulepath of virtual modules would replace the one that holds their files.
     #[error("virtual modules need the old modulepath, so they cannot take its place")]
     VirtualInPlace,
-    /// A file that is no record of a conversion.
+    /// The file is no record of a conversion.
     #[error("`{}` is no record of a conversion: {why}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// A converted tree that somebody has changed since.
+    /// A converted tree has changed since the conversion.
     #[error("`{}` has changed since it was converted", path.display())]
     ChangedSince {
         /// The tree.
         path: PathBuf,
     },
-    /// A converted tree with a directory, such as `.git`, that has changed since.
+    /// A directory in a converted tree, such as `.git`, has changed since the conversion.
     #[error("`{}` has changed since `{}` was converted, and would be removed with it", path.display(), tree.display())]
     LeftOutChanged {
         /// The directory.
@@ -123,44 +123,44 @@ pub enum ModulesError {
         /// The tree.
         tree: PathBuf,
     },
-    /// A modulepath that somebody changed while it was converted.
+    /// A modulepath has changed during its conversion.
     #[error("`{}` was changed while it was converted", path.display())]
     ChangedMeanwhile {
         /// The modulepath.
         path: PathBuf,
     },
-    /// A conversion that could neither be finished nor taken back.
+    /// A conversion could be neither finished nor reverted.
     #[error("stopped half-way; `{}` tells of it", record.display())]
     Halfway {
-        /// By which it can be undone.
+        /// The record by which it can be undone.
         record: PathBuf,
-        /// What could not be done.
+        /// The step that failed.
         #[source]
         source: Box<ModulesError>,
     },
-    /// A copy that would belong to somebody else.
+    /// A copy would belong to another user or group than the original.
     #[error("`{}` has an owner or group that we cannot give to a copy", path.display())]
     Owner {
-        /// What was to be copied.
+        /// The original.
         path: PathBuf,
     },
-    /// A modulepath that a user who is asked cannot reach, although they reach the one that it is compared with.
+    /// A user that is to be asked cannot reach one modulepath, but can reach the one that it is compared with.
     #[error("{user} cannot reach `{}`, so nothing can be asked about it", modulepath.display())]
     OutOfReach {
         /// The modulepath.
         modulepath: PathBuf,
-        /// Who.
+        /// The user.
         user: String,
     },
-    /// A place in which others could exchange what root makes.
+    /// A place in which other users could exchange what root makes.
     #[error("root does not work in `{}`: others can change `{}`", path.display(), place.display())]
     Untrusted {
-        /// Where root was to work.
+        /// The place where root was to work.
         path: PathBuf,
-        /// What is not root's alone.
+        /// The path that other users can change.
         place: PathBuf,
     },
-    /// A modulepath that is evaluated neither as root nor as a user without rights.
+    /// A modulepath that can be evaluated neither as root nor as a user without rights.
     #[error(
         "cannot evaluate `{}`: others can change `{}`, so not as root, and the user `nobody` cannot enter it",
         modulepath.display(), place.display()
@@ -168,15 +168,15 @@ pub enum ModulesError {
     Unsafe {
         /// The modulepath.
         modulepath: PathBuf,
-        /// What is not root's alone.
+        /// The path that other users can change.
         place: PathBuf,
     },
-    /// What was given as a module tool is none that can be run.
+    /// The path names no module tool that can be run.
     #[error("no module tool at `{}`: {why}", path.display())]
     Tool {
         /// The prefix or file.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// No cache was made of a modulepath.
@@ -184,33 +184,33 @@ pub enum ModulesError {
     NoCache {
         /// The modulepath.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A modulepath that can have no cache as it is.
+    /// A modulepath in its present state can have no cache.
     #[error("there can be no cache of `{}`: {barrier}", path.display())]
     Barred {
         /// The modulepath.
         path: PathBuf,
-        /// What is in the way.
-        barrier: crate::caches::Barrier,
+        /// The obstacle.
+        barrier: crate::caches::barrier::Barrier,
     },
     /// A run of a tool could not be recorded.
     #[error("cannot record `{command}`: {why}")]
     Recorder {
         /// The arguments of `module`.
         command: String,
-        /// What the recorder says.
+        /// The recorder's message.
         why: String,
     },
-    /// What was to be loaded for a measurement does not load.
+    /// The module that was to be measured does not load.
     #[error("{tool} loads nothing that could be measured: {why}")]
     Unloadable {
         /// The tool and its version.
         tool: String,
         /// The module.
         module: String,
-        /// What the tool says.
+        /// The tool's message.
         why: String,
     },
     /// A module tool could not be started.
@@ -218,28 +218,28 @@ pub enum ModulesError {
     Run {
         /// The tool and its version.
         tool: String,
-        /// Who it was to run as.
+        /// The user as which it was to run.
         user: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl ModulesError {
-    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn read<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |source| Self::Read { path, source: plain(source) }
+        move |error| Self::Read { path, source: plain(error.into()) }
     }
 
-    /// What could not be written, and why, as the system has it.
-    pub fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// An error of writing, with the error of the system.
+    pub fn write<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
-        move |source| Self::Write { path, source: plain(source) }
+        move |error| Self::Write { path, source: plain(error.into()) }
     }
 }
 
-/// An error of the system as such: those of temporary files come wrapped, with a path of their own.
+/// The bare error of the system. Errors about temporary files come wrapped, with a path of their own.
 fn plain(error: io::Error) -> io::Error {
     let errno = match (error.raw_os_error(), error.kind()) {
         (None, io::ErrorKind::PermissionDenied) => Errno::ACCESS,

@@ -1,9 +1,9 @@
-//! An example of a module tree, for tries and tests: the set-up of the cookbook of Environment Modules, "Reduce I/O
-//! load", and larger ones of the same shape.
+//! An example of a module tree, for trials and tests: the one of the cookbook of Environment Modules, "Reduce I/O load", and
+//! larger ones of the same shape.
 //!
-//! Two modulepaths, 15 names in each, four versions of each name. `applications` has a `.version` that sets a default
-//! for each name, `libraries` a `.modulerc` that sets a symbolic version. Two names in 15 also have a README, a version
-//! that nobody may read, and one that asks for Modules 99. Further modulepaths repeat the two shapes.
+//! Two modulepaths, 15 names in each, four versions of each name. `applications` has a `.version` that sets a default for
+//! each name, `libraries` a `.modulerc` that sets a symbolic version. Two names in 15 also have a README, a version that
+//! only root may read, and one that asks for Modules 99. Further modulepaths repeat the two shapes.
 
 use crate::ModulesError;
 use crate::tools::unless_ended;
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// How large the example is. The default is that of the cookbook: 116 modulefiles for an ordinary user.
+/// The size of an example. The default is that of the cookbook: 116 modulefiles for an ordinary user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Modulepaths. Range: from 1.
@@ -21,7 +21,7 @@ pub struct Size {
     pub names: u32,
     /// Versions of each name. Range: from 1.
     pub versions: u16,
-    /// Lines of a modulefile after its first, each a command that sets a variable.
+    /// Lines of a modulefile after its first. Each is a command that sets a variable.
     pub lines: u16,
 }
 
@@ -31,37 +31,38 @@ impl Default for Size {
     }
 }
 
-/// What was made.
+/// An example that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// The modulepaths, absolute if the directory given was. Shape: in the order of their making.
+    /// The modulepaths, absolute if the given directory was. Shape: in the order in which they were made.
     pub modulepaths: Vec<PathBuf>,
-    /// Files that were written, rc files and READMEs too.
+    /// Files that were written, rc files and READMEs included.
     pub files: u64,
     /// Modulefiles that `module avail` lists for an ordinary user.
     pub modulefiles: u64,
 }
 
-/// Names after which the letters start again, and the pattern of odd files with them. Source: the cookbook's `a` to `o`.
+/// The number of names after which the letters, and the pattern of odd files, start again. Source: the cookbook's `a` to
+/// `o`.
 const ROUND: u32 = 15;
 /// Names of a round that have a README, an unreadable version and one that is too new. Source: the cookbook's `g`, `l`.
 const ODD: [u32; 2] = [6, 11];
 
-/// Makes the example below `directory`, which is new or empty.
+/// Makes the example in `directory`, which is new or empty.
 ///
-/// **Errors**: [`ModulesError::Occupied`]; [`ModulesError::Write`], also after [`crate::tools::end_flag`] is set: what was
-/// begun is then removed.
+/// **Errors**: [`ModulesError::Occupied`]; [`ModulesError::Write`], also after [`crate::tools::end_flag`] is set. A partial
+/// example is removed.
 pub fn create(directory: &Path, size: Size) -> Result<Example, ModulesError> {
     let is_new = !directory.exists();
     let absolute = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
-    crate::caches::refuse_others(&absolute)?;
+    crate::place::make_trusted_directory(&absolute)?;
     let mut entries = fs::read_dir(directory).map_err(ModulesError::read(directory))?;
     if entries.next().is_some() {
         return Err(ModulesError::Occupied { path: directory.to_owned() });
     }
     let made = fill(directory, size);
     if made.is_err() {
-        // It was empty. What cannot be removed is seen by whoever tries again.
+        // The directory was empty. What cannot be removed makes the next attempt fail.
         entries = fs::read_dir(directory).map_err(ModulesError::read(directory))?;
         entries.flatten().for_each(|entry| _ = fs::remove_dir_all(entry.path()));
         _ = is_new.then(|| fs::remove_dir(directory));
@@ -86,7 +87,7 @@ fn fill(directory: &Path, size: Size) -> Result<Example, ModulesError> {
     Ok(example)
 }
 
-/// What a modulepath's rc files are for.
+/// The kind of rc files in a modulepath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Applications,
@@ -108,7 +109,7 @@ impl Shape {
         }
     }
 
-    /// The rc file of a name: where, and what is in it.
+    /// The name and the content of the rc file of a name.
     fn rc(self, name: &str, versions: u16) -> (&'static str, String) {
         match self {
             Self::Applications => {

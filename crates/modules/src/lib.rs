@@ -1,13 +1,13 @@
-//! Module trees of Environment Modules and Lmod: what is in them, what it costs, how to make them cheaper, and the proof
-//! that they still say the same.
+//! Module trees of Environment Modules and Lmod: their content, their cost, cheaper forms of them, and the proof that these
+//! give the same answers.
 //!
 //! ```text
 //! scan (each file read once) -> cookie, rc (what it means) -> audit (findings)
 //!                                        `-> convert (a plan, a tree aside) -> verify (old and new, asked by the tools)
 //! ```
 //!
-//! No modulefile is evaluated here: the site's own Environment Modules or Lmod does that, and is the judge of every
-//! conversion. This crate prints nothing and reads no environment.
+//! This crate evaluates no modulefile. The site's own Environment Modules or Lmod does, and judges every conversion. This
+//! crate prints nothing and reads no environment.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -20,6 +20,7 @@ mod error;
 pub mod example;
 mod lock;
 pub mod measure;
+mod place;
 pub mod rc;
 pub mod scan;
 pub mod tools;

@@ -1,7 +1,7 @@
-//! One at a time: conversions of a modulepath, builders of caches in a directory.
+//! Locks: one conversion of a modulepath at a time, one builder of caches in a directory.
 //!
-//! A directory that others may read can be locked by them, for ever. So root locks a file that no other user can open, beside what it
-//! stands for, and removes it with the lock.
+//! Any user that may read a directory could lock it for ever. Root therefore locks a file that no other user can open,
+//! beside the locked path, and removes the file with the lock.
 
 use crate::ModulesError;
 use crate::trust;
@@ -10,26 +10,27 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What the name of a lock ends in.
+/// The suffix of a lock's name.
 const LOCK: &str = ".quell-lock";
 
-/// Keeps others away from a directory until it is dropped. Without a descriptor the file system has no such locks.
+/// Keeps other processes away from a directory until it is dropped. Without a descriptor the file system has no locks.
 #[derive(Debug)]
 pub(crate) struct Lock {
     held: Option<OwnedFd>,
-    /// Root's file, which goes with the lock.
+    /// Root's file, which is removed with the lock.
     file: Option<PathBuf>,
 }
 
 impl Lock {
-    /// For what is made in a directory. As root, in a directory that is root's.
+    /// Locks a directory for what is made in it. As root the directory must be root's.
     ///
     /// **Errors**: [`ModulesError::Busy`] while another process has it; [`ModulesError::Write`] without the directory.
     pub(crate) fn inside(directory: &Path) -> Result<Self, ModulesError> {
         Self::take(directory, directory.join(LOCK))
     }
 
-    /// For what becomes of a directory, whatever name it has now. As root, beside its own name, in a directory that is root's.
+    /// Locks the name of a directory, whatever name the directory itself has now. As root the lock lies beside the name, in
+    /// a directory that must be root's.
     ///
     /// **Errors**: as [`Lock::inside`].
     pub(crate) fn beside(directory: &Path, now: &Path) -> Result<Self, ModulesError> {
@@ -48,21 +49,21 @@ impl Lock {
             false => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let opened = rustix::fs::open(directory, flags, Mode::empty());
-                let opened = opened.map_err(|errno| ModulesError::write(directory)(errno.into()))?;
+                let opened = opened.map_err(ModulesError::write(directory))?;
                 Ok(Self { held: locked(opened, directory)?, file: None })
             }
         }
     }
 
-    /// Whether there is nobody else.
+    /// Tells whether no other process can hold the lock: `false` on a file system without locks.
     pub(crate) fn is_held(&self) -> bool {
         self.held.is_some()
     }
 }
 
-/// Locks root's file; `None` if it was removed meanwhile by who had it.
+/// Locks root's file; `None` if its last holder removed it meanwhile.
 fn of_file(file: &Path, directory: &Path) -> Result<Option<Lock>, ModulesError> {
-    let failed = |errno: Errno| ModulesError::write(file)(errno.into());
+    let failed = |errno: Errno| ModulesError::write(file)(errno);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     let stat = rustix::fs::fstat(&opened).map_err(failed)?;
@@ -83,11 +84,11 @@ fn locked(opened: OwnedFd, directory: &Path) -> Result<Option<OwnedFd>, ModulesE
     }
 }
 
-/// A child that another thread is about to start has the descriptor, too, until it becomes its program: closing ours would
-/// leave the lock with it.
+/// A child that another thread is about to start shares the descriptor until it executes its program. Closing ours would
+/// leave the lock with the child, so it is unlocked.
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before it is unlocked: who opens it from here on finds another file, or none.
+        // Removed before it is unlocked: a process that opens the path from here on finds another file, or none.
         self.file.iter().for_each(|file| _ = rustix::fs::unlink(file));
         if let Some(held) = &self.held {
             let _ = rustix::fs::flock(held, FlockOperation::Unlock);

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Compares two versions as `versioncmp` does: digits by their value, letters whatever their case, and where that
-/// decides nothing, fewer leading zeros and capitals first.
+/// Compares two versions as `versioncmp` does: digits by their value, letters without regard to case. Where that decides
+/// nothing, fewer leading zeros and capitals come first.
 ///
 /// Source: `versioncmp` of modulecmd.tcl; lsort(n), `-dictionary`.
 pub fn versioncmp(left: &[u8], right: &[u8]) -> Ordering {
@@ -33,7 +33,7 @@ pub fn versioncmp(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// The digits that `text` begins with, without leading zeros; what follows; and how many zeros there were.
+/// The digits at the beginning of `text` without leading zeros, the text after them, and the number of leading zeros.
 fn number(text: &[u8]) -> (&[u8], &[u8], usize) {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

@@ -1,5 +1,5 @@
-//! Paths that others can change, walked by root: from one directory's descriptor to the next, and behind a link that another user
-//! could have made with that user's rights alone.
+//! Root's walk along paths that other users can change: from one directory's descriptor to the next. A link that another
+//! user could have made is followed with that user's rights alone.
 
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::tools::User;
@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The user as which something is read; `None`: the user of this process.
+/// The user as which something is read; `None` for the user of this process.
 pub(crate) type Reader = Option<u32>;
 
-/// Does something as a reader.
+/// Runs `work` as a reader.
 ///
 /// **Errors**: what `work` says; EINVAL or EPERM for a number that is no user here.
 pub(crate) fn read_as<T: Send>(
@@ -28,8 +28,8 @@ pub(crate) fn read_as<T: Send>(
     done.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?
 }
 
-/// The user as which a link is followed that was found in a directory. Root follows its own, where no other user could have put it there;
-/// all others as their owner, who could have done so without us.
+/// The user as which a link in a directory is followed. Root follows its own links, where no other user could have put them;
+/// any other link with the rights of its owner, who could have followed it without us.
 pub(crate) fn follower(directory: &Access, link: &Stat) -> Reader {
     if !trust::is_root() {
         return None;
@@ -53,7 +53,7 @@ fn access_of(directory: &OwnedFd) -> Result<Access, Errno> {
 /// The flags with which directories on the way to a place are opened.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens what has an absolute path, and tells as whom it was reached.
+/// Opens an absolute path, and tells the user as which it was reached.
 ///
 /// **Errors**: what the system says.
 pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(OwnedFd, Reader), Errno> {
@@ -116,7 +116,7 @@ fn steps(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-/// Opens what is not behind another user's link.
+/// Opens a path that does not lead behind another user's link.
 ///
 /// **Errors**: what the system says; ELOOP for such a link.
 pub(crate) fn open_plain(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -126,7 +126,7 @@ pub(crate) fn open_plain(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Opens a name in a directory, if it is no link.
+/// Opens a name in a directory, unless it is a link.
 pub(crate) fn open_in(directory: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }

@@ -1,4 +1,4 @@
-//! Every finding of an audit: a tree that has it, and what is said of it.
+//! Every finding of an audit: a tree that has it, and its text.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
@@ -22,7 +22,7 @@ fn options() -> Options {
     Options { version: b"5.7.0".to_vec(), lmod: true }
 }
 
-/// A directory that everybody may list.
+/// A directory that every user may list.
 fn open() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap()
 }
@@ -65,7 +65,7 @@ fn tree_with_everything(root: &Path) {
     .unwrap();
 }
 
-/// What is said of each code, without the path of the tree.
+/// The texts of each code, without the path of the tree.
 fn said(findings: &[Finding], root: &Path) -> Vec<String> {
     let short = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
     let line = |finding: &Finding| {

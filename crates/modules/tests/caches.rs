@@ -1,4 +1,4 @@
-//! Caches that real tools make for us: what is in them, who sees what, when they are stale, and who reads meanwhile.
+//! Caches that real tools make: their content, their readers, their age, and readers during a build.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{NOBODY, environment, is_root, open_directory, skip, tool};
 
-/// A tree whose files have a time that a rewritten file has not.
+/// A tree whose files have an old time, so that a rewritten file has another.
 struct Site {
     directory: tempfile::TempDir,
     modulepath: PathBuf,
@@ -49,14 +49,14 @@ impl Site {
         String::from_utf8(fs::read(self.path(modules::NAME)).unwrap()).unwrap()
     }
 
-    /// What differs, as words.
+    /// The differences in words.
     fn changes(&self) -> Vec<(String, What)> {
         let changes = modules::check(&self.modulepath, None).unwrap().changes;
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
 }
 
-/// The commands of a cache, without our last line.
+/// The commands of a cache, without the last line of quell.
 fn commands(cache: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = cache.split("\n").filter(|line| !line.starts_with("# quell")).collect();
     lines.sort_unstable();
@@ -115,7 +115,7 @@ fn privileged_what_changed_is_named_and_built_anew() {
     let incremental = site.cache();
     site.build(Extent::All);
     assert_eq!(incremental, site.cache());
-    // The root's rc file may say what is passed over anywhere.
+    // The root's rc file may hide names anywhere.
     site.write(".modulerc", "#%Module\nmodule-alias z appa/1.0\n");
     assert_eq!(site.build(Extent::Changed).rebuilt, 9);
     assert_eq!(site.changes(), []);
@@ -142,11 +142,11 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
             .status()
             .is_ok_and(|status| status.success())
     };
-    // Bits for others allow; the lists deny one user, one group.
+    // The bits for others allow reading; the lists deny it to one user and one group.
     if !list("u:1234:---", "appb/1.0") || !list("g:1235:---", "appc") {
         return skip("setfacl cannot set a list here").unwrap_or(());
     }
-    // A link to a file that others could read if they could get there.
+    // A link to a world-readable file in a closed directory.
     let hidden = site.directory.path().join("hidden");
     fs::create_dir(&hidden).unwrap();
     fs::rename(site.path("appd/1.0"), hidden.join("1.0")).unwrap();
@@ -159,7 +159,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
     assert!(!site.cache().contains("s3cret"), "{}", site.cache());
     assert_eq!(site.changes(), []);
 
-    // The tool's own cache shows what the lists deny, and does not find what is behind the closed directory alone.
+    // The tool's own cache shows what the lists deny; it leaves out only what lies behind the closed directory.
     let plain = site.directory.path().join("plain");
     Command::new("cp").arg("-a").arg(&site.modulepath).arg(&plain).status().unwrap();
     fs::remove_file(plain.join(modules::NAME)).unwrap();
@@ -186,7 +186,7 @@ fn privileged_a_cache_shows_nobody_what_he_may_not_see() {
 #[test]
 fn privileged_loads_during_a_rebuild_see_no_error() {
     let Some(site) = Site::new("5.7.0") else { return };
-    // Long enough that a cache written in place would be seen half written.
+    // The cache is so long that a reader would see a partial one if it were written in place.
     let lines = "setenv SOME_VARIABLE some_value\n".repeat(3000);
     for number in 0..20 {
         site.write(&format!("large/{number}"), &format!("#%Module\n{lines}"));
@@ -284,7 +284,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
     }
 }
 
-/// A group's modulepath: open itself, below a directory that is not.
+/// A group's modulepath: open itself, below a closed directory.
 fn restrict(site: &mut Site) -> PathBuf {
     let restricted = site.directory.path().join("restricted");
     fs::create_dir(&restricted).unwrap();
@@ -306,18 +306,18 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
     let restricted = restrict(&mut site);
     assert_eq!(closed_above(&site.modulepath), Some(restricted.clone()));
     let above = Barrier::Above(restricted.clone());
-    // By whichever name the modulepath, or the place, is given.
+    // Links in the names of modulepath and cache make no difference.
     let link = site.directory.path().join("link");
     symlink(&restricted, &link).unwrap();
     let inside = link.join("caches").join(modules::NAME);
     for modulepath in [site.modulepath.clone(), link.join("modules")] {
         let error = modules::build(&site.tool, &modulepath, Some(&open), Extent::All, &aside).unwrap_err();
         assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
-        // One that is there from before shows it to all.
+        // An older cache outside of the directory shows the modulepath to every user.
         let checked = modules::check(&modulepath, Some(&open)).unwrap();
         assert_eq!((checked.changes[0].what, checked.barrier), (What::Closed, Some(above.clone())));
     }
-    // A link in the tree leads nowhere but to where whoever reads the cache gets anyhow.
+    // A link within the tree leads only to places that every reader of the cache can reach.
     symlink("1.0", site.path("appa/default")).unwrap();
     let built = build(&site, &inside).unwrap();
     assert!(restricted.join("caches").join(modules::NAME).is_file());
@@ -352,7 +352,7 @@ fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() 
     assert!(!fs::read_to_string(cache.join("spiderT.lua")).unwrap().contains("appa"));
     let inside = lmod::build(&lmod, &both, &restricted.join("cache")).unwrap();
     assert_eq!((inside.modulepaths.as_slice(), inside.left_out), (both.as_slice(), Vec::new()));
-    // Of one that was made before the directory was closed it is told.
+    // The check reports a cache that was made before the directory was closed.
     assert_eq!(lmod::check(&restricted.join("cache")).unwrap(), []);
     fs::set_permissions(&restricted, Permissions::from_mode(0o755)).unwrap();
     lmod::build(&lmod, &both, &cache).unwrap();
@@ -376,7 +376,7 @@ fn privileged_what_can_have_no_cache_is_told_and_not_stale() {
         let error = modules::build(&site.tool, &empty, None, Extent::All, root).unwrap_err();
         assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Empty, .. }), "{error}");
     }
-    // The least of which the tool says something.
+    // The smallest trees of which the tool records anything.
     for file in ["f", "a/.modulerc", "a/.hidden", ".modulerc"] {
         let least = root.join("least").join(file.replace('/', "-"));
         fs::create_dir_all(least.join("a")).unwrap();
@@ -448,7 +448,7 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     fs::create_dir(site.path("bio")).unwrap();
     symlink(all.join("1.0"), site.path("bio/1.0")).unwrap();
     site.build(Extent::All);
-    // Each alone, so that nothing else makes its name stale.
+    // One change at a time, so that no other change makes the name stale.
     let steps: [(&str, &dyn Fn(), What); 3] = [
         ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), What::Changed),
         ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), What::Removed),
@@ -463,7 +463,7 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
         site.build(Extent::All);
         assert_eq!(incremental, site.cache(), "{name}");
     }
-    // Of a directory's bits for its owner no command tells.
+    // No command of a cache depends on a directory's bits for its owner.
     fs::set_permissions(site.path("appa"), Permissions::from_mode(0o555)).unwrap();
     assert_eq!(site.changes(), [(String::new(), What::Other)]);
     assert!(site.build(Extent::Changed).rebuilt > 7);
@@ -503,7 +503,7 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
     fs::remove_file(plain.join(modules::NAME)).unwrap();
     let others = User::new("others", NOBODY, NOBODY, Vec::new());
     let denied = User::new("1234", 1234, NOBODY, Vec::new());
-    // Forty names of each file behind the loop are enough for one way around.
+    // Each file behind the loop has forty names; those of one round are enough here.
     let listing = |user: &User, path: &Path| {
         let environment = environment(&[path.to_owned()]);
         let words = [
@@ -531,7 +531,7 @@ fn privileged_a_cache_that_users_cannot_read_is_put_right() {
     let Some(site) = Site::new("5.7.0") else { return };
     site.build(Extent::All);
     fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
-    // What a builder left that was killed.
+    // The rest of an interrupted build.
     site.write(".modulecacheAbC123~", "half");
     site.write(".modulecache-of-mine~", "kept");
     assert_eq!(site.changes(), [(String::new(), What::Unreadable)]);

@@ -1,4 +1,5 @@
-//! A signal ends what reads and makes trees, not only the tools that are asked. Alone in its process, which has one such flag.
+//! A signal ends reading and making of trees, not only conversations with tools. This test has a process of its own, because
+//! a process has one such flag.
 #![allow(clippy::unwrap_used)]
 
 use quell_modules::ModulesError;
@@ -26,6 +27,6 @@ fn nothing_is_begun_after_a_signal() {
     assert!(interrupted(modules::check(modulepath, None).unwrap_err()));
     let another = directory.path().join("n");
     assert!(interrupted(example::create(&another, Size::default()).unwrap_err()));
-    // What it had begun is gone.
+    // The partial example is gone.
     assert!(!another.exists());
 }

@@ -1,5 +1,5 @@
-//! Caches of Lmod that its own program makes for us: Lmod reads them, they hold what everybody may read, they are known to
-//! be stale, and nobody sees a half one. And what the facts say of caches and of Lua modulefiles that some may not read.
+//! Caches of Lmod made by its own program: Lmod reads them, they hold what every user may read, staleness is found, and no
+//! reader sees a partial one. Also tests facts about caches and about Lua modulefiles that some users may not read.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{NOBODY, environment, is_root, open_directory, opens, skip, tool};
 
-/// The newest Lmod, two modulepaths, and where the cache goes.
+/// The newest Lmod, two modulepaths, and the directory of the cache.
 struct Site {
     directory: tempfile::TempDir,
     lmod: Tool,
@@ -66,7 +66,7 @@ impl Site {
         tools::ask_apart(&self.lmod, environment, user, &question).unwrap()
     }
 
-    /// What differs, as words; the modulepath's changes by their names, the cache's own by none.
+    /// The differences in words. Changes of the modulepath have their names, those of the cache none.
     fn changes(&self) -> Vec<(String, What)> {
         let found = lmod::check(&self.cache()).unwrap();
         let changes = found.into_iter().flat_map(|(_, changes)| changes);
@@ -99,7 +99,7 @@ fn privileged_lmod_reads_the_cache_and_not_the_tree() {
         assert_eq!(opened(&environment(&[site.modulepath()]), "avail"), (0, 3), "{version}");
         assert_eq!(opened(&listings, "avail"), (1, 0), "{version}");
         assert_eq!(opened(&loads, "load b"), (1, 1), "{version}");
-        // Older than its timestamp it is passed over.
+        // Lmod ignores a cache that is older than its timestamp.
         let stamp = fs::File::options().write(true).open(site.cache().join("timestamp")).unwrap();
         stamp.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
         assert_eq!(opened(&listings, "avail").1, 3, "{version}");
@@ -151,13 +151,14 @@ fn privileged_what_is_left_of_other_caches_does_not_hide_the_new_one() {
             opened.len()
         };
         assert_eq!(walks(), 0, "{version}");
-        // Of another version of Lua, and put away by Lmod's own program when there was a compiler. Too old, all of them.
+        // Files for another version of Lua, and files that Lmod's own program put away when there was a compiler. All are
+        // too old.
         for name in ["spiderT.luac_5.1", "spiderT.old.luac_5.3", "spiderT.old.lua"] {
             let planted = site.cache().join(name);
             fs::copy(site.cache().join("spiderT.lua"), &planted).unwrap();
             let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
             fs::File::options().write(true).open(&planted).unwrap().set_modified(long_ago).unwrap();
-            // As where a builder has no compiler.
+            // The builder has no compiler.
             let bytecode = site.cache().join("spiderT.luac_5.3");
             if name.contains(".old.luac") && bytecode.exists() {
                 fs::remove_file(bytecode).unwrap();
@@ -182,17 +183,17 @@ fn privileged_every_name_that_lmod_looks_at_counts() {
     symlink("../..", site.path("CVS/deep/up")).unwrap();
     site.build();
     assert_eq!(site.changes(), []);
-    // Both versions are alike, so the link alone says what the default is.
+    // Both versions are equal, so only the link tells the default.
     fs::remove_file(site.path("a/default")).unwrap();
     symlink("2.0", site.path("a/default")).unwrap();
     site.write("a/1.0,v", "#%Module\nsetenv A c\n");
     site.write("CVS/deep/CVS/2.0", "#%Module\n");
-    // What only Environment Modules, or nobody, looks at.
+    // Files that Lmod does not look at.
     site.write(".modulecache", "#%Module5.3\n");
     site.write("a/1.0~", "#%Module\n");
     let expected =
         [("CVS/deep/CVS/2.0", What::Added), ("a/1.0,v", What::Changed), ("a/default", What::Changed)];
-    // The link leads to all of it once more.
+    // The link shows everything a second time.
     let found: Vec<_> = site.changes().into_iter().filter(|(name, _)| !name.contains("/up/")).collect();
     assert_eq!(found, expected.map(|(name, what)| (name.to_owned(), what)));
     assert!(site.build().rebuilt);
@@ -250,7 +251,7 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     chown(site.path("b/1.0"), None, Some(4321)).unwrap();
     fs::set_permissions(site.path("b/1.0"), Permissions::from_mode(0o640)).unwrap();
     let member = User::new("a member of group 4321", NOBODY, 4321, Vec::new());
-    // As an administrator does it.
+    // The build of an administrator.
     let theirs = site.directory.path().join("theirs");
     let program = site.lmod.directory().join("update_lmod_system_cache_files");
     let mut command = Command::new("/bin/bash");
@@ -278,13 +279,13 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     assert!(loads, "{said}");
     let (loads, said) = load(&site.cached(&settings, "yes"));
     assert!(!loads && said.contains("unknown"), "{said}");
-    // The audit says so.
+    // The audit reports it.
     let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
     let cache = read_lmod_cache(&theirs, scan::Options::default()).unwrap();
     let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
     let findings = audit::audit(&[tree], &[cache], &options).findings;
     assert!(findings.iter().any(|finding| finding.code == "lmod-cache-misses"), "{findings:?}");
-    // Ours has no such modulepath, but another that is open.
+    // quell leaves that modulepath out and keeps another that is open.
     let open = site.directory.path().join("open");
     fs::create_dir_all(open.join("c")).unwrap();
     fs::write(open.join("c/1.0"), "#%Module\n").unwrap();
@@ -324,12 +325,13 @@ fn privileged_a_cache_of_lmod_that_shows_what_a_list_denies_is_a_leak() {
             return skip("setfacl cannot set a list here").unwrap_or(());
         }
     }
-    // The program goes by the bits for others.
+    // Lmod's program goes by the bits for others.
     made();
     let found = leaks();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("/m/a/1.0`") && found[0].contains("and 1 more"), "{found:?}");
-    // A cache that others cannot read shows them nothing, and one within a closed directory no more than that does.
+    // A cache that others cannot read shows them nothing. A cache within a closed directory shows no more than the
+    // directory.
     fs::set_permissions(theirs.join("spiderT.lua"), Permissions::from_mode(0o640)).unwrap();
     assert_eq!(leaks(), [""; 0]);
     Command::new("setfacl").arg("-bR").arg(site.modulepath()).status().unwrap();

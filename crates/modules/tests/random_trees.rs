@@ -1,9 +1,9 @@
-//! The property of every conversion: for any tree, what users are told before and after is the same, or the conversion was
-//! refused and said why: by the rules before anything was done, or, seldom, by the judge, and then nothing is written.
+//! The property of every conversion: for any tree all answers stay the same, or the conversion is refused with a reason: by
+//! the rules before anything is done or, rarely, by the judge, and then nothing is written.
 //!
-//! A few trees here, the same each time, of which the judge may refuse none; `QUELL_RANDOM_MODULE_TREES=5000 cargo test -p
-//! quell-modules --test random_trees` looks at as many others, as `make soak` does, of which it may refuse less than one in a
-//! hundred. Some are converted in place, and come back.
+//! A plain run looks at a few trees, the same each time, of which the judge may refuse none. `QUELL_RANDOM_MODULE_TREES=5000
+//! cargo test -p quell-modules --test random_trees`, which `make soak` runs, looks at as many random ones, of which it may
+//! refuse less than one in a hundred. Some are converted in place and undone.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "support/everything.rs"]
@@ -28,20 +28,20 @@ use std::process::Command;
 use support::open_directory;
 use trees_of::{judge, mode, modules, others, planned_with, plant, shown};
 
-/// Trees where nobody asks for more.
+/// The number of trees in a plain run.
 const FEW: u32 = 12;
 
-/// What these trees grow from. Another seed gives other trees.
+/// The seed of the trees. Another seed gives other trees.
 const SEED: [u8; 32] = [7; 32];
 
-/// Tops of names; one sorts before `.modulerc`, one has a sign in it, two begin alike.
+/// Top names; one sorts before `.modulerc`, one has a special character, two begin alike.
 const TOPS: [&str; 6] = ["foo", "bar", "foo-x", "+low", "g++", "übung"];
 const DIRECTORIES: [&str; 5] = ["", "", "", "/sub", "/sub-a"];
 const FILES: [&str; 9] = ["1.0", "2.0", "3.0", "1", ".hid", "README", "9.0", "old~", "1.0,v"];
 const MODULES: [&str; 4] =
     ["", "setenv A 1", "prepend-path P [file dirname $ModulesCurrentModulefile]", "conflict foo"];
 
-/// What rc files say. `%` is the top, `@` the directory's path.
+/// Lines of rc files. `%` stands for the top name, `@` for the directory's path.
 const RC_LINES: [&str; 38] = [
     "module-version @/1.0 default",
     "module-version @/2.0 default",
@@ -83,27 +83,27 @@ const RC_LINES: [&str; 38] = [
     "# a comment that goes on \\",
 ];
 
-/// A group that every Debian has.
+/// A group of every Debian.
 const GROUP: u32 = 60;
 
-/// Somebody whom access control lists name: `mail` of every Debian. Who has no name cannot be named by `module-hide`.
+/// A user on access control lists: `mail` of every Debian. `module-hide` can only except users that have a name.
 const LISTED: u32 = 8;
 
-/// Who may read a file.
+/// The users that may read a file.
 #[derive(Clone, Copy, Debug)]
 enum Readers {
-    /// By these permissions; the group is root's.
+    /// The users that these bits allow; the group is root's.
     Mode(u32),
-    /// Owner and members of [`GROUP`].
+    /// The owner and the members of [`GROUP`].
     Group,
-    /// Everybody but [`LISTED`].
+    /// Every user but [`LISTED`].
     NotListed,
-    /// Owner and [`LISTED`].
+    /// The owner and [`LISTED`].
     Listed,
 }
 
 impl Readers {
-    /// Makes it so; `false` where there are no lists.
+    /// Sets the permissions; `false` where there are no lists.
     fn apply(self, path: &Path) -> bool {
         let list = |entry: &str| {
             let done = Command::new("setfacl").args(["-m", entry]).arg(path).status();
@@ -125,7 +125,7 @@ impl Readers {
     }
 }
 
-/// A file to make: name, content, who may read it.
+/// A file to make: name, content, readers.
 type Planted = (String, String, Readers);
 
 fn readers() -> impl Strategy<Value = Readers> {
@@ -182,7 +182,7 @@ fn tree() -> impl Strategy<Value = Vec<Planted>> {
     (files, rc_files, flats).prop_map(|(files, rc_files, flats)| [files, rc_files, flats].concat())
 }
 
-/// Where a link is put and where it leads.
+/// The name and the target of a link.
 fn link() -> impl Strategy<Value = Option<(&'static str, &'static str)>> {
     let links = [
         ("foo/latest", "1.0"),
@@ -194,7 +194,7 @@ fn link() -> impl Strategy<Value = Option<(&'static str, &'static str)>> {
     prop_oneof![5 => Just(None), 1 => select(links.to_vec()).prop_map(Some)]
 }
 
-/// Who asks: everybody else, a member of the group, somebody on a list.
+/// The users that ask: one without rights, a member of the group, one on the lists.
 fn user() -> impl Strategy<Value = User> {
     let member = User::new("member", support::NOBODY, GROUP, Vec::new());
     let listed = User::new("listed", LISTED, support::NOBODY, Vec::new());
@@ -232,7 +232,7 @@ fn privileged_any_tree_says_the_same_or_is_refused() {
                 make(path, files);
             }
             if let Some((name, target)) = link {
-                // Where there is no such directory, or something else has the name, there is no link.
+                // The link is left out where its directory does not exist or its name is taken.
                 _ = symlink(target, paths[0].join(name));
             }
             let plan = planned_with(&paths, conversion, consent);
@@ -256,11 +256,11 @@ fn privileged_any_tree_says_the_same_or_is_refused() {
                     String::new()
                 }
                 Ok(written) => shown(&written.differences),
-                // Everything in a modulepath may be hidden by what its rc files say: then answers prove nothing.
+                // The rc files of a modulepath may hide all of it. Then answers prove nothing.
                 Err(error @ ModulesError::Unlisted { .. }) => error.to_string(),
                 Err(error) => return Err(TestCaseError::fail(error.to_string())),
             };
-            // Converted and undone, or refused.
+            // Both an undone conversion and a refused one leave everything as it was.
             prop_assert_eq!(before, paths.iter().map(|path| everything(path)).collect::<Vec<_>>());
             let names = directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
             prop_assert_eq!(names.filter(|name| name != "out").count(), paths.len());
@@ -275,11 +275,11 @@ fn privileged_any_tree_says_the_same_or_is_refused() {
         })
         .unwrap();
     let judged_out = judged_out.get();
-    // Of few trees, the same each time, that is none: one that is refused is a change of ours.
+    // In a plain run the limit is none: a refused plan there means that the code has changed.
     assert!(100 * judged_out < cases, "the judge refused {judged_out} plans of {cases}");
 }
 
-/// Where the new trees go.
+/// The destination of the new trees.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Beside,
@@ -290,7 +290,7 @@ enum Place {
 fn make(root: &Path, files: &[Planted]) {
     fs::create_dir(root).unwrap();
     for (name, content, readers) in files {
-        // What is a file in one of its names cannot be a directory in another.
+        // A path that is a file cannot be a directory for another name.
         let path = root.join(name);
         let taken = path.ancestors().skip(1).any(|above| above.is_file()) || path.is_dir();
         if !taken {

@@ -1,4 +1,4 @@
-//! Real Environment Modules and Lmod: found, and asked many questions at once as each apart.
+//! Real Environment Modules and Lmod are found, and many questions in one process get the same answers as separate ones.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -18,7 +18,7 @@ fn privileged_many_answers_of_one_process_are_those_of_one_each() {
     let directory = open_directory();
     let size = Size { names: 7, versions: 2, ..Size::default() };
     let mut modulepaths = example::create(directory.path(), size).unwrap().modulepaths;
-    // Modulefiles that leave something behind in the process, if that is possible.
+    // Modulefiles that try to leave something behind in the process.
     let odd = directory.path().join("odd/m");
     fs::create_dir_all(&odd).unwrap();
     for (name, text) in [
@@ -46,7 +46,7 @@ fn privileged_many_answers_of_one_process_are_those_of_one_each() {
             let apart = tools::ask_apart(&tool, &environment, &User::ourselves(), question).unwrap();
             let shown = |answer: &tools::Answer| {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                // Lmod notes how long it took, in the table that it keeps in the environment.
+                // Lmod notes the time it took, in the table that it keeps in the environment.
                 let is_lasting = |line: &&str| tool.kind == Kind::Modules || !line.contains("_ModuleTable0");
                 let lines: Vec<String> =
                     text(&answer.stdout).lines().filter(is_lasting).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What a umask does to a cache: nothing. Alone in its process, which has only one umask.
+//! A umask has no effect on a cache. This test has a process of its own, because a process has one umask.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Two trees, asked about by real tools: equal ones have no difference, and each change of meaning is one.
+//! Comparisons of two trees by real tools: equal trees have no difference, and every change of meaning is one.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use support::{NOBODY, installed, is_root, open_directory, tool};
 
-/// A tree and a copy of it, to be changed.
+/// A tree and a copy of it that will be changed.
 struct Pair {
     directory: tempfile::TempDir,
 }
@@ -105,7 +105,7 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
     let same = pair.compare(std::slice::from_ref(&tool), Vec::new());
     assert_eq!(same.users, ["root", "others", "a member of group 4321"]);
     assert_eq!(same.differences, []);
-    // Nobody sees this file but members of the group.
+    // Only root and members of the group see this file.
     pair.write("libraries/liba/1.0", "#%Module\nsetenv A 1\n");
     let one = pair.compare(std::slice::from_ref(&tool), Vec::new());
     let users: Vec<&str> = one.differences.iter().map(|difference| difference.user.as_str()).collect();
@@ -119,7 +119,7 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
 fn privileged_what_no_tool_can_look_at_proves_nothing() {
     let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
     let directory = open_directory();
-    // Modules takes `$x` of MODULEPATH for a variable.
+    // Environment Modules expands `$x` in MODULEPATH.
     let odd = directory.path().join("a$x");
     let plain = directory.path().join("plain");
     for tree in [&odd, &plain] {

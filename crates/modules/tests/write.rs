@@ -1,4 +1,4 @@
-//! What a conversion leaves on disk: complete trees or nothing, and the way back.
+//! The effect of a conversion on disk: complete trees or nothing, and undoing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 #[path = "support/everything.rs"]
@@ -17,7 +17,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A judge with this verdict, who sees that both trees are there.
+/// A judge with a fixed verdict, which checks that both trees exist.
 struct Verdict(Vec<Difference>);
 
 impl Judge for Verdict {
@@ -72,7 +72,7 @@ fn a_new_tree_is_complete_and_undone_without_a_trace() {
     let kept = |tree: &BTreeMap<PathBuf, (u32, i64, Vec<u8>)>| {
         let mut tree = tree.clone();
         tree.retain(|path, _| !is_moved(path) && !path.ends_with("out"));
-        // It has another content, written now.
+        // The root's rc file has new content and a new time.
         let root = tree.get_mut(Path::new(".modulerc")).unwrap();
         (root.1, root.2) = (0, Vec::new());
         tree
@@ -89,7 +89,7 @@ fn a_new_tree_is_complete_and_undone_without_a_trace() {
     assert_eq!(undone.removed, targets(&written));
     fs::remove_dir(&out).unwrap();
     let mut after = everything(directory.path());
-    // The directory itself has another time.
+    // The time of the directory itself has changed.
     after.insert(PathBuf::new(), before[Path::new("")].clone());
     assert_eq!(before, after);
 }
@@ -104,7 +104,7 @@ fn in_place_the_old_tree_is_kept_and_comes_back() {
     assert_eq!(everything(&paths[0].with_file_name("applications.quell-before")), before[0]);
     assert_eq!(written.records.len(), 2);
     for record in &written.records {
-        // By the record, or by the modulepath that was converted in place.
+        // Undo by the record, or by the modulepath that was converted in place.
         let name = record.to_str().unwrap().strip_suffix(".quell-plan.json").unwrap();
         assert_eq!(would_undo(Path::new(name)).unwrap().restored.len(), 1);
         assert_eq!(undo(record).unwrap().restored.len(), 1);
@@ -227,7 +227,7 @@ fn what_was_committed_in_a_new_tree_is_not_removed() {
                 "{refused:?}"
             );
             assert!(target.join(file).is_file());
-            // What was moved away cannot be lost.
+            // A directory that is gone cannot be lost.
             fs::remove_dir_all(target.join(directory)).unwrap();
         }
         written.records.iter().for_each(|record| _ = undo(record).unwrap());
@@ -261,16 +261,16 @@ fn a_conversion_that_was_ended_between_two_steps_is_undone() {
     let (_directory, paths) = made();
     let before = everything(&paths[0]);
     let [target, aside, backup] = names(&paths[0]);
-    // By the renames that lead from the end back to each state; undoing has such states, too.
+    // Renames that lead from the final state back to each earlier one. Undoing passes through such states too.
     let states: [&[(&Path, &Path)]; 6] = [
         &[],
-        // Exchanged, and the old tree without its new name.
+        // Names exchanged, the old tree without its last name.
         &[(&backup, &aside)],
-        // Not exchanged.
+        // Names not exchanged.
         &[(&target, &aside), (&backup, &target)],
-        // Without exchange: the modulepath is not there.
+        // Without RENAME_EXCHANGE: the modulepath is missing.
         &[(&target, &aside)],
-        // Being undone: the new tree has lost the modulepath's name.
+        // Undoing: the new tree has lost the modulepath's name.
         &[(&target, &aside), (&backup, &target), (&aside, &backup)],
         &[(&target, &aside), (&aside, &target)],
     ];
@@ -286,7 +286,7 @@ fn a_conversion_that_was_ended_between_two_steps_is_undone() {
 
 #[test]
 fn a_name_that_is_taken_meanwhile_costs_no_tree() {
-    /// Somebody puts something under a name while old and new are compared.
+    /// Another process takes a name while old and new are compared.
     struct Taking(PathBuf);
     impl Judge for Taking {
         fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
@@ -313,7 +313,7 @@ fn a_name_that_is_taken_meanwhile_costs_no_tree() {
 
 #[test]
 fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
-    /// Somebody installs, or removes, while old and new are compared.
+    /// Another process installs or removes files while old and new are compared.
     struct Changing<'a>(&'a dyn Fn());
     impl Judge for Changing<'_> {
         fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
@@ -346,7 +346,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
         assert_eq!(fs::read_dir(tree.parent().unwrap()).unwrap().count(), 2);
         assert!(!directory.path().join("out").exists());
     }
-    // A cache that is built meanwhile is that of the old tree.
+    // A cache that is built meanwhile belongs to the old tree.
     let scanned = [Tree::scan(tree, Options::default()).unwrap()];
     let cache = || fs::write(tree.join(".modulecache"), "#%Module\n").unwrap();
     let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
@@ -364,11 +364,11 @@ fn where_nothing_changes_nothing_is_written_in_place() {
     let again = convert(&paths[..1], Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
     assert_eq!((again.targets, again.records), (vec![None], Vec::new()));
     assert_eq!(everything(paths[0].parent().unwrap()), before);
-    // Beside another that changes it stays, and is compared with itself.
+    // Beside a modulepath that changes it stays, and is compared with itself.
     let written = convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
     assert_eq!(written.targets, [None, Some(paths[1].clone())]);
     assert_eq!(written.records.len(), 1);
-    // What users wrote into the new tree is theirs.
+    // Files that users wrote into the new tree must not be lost.
     fs::write(paths[1].join("liba/9.9"), "#%Module\n").unwrap();
     assert!(matches!(undo(&written.records[0]), Err(ModulesError::ChangedSince { .. })));
     assert!(paths[1].join("liba/9.9").exists() && names(&paths[1])[2].is_dir());
@@ -400,12 +400,12 @@ fn links_into_old_trees_lead_into_the_new_ones_which_can_do_without() {
         let leads = fs::canonicalize(first.join("appa").join(link)).unwrap();
         assert_eq!(leads, target.canonicalize().unwrap(), "{link}");
     }
-    // In place the name is the same, and so is what it stands for.
+    // In place the name stays the same, and so does the link's target.
     convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
     assert_eq!(fs::read_link(paths[0].join("appa/own")).unwrap(), paths[0].join("appa/2.0"));
 }
 
-/// What copies have, as who sees them at once while they are made.
+/// Another user lists the copies continuously while they are made.
 #[test]
 fn privileged_what_is_closed_is_closed_while_it_is_copied() {
     if !rustix::process::geteuid().is_root() {
@@ -418,7 +418,7 @@ fn privileged_what_is_closed_is_closed_while_it_is_copied() {
     fs::write(closed.join("1.0"), "#%Module\n# secret\n").unwrap();
     fs::set_permissions(closed.join("1.0"), PermissionsExt::from_mode(0o600)).unwrap();
     fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
-    // A list that new files would get.
+    // A default list, which new files would inherit.
     let out = directory.path().join("out");
     fs::create_dir(&out).unwrap();
     let list = std::process::Command::new("setfacl").args(["-d", "-m", "u:65534:rwx"]).arg(&out).status();
@@ -445,7 +445,7 @@ fn what_a_killed_conversion_left_is_in_nobodys_way_and_two_are_not_at_work_at_on
     fs::create_dir_all(&left).unwrap();
     let aside = paths[0].with_file_name("applications.quell-new");
     fs::create_dir_all(aside.join("half")).unwrap();
-    // Who is root has a file of root's, which no other user can lock.
+    // Root's lock is a file that no other user can lock.
     let busy = match rustix::process::geteuid().is_root() {
         true => {
             let mut own = fs::OpenOptions::new();
@@ -464,7 +464,7 @@ fn what_a_killed_conversion_left_is_in_nobodys_way_and_two_are_not_at_work_at_on
     assert!(!out.join(".quell-new").exists());
     convert(&paths, Strategy::Rc, &Destination::InPlace, &mut same()).unwrap();
     assert!(!aside.exists() && paths[0].is_dir());
-    // What was ended between two renames has a record, which says what to do.
+    // The record of a conversion that was interrupted between two renames tells how to undo it.
     fs::create_dir_all(&left).unwrap();
     let again = convert(&paths, Strategy::Rc, &Destination::Out(out.clone()), &mut same());
     assert!(
@@ -497,7 +497,7 @@ fn an_rc_file_that_was_not_read_whole_stays() {
 
 #[test]
 fn every_setting_is_judged_although_words_differ_with_the_first() {
-    /// Answers that only have other words with `mcookie_check=eval`, and one that differs without.
+    /// Answers that are only reworded with `mcookie_check=eval`, and one that differs without it.
     struct Second(Difference, Difference);
     impl Judge for Second {
         fn differences(&mut self, _: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 use quell_image::{Attributes, Beyond, Content, Coverage, Image, Kind, Nid, Use};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use serde::Serialize;
 
 use crate::error::{ImageError, OsError};
 use crate::lock;
@@ -28,8 +27,7 @@ pub struct Change {
 }
 
 /// In what an original differs from the image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Difference {
     /// It is gone.
@@ -46,6 +44,21 @@ pub enum Difference {
     Permissions,
     /// The time of its last change of the inode, while all else is equal: it may have been replaced by an equal one.
     Changed,
+}
+
+impl Difference {
+    /// Its stable name, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Unreadable => "unreadable",
+            Self::Kind => "kind",
+            Self::Size => "size",
+            Self::Modified => "modified",
+            Self::Permissions => "permissions",
+            Self::Changed => "changed",
+        }
+    }
 }
 
 impl std::fmt::Display for Difference {

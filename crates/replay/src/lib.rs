@@ -40,5 +40,5 @@ pub use performance::{PlayedReplay, ReplayPerformance};
 pub use plan::{ReplayPlan, plan};
 pub use play::process;
 pub use root::{leftovers, root};
-pub use tally::{ClassTally, NAMED, ReplayDifference, ReplayTally, SkippedCalls};
+pub use tally::{ClassTally, NAMED, OutcomeDifference, ReplayTally, SkippedCalls};
 pub use writes::ReplayWrites;

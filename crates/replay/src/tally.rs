@@ -27,7 +27,7 @@ pub struct ClassTally {
 
 /// A call that succeeded in the recording and fails now, or the other way round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplayDifference {
+pub struct OutcomeDifference {
     /// The call's name.
     pub call: String,
     /// The file, as it was asked for here; escaped.
@@ -48,7 +48,7 @@ pub struct ReplayTally {
     /// Calls that succeeded in the recording and fail now.
     pub failing: u64,
     /// The first of them. Shape: at most [`NAMED`].
-    pub first: Vec<ReplayDifference>,
+    pub first: Vec<OutcomeDifference>,
     /// Calls that failed in the recording and succeed now.
     pub succeeding: u64,
     /// Calls on files that could not be opened.
@@ -108,7 +108,7 @@ impl ReplayTally {
             (0, Some(errno)) => {
                 self.failing += 1;
                 if self.first.len() < NAMED {
-                    self.first.push(ReplayDifference {
+                    self.first.push(OutcomeDifference {
                         call: call.name().to_owned(),
                         path: path(),
                         errno: errno.0,

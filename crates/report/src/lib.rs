@@ -6,14 +6,15 @@
 #![forbid(unsafe_code)]
 
 pub mod csv;
+mod date;
 pub mod html;
-pub mod json;
 pub mod markdown;
 mod number;
 mod published;
 mod table;
 pub mod terminal;
 mod text;
+pub mod view;
 
 /// How text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

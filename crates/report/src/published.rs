@@ -1,7 +1,7 @@
 //! Published figures and predictions as words, the same on a terminal and on the page of the documentation.
 
 use crate::number::{GLUE, grouped, seconds};
-use quell_predict::create::Spread;
+use quell_predict::Spread;
 use quell_predict::published::{Published, Row, Unit, Use, Verdict};
 
 /// A number with its unit.

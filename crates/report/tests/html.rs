@@ -3,7 +3,7 @@
 
 use quell_analyse::findings::{Cost, Finding, Remedy, Threshold};
 use quell_analyse::{Summary, Tally};
-use quell_report::{html, json};
+use quell_report::{html, view};
 use quell_trace::*;
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}\u{202e}<!--";
@@ -65,7 +65,7 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
 }
 
 fn page(summary: &Summary, findings: &[Finding]) -> String {
-    html::report(&json::report(summary, findings)).unwrap()
+    html::report(&view::report(summary, findings)).unwrap()
 }
 
 /// The part between two marks, the first included.
@@ -89,7 +89,7 @@ fn numbers(page: &str) -> serde_json::Value {
 #[test]
 fn the_numbers_inside_are_those_of_json() {
     for summary in [run(&[]), run(&["/a", HOSTILE, "/lib/\u{e9}"])] {
-        let report = json::report(&summary, &[finding(Cost::Nothing, 2, 1)]);
+        let report = view::report(&summary, &[finding(Cost::Nothing, 2, 1)]);
         assert_eq!(numbers(&html::report(&report).unwrap()), serde_json::to_value(&report).unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use quell_analyse::searches::{EntryCounts, EntryKey};
 use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
 use quell_report::terminal::Detail;
-use quell_report::{Colour, Style, json, terminal};
+use quell_report::{Colour, Style, terminal, view};
 use quell_trace::*;
 
 const NETWORK: MountId = MountId(0);
@@ -259,7 +259,7 @@ fn doubtful() -> Summary {
 #[test]
 fn doubts_are_flagged_in_every_form() {
     insta::assert_snapshot!(report(&doubtful(), at(80)));
-    let report = serde_json::to_value(json::report(&doubtful(), &[])).unwrap();
+    let report = serde_json::to_value(view::report(&doubtful(), &[])).unwrap();
     let codes: Vec<&str> =
         report["doubts"].as_array().unwrap().iter().map(|doubt| doubt["code"].as_str().unwrap()).collect();
     assert_eq!(
@@ -269,7 +269,7 @@ fn doubts_are_flagged_in_every_form() {
     let comparison = compare(&plain(), &doubtful());
     let text = terminal::diff(&comparison, at(80));
     assert!(text.contains("doubt b  12 events were lost"), "{text}");
-    let diff = serde_json::to_value(json::diff(&comparison, &[])).unwrap();
+    let diff = serde_json::to_value(view::diff(&comparison, &[])).unwrap();
     assert_eq!(diff["doubts"]["a"].as_array().map(Vec::len), Some(0));
     assert_eq!(diff["doubts"]["b"].as_array().map(Vec::len), Some(6));
 }
@@ -316,7 +316,7 @@ fn colour_adds_nothing_to_the_words() {
 
 #[test]
 fn the_json_of_a_diff() {
-    let mut diff = json::diff(&compare(&plain(), &packed()), &[]);
+    let mut diff = view::diff(&compare(&plain(), &packed()), &[]);
     diff.paths.changed.truncate(2);
     diff.latency.truncate(2);
     let text = serde_json::to_string_pretty(&diff).unwrap();
@@ -325,7 +325,7 @@ fn the_json_of_a_diff() {
 
 #[test]
 fn the_fixed_names_of_a_report_are_there() {
-    let report = serde_json::to_value(json::report(&plain(), &[])).unwrap();
+    let report = serde_json::to_value(view::report(&plain(), &[])).unwrap();
     let names = |value: &serde_json::Value| -> Vec<String> {
         value.as_object().expect("an object").keys().cloned().collect()
     };

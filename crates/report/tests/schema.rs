@@ -2,9 +2,14 @@
 //! every type right.
 
 use quell_analyse::{Summary, Tally, compare};
-use quell_report::json;
+use quell_report::view;
 use quell_trace::*;
 use serde_json::Value;
+
+fn schema(name: &str) -> Value {
+    let named = view::SCHEMAS.iter().find(|(known, _)| *known == name);
+    named.expect("a schema of this name").1()
+}
 
 /// Checks `value` against the part of JSON Schema that the generator uses.
 fn check(root: &Value, schema: &Value, value: &Value, at: &str) {
@@ -97,16 +102,16 @@ fn summary(completeness: Completeness) -> Summary {
 
 #[test]
 fn reports_and_diffs_are_as_their_schemas_say() {
-    let (report, diff) = (json::report_schema(), json::diff_schema());
+    let (report, diff) = (schema("report"), schema("diff"));
     let summaries = [Summary::default(), summary(Completeness::Complete), summary(Completeness::Partial)];
     for a in &summaries {
-        check(&report, &report, &serde_json::to_value(json::report(a, &[])).unwrap(), "report");
+        check(&report, &report, &serde_json::to_value(view::report(a, &[])).unwrap(), "report");
         for b in &summaries {
-            check(&diff, &diff, &serde_json::to_value(json::diff(&compare(a, b), &[])).unwrap(), "diff");
+            check(&diff, &diff, &serde_json::to_value(view::diff(&compare(a, b), &[])).unwrap(), "diff");
         }
     }
     // Each list of the full report has been checked with at least one entry, but for findings.
-    let full = serde_json::to_value(json::report(&summaries[1], &[])).unwrap();
+    let full = serde_json::to_value(view::report(&summaries[1], &[])).unwrap();
     for (name, value) in full.as_object().unwrap() {
         let empty = value.as_array().is_some_and(Vec::is_empty);
         assert!(!empty || name == "findings", "{name} is empty");
@@ -115,22 +120,24 @@ fn reports_and_diffs_are_as_their_schemas_say() {
 
 #[test]
 fn findings_and_remedies_are_as_their_schemas_say() {
-    let (report, fix) = (json::report_schema(), json::fix_schema());
+    let (report, fix) = (schema("report"), schema("fix"));
     let a = summary(Completeness::Complete);
     let thresholds =
         quell_analyse::findings::LIMITS.iter().map(|limit| (limit.threshold.name.to_owned(), 0.0));
     let rules = quell_analyse::Rules { thresholds: thresholds.collect(), osts: None };
     let diagnosis = quell_analyse::diagnose(&a, &rules);
     assert!(!diagnosis.findings.is_empty());
-    check(&report, &report, &serde_json::to_value(json::report(&a, &diagnosis.findings)).unwrap(), "report");
-    check(&fix, &fix, &serde_json::to_value(json::fix(&a, &diagnosis.plan)).unwrap(), "fix");
+    check(&report, &report, &serde_json::to_value(view::report(&a, &diagnosis.findings)).unwrap(), "report");
+    check(&fix, &fix, &serde_json::to_value(view::fix(&a, &diagnosis.plan)).unwrap(), "fix");
 }
 
 #[test]
-fn a_schema_says_which_version_it_is_of() {
-    for schema in [json::report_schema(), json::diff_schema(), json::fix_schema()] {
-        assert!(schema["properties"]["schema_version"].is_object());
-        assert!(schema["description"].is_string());
+fn every_schema_says_which_version_it_is_of() {
+    assert!(view::SCHEMAS.is_sorted_by_key(|(name, _)| *name));
+    for (name, make) in view::SCHEMAS {
+        let schema = make();
+        assert!(schema["properties"]["schema_version"].is_object(), "{name}");
+        assert!(schema["description"].is_string(), "{name}");
     }
-    assert_eq!(serde_json::to_value(json::report(&Summary::default(), &[])).unwrap()["schema_version"], 1);
+    assert_eq!(serde_json::to_value(view::report(&Summary::default(), &[])).unwrap()["schema_version"], 1);
 }

@@ -7,70 +7,16 @@ use crate::flags::CheckSources;
 use crate::host;
 use crate::printer::Printer;
 use quell_mount::stamp::{self, Stamp};
-use quell_mount::{Change, Checked, Difference, OsError, Trust};
+use quell_mount::{Change, Checked, OsError, Trust};
+use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
 use quell_trace::path::escape;
 use rustix::io::Errno;
-use serde::Serialize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Comparison {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The image.
-    pub image: String,
-    /// Whether all originals are as they were when it was made.
-    pub unchanged: bool,
-    /// Files, directories and links that were compared.
-    pub entries: u64,
-    /// Operations that this took on the originals.
-    pub operations: u64,
-    /// Most of them that were in flight at once.
-    pub jobs: u16,
-    /// How long it took.
-    pub seconds: f64,
-    /// What differs, by path; at most 1000.
-    pub changes: Vec<ChangedOriginal>,
-    /// How many more differ.
-    pub omitted: u64,
-    /// The stamp that was left; null if none was.
-    pub stamp: Option<LeftStamp>,
-    /// Why no stamp could be left; null where none was to be.
-    pub stamp_error: Option<String>,
-}
-
-/// An original that is not as it was.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct ChangedOriginal {
-    /// Its path.
-    pub path: String,
-    /// In what it differs first: `gone`, `unreadable`, `kind`, `size`, `modified`, `permissions` or `changed`.
-    #[schemars(with = "String")]
-    pub difference: Difference,
-}
-
-/// A stamp.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct LeftStamp {
-    /// Where it is.
-    pub path: String,
-    /// Until when it is trusted, in seconds since 1970.
-    pub until: u64,
-}
-
-/// Version of [`Comparison`].
-const SCHEMA_VERSION: u32 = 1;
-
 /// Changes that are listed in JSON.
 const LISTED: usize = 1000;
-
-/// The JSON schema of [`Comparison`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Comparison).to_value()
-}
 
 pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
     let (path, name) = (flags.image.as_path(), image::shown(&flags.image));
@@ -178,16 +124,16 @@ fn comparison(
     checked: &Checked,
     seconds: f64,
     left: Result<Option<LeftStamp>, String>,
-) -> Comparison {
+) -> SourceCheckView {
     let listed = checked.changes.iter().take(LISTED).map(|change| ChangedOriginal {
         path: escape(change.path.as_os_str().as_bytes()),
-        difference: change.difference,
+        difference: change.difference.name(),
     });
     let (stamp, stamp_error) = match left {
         Ok(stamp) => (stamp, None),
         Err(error) => (None, Some(error)),
     };
-    Comparison {
+    SourceCheckView {
         schema_version: SCHEMA_VERSION,
         image,
         unchanged: checked.changes.is_empty(),

@@ -8,73 +8,9 @@ use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
+use quell_report::terminal;
+use quell_report::view::{ConfigFile, ConfigProblem, ConfigValue, ConfigView, SCHEMA_VERSION};
 use quell_trace::path::escape;
-use serde::Serialize;
-use std::fmt::Write as _;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Effective {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The settings files, in the order in which they decide.
-    pub files: Vec<File>,
-    /// Every setting; those of every command first, then by command.
-    pub settings: Vec<Value>,
-    /// What is wrong with the files.
-    pub problems: Vec<Problem>,
-}
-
-/// A settings file.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct File {
-    /// `named` (with `--config`), `user` or `site`.
-    pub role: &'static str,
-    /// Where it lies.
-    pub path: String,
-    /// What was found there: `read`, `absent`, or why it does not count.
-    pub state: String,
-}
-
-/// A setting.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Value {
-    /// The command; null for a setting of every command.
-    pub command: Option<String>,
-    /// The flag's long name, and the key in a file.
-    pub name: String,
-    /// Its value or values, as they would be typed; empty for none.
-    pub value: Vec<String>,
-    /// `flag`, `environment`, `file` or `default`.
-    pub source: &'static str,
-    /// The file that sets it, when one does.
-    pub file: Option<String>,
-    /// The line in that file.
-    pub line: Option<usize>,
-    /// The variable that sets it.
-    pub variable: String,
-    /// Whether a file may set it.
-    pub settable_in_file: bool,
-}
-
-/// Something wrong with a settings file.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Problem {
-    /// The file.
-    pub file: String,
-    /// The line, where it is one.
-    pub line: Option<usize>,
-    /// What is wrong, with file and line.
-    pub text: String,
-}
-
-/// Version of [`Effective`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Effective`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Effective).to_value()
-}
 
 pub(crate) fn run(
     flags: &Config,
@@ -82,7 +18,7 @@ pub(crate) fn run(
     settings: &Settings,
     printer: &mut Printer,
 ) -> Result<u8, Failure> {
-    let effective = Effective {
+    let effective = ConfigView {
         schema_version: SCHEMA_VERSION,
         files: settings.files.iter().map(file).collect(),
         settings: values(flags, own, settings)?,
@@ -90,25 +26,25 @@ pub(crate) fn run(
     };
     let text = match flags.json {
         true => report::json(&effective)?,
-        false => describe(&effective),
+        false => terminal::config(&effective),
     };
     printer.data(&text)?;
     settings::failure(&settings.flaws()).map_or(Ok(0), Err)
 }
 
-fn file(file: &SettingsFile) -> File {
+fn file(file: &SettingsFile) -> ConfigFile {
     let lines = file.lines();
     let plural = if lines == 1 { "" } else { "s" };
     let count = if lines > 0 { format!(", {lines} line{plural}") } else { String::new() };
-    File {
+    ConfigFile {
         role: file.role.word(),
         path: escape(file.path.as_os_str().as_encoded_bytes()),
         state: format!("{}{count}", file.state()),
     }
 }
 
-fn problem(complaint: settings::Complaint) -> Problem {
-    Problem {
+fn problem(complaint: settings::Complaint) -> ConfigProblem {
+    ConfigProblem {
         file: escape(complaint.file.as_os_str().as_encoded_bytes()),
         line: complaint.line,
         text: complaint.text,
@@ -116,7 +52,7 @@ fn problem(complaint: settings::Complaint) -> Problem {
 }
 
 /// The values of the commands that are asked for, all by default.
-fn values(flags: &Config, own: &ArgMatches, settings: &Settings) -> Result<Vec<Value>, Failure> {
+fn values(flags: &Config, own: &ArgMatches, settings: &Settings) -> Result<Vec<ConfigValue>, Failure> {
     let definitions = Arguments::command();
     let preset = settings.preset(Arguments::command());
     let asked = flags.words.first().map(String::as_str);
@@ -152,7 +88,7 @@ fn unusable(error: &clap::Error, command: &str) -> Failure {
     Failure::message(line).hint(format!("quell {command} --help"))
 }
 
-fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> Value {
+fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValue {
     let flag = key.flag.get_id().as_str();
     let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| escape(value.as_encoded_bytes()));
     let by_file = settings.of(key.command, flag);
@@ -162,7 +98,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> Value {
         _ if by_file.is_some() => ("file", by_file),
         _ => ("default", None),
     };
-    Value {
+    ConfigValue {
         command: key.command.map(str::to_owned),
         name: key.name().to_owned(),
         value: match keys::shape(key.flag) {
@@ -175,50 +111,4 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> Value {
         variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         settable_in_file: keys::barred(key.flag).is_none(),
     }
-}
-
-/// Files and settings as two lists in columns.
-fn describe(effective: &Effective) -> String {
-    let files =
-        effective.files.iter().map(|file| [file.role.to_owned(), file.state.clone(), file.path.clone()]);
-    let mut text = columns(["file", "state", "path"], files);
-    text.push('\n');
-    let settings = effective.settings.iter().map(|setting| {
-        let command = setting.command.clone().unwrap_or_else(|| EVERY.to_owned());
-        [command, setting.name.clone(), shown(&setting.value), origin(setting)]
-    });
-    text.push_str(&columns(["command", "setting", "value", "from"], settings));
-    text
-}
-
-/// What stands for a command in the line of a setting that all commands have.
-const EVERY: &str = "(all)";
-
-fn shown(values: &[String]) -> String {
-    match values {
-        [] => "-".to_owned(),
-        values => values.join(", "),
-    }
-}
-
-fn origin(setting: &Value) -> String {
-    match (setting.source, &setting.file, setting.line) {
-        ("file", Some(file), Some(line)) => format!("{file}, line {line}"),
-        ("environment", ..) => setting.variable.clone(),
-        (source, ..) => source.to_owned(),
-    }
-}
-
-/// Titles and rows, each column as wide as its widest cell but the last.
-fn columns<const N: usize>(titles: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let rows: Vec<[String; N]> = std::iter::once(titles.map(str::to_owned)).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; N] = std::array::from_fn(|column| if column + 1 < N { width(column) } else { 0 });
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        // Writing to a string cannot fail.
-        _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  "));
-    }
-    text
 }

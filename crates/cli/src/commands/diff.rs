@@ -6,7 +6,7 @@ use crate::flags::Diff;
 use crate::printer::Printer;
 use quell_analyse::comparison::increases;
 use quell_analyse::{Comparison, Doubt, Summary};
-use quell_report::{csv, json, terminal};
+use quell_report::{csv, terminal, view};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     let increases = increases(&comparison, &flags.fail_on_increase);
     let text = match flags.csv {
         Some(table) => csv::diff(table, &comparison),
-        None if flags.json => report::json(&json::diff(&comparison, &increases))?,
+        None if flags.json => report::json(&view::diff(&comparison, &increases))?,
         None => terminal::diff(&comparison, printer.style()),
     };
     printer.data(&text)?;

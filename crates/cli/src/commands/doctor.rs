@@ -11,55 +11,12 @@ use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
 use quell_record::{Barrier, RecordError, Recording};
+use quell_report::terminal;
+use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
 use quell_trace::path::escape;
-use serde::Serialize;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Examined {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The kernel's release.
-    pub kernel: String,
-    /// Who asked.
-    pub user: u32,
-    /// What was tried, in the order in which `run` and `record` need it.
-    pub probes: Vec<Probe>,
-    /// What `quell run` would do here: `mount`, `extract`, or `off` for running commands plain.
-    pub run_mode: &'static str,
-    /// Whether `quell record` works here; null when it could not be tried.
-    pub record_works: Option<bool>,
-}
-
-/// One thing that was tried.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Probe {
-    /// `user-namespace`, `mount-namespace`, `fuse-device`, `fuse-mount`, `join`, `extract`, `image`, `ptrace`, `seccomp-filter`,
-    /// `memory-file`, `resend` or `erofs`.
-    pub name: &'static str,
-    /// `ok`, `no` or `unknown`.
-    pub answer: &'static str,
-    /// Whether `run` or `record` cannot do without it.
-    pub needed: bool,
-    /// What was refused and how, or what else is worth knowing.
-    pub detail: Option<String>,
-    /// The setting or feature that bars it.
-    pub cause: Option<String>,
-    /// What to ask the administrator for.
-    pub ask: Option<String>,
-}
-
-/// Version of [`Examined`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Examined`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Examined).to_value()
-}
 
 pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> {
     let examination = doctor::examine()?;
@@ -69,7 +26,7 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
     let examined = examined(&examination, recorded, image);
     let text = match flags.json {
         true => report::json(&examined)?,
-        false => describe(&examined, printer.style().width),
+        false => terminal::doctor(&examined, printer.style()),
     };
     printer.data(&text)?;
     Ok(u8::from(
@@ -80,12 +37,12 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
 fn examined(
     examination: &Examination,
     recorded: Option<Result<(), Barrier>>,
-    image: Option<Probe>,
-) -> Examined {
+    image: Option<DoctorProbe>,
+) -> DoctorView {
     let (extras, needs): (Vec<_>, Vec<_>) =
         examination.findings.iter().partition(|finding| !is_needed(finding.subject));
     let probes = needs.into_iter().map(probe).chain(image).chain(recording(recorded));
-    Examined {
+    DoctorView {
         schema_version: SCHEMA_VERSION,
         kernel: host::kernel(),
         user: rustix::process::geteuid().as_raw(),
@@ -103,7 +60,7 @@ fn is_needed(subject: Subject) -> bool {
     !matches!(subject, Subject::Extraction | Subject::Resend | Subject::Erofs)
 }
 
-fn probe(finding: &Finding) -> Probe {
+fn probe(finding: &Finding) -> DoctorProbe {
     let name = match finding.subject {
         Subject::UserNamespace => "user-namespace",
         Subject::MountNamespace => "mount-namespace",
@@ -121,7 +78,7 @@ fn probe(finding: &Finding) -> Probe {
         Answer::Unknown => "unknown",
     };
     let cause = finding.cause.clone();
-    Probe {
+    DoctorProbe {
         name,
         answer,
         needed: is_needed(finding.subject),
@@ -132,10 +89,11 @@ fn probe(finding: &Finding) -> Probe {
 }
 
 /// Opens the image as a run would.
-fn image(path: &Path, trust: bool) -> Probe {
+fn image(path: &Path, trust: bool) -> DoctorProbe {
     let trust = if trust { Trust::Anybody } else { Trust::OwnerOrRoot };
     let shown = escape(path.as_os_str().as_bytes());
-    let mut probe = Probe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
+    let mut probe =
+        DoctorProbe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
     match doctor::image(path, trust) {
         Ok(facts) if facts.beyond == Beyond::Nothing && !facts.missing.is_empty() => {
             let missing = list(&facts.missing);
@@ -185,7 +143,7 @@ fn try_recording() -> Option<Result<(), Barrier>> {
 }
 
 /// The two things that recording needs.
-fn recording(recorded: Option<Result<(), Barrier>>) -> [Probe; 2] {
+fn recording(recorded: Option<Result<(), Barrier>>) -> [DoctorProbe; 2] {
     let (ptrace, filter) = match recorded {
         None => ("unknown", "unknown"),
         Some(Ok(())) => ("ok", "ok"),
@@ -195,7 +153,7 @@ fn recording(recorded: Option<Result<(), Barrier>>) -> [Probe; 2] {
     let barrier = recorded.and_then(Result::err);
     let one = |name, answer| {
         let cause = barrier.filter(|_| answer == "no").map(barred);
-        Probe {
+        DoctorProbe {
             name,
             answer,
             needed: true,
@@ -223,82 +181,4 @@ fn barred(barrier: Barrier) -> Cause {
         Barrier::Unknown => "a node or container that allows ptrace of one's own children",
     };
     Cause { setting: barrier.to_string(), ask: ask.to_owned() }
-}
-
-/// Columns of the names and of the answers.
-const NAME: usize = 17;
-const ANSWER: usize = 9;
-
-fn describe(examined: &Examined, width: usize) -> String {
-    let mut text = String::new();
-    for probe in &examined.probes {
-        let asked = if probe.name == "image" { "try" } else { "ask for" };
-        let detail = match (&probe.detail, &probe.cause) {
-            (None, Some(cause)) => vec![cause.clone()],
-            (detail, cause) => {
-                let cause = cause.as_ref().map(|cause| format!("because: {cause}"));
-                detail.iter().cloned().chain(cause).collect()
-            }
-        };
-        let asks = probe.ask.as_ref().map(|ask| format!("{asked}: {ask}"));
-        let paragraphs: Vec<_> = detail.into_iter().chain(asks).collect();
-        row(&mut text, title(probe.name), probe.answer, &paragraphs, width);
-    }
-    let run = match examined.run_mode {
-        "mount" => "mounts the image (mode `mount`)",
-        "extract" => "extracts the image into memory (mode `extract`)",
-        _ => "runs commands plain (mode `off`)",
-    };
-    let record = match examined.record_works {
-        Some(true) => "works",
-        Some(false) => "does not work; `quell import strace LOG` reads a log of strace",
-        None => "could not be tried",
-    };
-    // Writing to a string cannot fail.
-    _ = write!(text, "\nquell run     {run}\nquell record  {record}\n");
-    text
-}
-
-fn title(name: &str) -> &str {
-    match name {
-        "fuse-device" => "/dev/fuse",
-        "fuse-mount" => "FUSE mount",
-        "user-namespace" => "user namespace",
-        "mount-namespace" => "mount namespace",
-        "join" => "join by setns",
-        "extract" => "tmpfs to extract",
-        "seccomp-filter" => "seccomp filter",
-        "memory-file" => "memory file",
-        "resend" => "FUSE resend",
-        "erofs" => "kernel's EROFS",
-        name => name,
-    }
-}
-
-/// A name, its answer, and paragraphs beside them that are wrapped at words.
-fn row(text: &mut String, name: &str, answer: &str, paragraphs: &[String], width: usize) {
-    let indent = NAME + ANSWER;
-    let room = width.saturating_sub(indent).max(20);
-    let lines: Vec<_> = paragraphs.iter().flat_map(|paragraph| wrapped(paragraph, room)).collect();
-    let head = format!("{name:<NAME$}{answer:<ANSWER$}");
-    let first = lines.first().map(String::as_str).unwrap_or_default();
-    // Writing to a string cannot fail.
-    _ = writeln!(text, "{}", format!("{head}{first}").trim_end());
-    for line in lines.iter().skip(1) {
-        _ = writeln!(text, "{:indent$}{line}", "");
-    }
-}
-
-fn wrapped(paragraph: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in paragraph.split(' ') {
-        let line = lines.last_mut().expect("there is always a line");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            lines.push(format!("  {word}"));
-        } else {
-            line.push_str(if line.is_empty() { "" } else { " " });
-            line.push_str(word);
-        }
-    }
-    lines
 }

@@ -9,7 +9,7 @@ pub(crate) fn run(flags: &Fix, printer: &mut Printer) -> Result<u8, Failure> {
     let summary = traces::summarise(&flags.traces)?;
     let plan = quell_analyse::diagnose(&summary, &flags.limits.rules()).plan;
     let text = match flags.json {
-        true => report::json(&quell_report::json::fix(&summary, &plan))?,
+        true => report::json(&quell_report::view::fix(&summary, &plan))?,
         false => quell_report::terminal::fix(&summary, &plan, printer.style()),
     };
     printer.data(&text)?;

@@ -1,17 +1,17 @@
 //! One file a command: what the flags mean, the work handed to the crates, and what is said about it.
 
 pub(crate) mod calibrate;
-pub mod check;
-pub mod config;
+pub(crate) mod check;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
-pub mod doctor;
+pub(crate) mod doctor;
 pub(crate) mod fix;
 pub(crate) mod html;
-pub mod image;
+pub(crate) mod image;
 pub(crate) mod import;
 mod leftovers;
-pub mod modules;
+pub(crate) mod modules;
 pub(crate) mod pack;
 pub(crate) mod plain;
 pub(crate) mod predict;

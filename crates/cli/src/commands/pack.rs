@@ -9,8 +9,8 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::Beyond;
 use quell_image::frames::Level;
-use quell_image::pack::{Agreement, Apart, Hold, Options, PackError, Packed, Progress};
 use quell_image::write::{Audience, Form, WriteError, Written};
+use quell_pack::{Agreement, Apart, Hold, Options, PackError, Packed, Progress};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
         hold,
     };
     let bar = progress_bar(printer);
-    let packed = quell_image::pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
+    let packed = quell_pack::pack(&trace, &target, &options, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let packed = packed.map_err(explain)?;
     printer.data(&describe(&packed, &target, options.beyond))?;
@@ -124,7 +124,7 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         packed.directories,
         packed.absences,
     );
-    let reasons = |list: &[quell_image::pack::Chosen]| -> Vec<String> {
+    let reasons = |list: &[quell_pack::Chosen]| -> Vec<String> {
         list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()
     };
     packed.agreement.iter().for_each(|agreement| describe_agreement(&mut text, agreement));

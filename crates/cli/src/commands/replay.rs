@@ -10,7 +10,7 @@ use quell_replay::{
     PlayedReplay, ReplayConductor, ReplayError, ReplayManner, ReplayPerformance, ReplayPlan, ReplayTally,
     ReplayWrites,
 };
-use quell_report::{csv, json, terminal};
+use quell_report::{csv, terminal, view};
 use quell_talk::{Meeting, MeetingKey, MeetingPlace};
 use quell_trace::path::escape;
 use quell_trace::{Errno, Launcher, Recording};
@@ -129,7 +129,7 @@ fn from(flags: &Replay, recording: &Recording) -> Result<Vec<u8>, Failure> {
 }
 
 fn show(flags: &Replay, played: &PlayedReplay, printer: &mut Printer) -> Result<(), Failure> {
-    let object = json::replay(played);
+    let object = view::replay(played);
     let text = match (flags.json, flags.csv) {
         (true, _) => report::json(&object)?,
         (_, true) => csv::replay(&object),

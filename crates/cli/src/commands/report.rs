@@ -33,7 +33,7 @@ fn show(
     printer: &mut Printer,
 ) -> Result<(), Failure> {
     let findings = &diagnosis.findings;
-    let mut object = quell_report::json::report(summary, findings);
+    let mut object = quell_report::view::report(summary, findings);
     object.headline.next = quell_report::terminal::first_command(summary, diagnosis);
     if let Some(file) = &flags.html {
         html::write(&quell_report::html::report(&object)?, file, printer)?;

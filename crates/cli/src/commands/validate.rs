@@ -8,7 +8,7 @@ use crate::printer::Printer;
 pub(crate) fn run(flags: &Validate, printer: &mut Printer) -> Result<u8, Failure> {
     let validation = quell_predict::published::validate();
     printer.data(&match flags.json {
-        true => report::json(&quell_report::json::validation(&validation))?,
+        true => report::json(&quell_report::view::validation(&validation))?,
         false => quell_report::terminal::validation(&validation, printer.style()),
     })?;
     Ok(0)

@@ -29,7 +29,7 @@ pub(crate) mod xattr;
 pub const BLOCK: usize = 4096;
 
 /// `BLOCK` as the type of offsets within a file.
-pub(crate) const BLOCK_BYTES: u64 = BLOCK as u64;
+pub const BLOCK_BYTES: u64 = BLOCK as u64;
 
 /// Unit of node numbers in bytes. Part of EROFS (`EROFS_ISLOTBITS`).
 pub(crate) const SLOT: u64 = 32;

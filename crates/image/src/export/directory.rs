@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use crate::export::{Body, ExportError, Member, Selection, write_error};
 use crate::model::Kind;
+use crate::path::components;
 use crate::write::WriteError;
 
 /// What to do about what is in the directory already.
@@ -285,7 +286,7 @@ impl<'t> Writer<'t> {
     fn open_directory(&self, path: &[u8]) -> Result<OwnedFd, WriteError> {
         let failed = |errno| self.failed("open", path, errno);
         let mut here = rustix::io::fcntl_dupfd_cloexec(&self.root, 0).map_err(failed)?;
-        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
+        for name in components(path).filter(|name| *name != b".") {
             if name == b".." {
                 return Err(failed(Errno::LOOP));
             }

@@ -12,6 +12,7 @@ use crate::export::select::original;
 use crate::export::{ExportError, Found, LeftOut, Reason, Walk};
 use crate::image::{Content, Image};
 use crate::model::{Coverage, Kind, Nid, Use};
+use crate::path::split;
 use crate::tree::{NodeId, Source, Tree};
 use crate::write::output::Output;
 use crate::write::{Audience, WriteError};
@@ -100,9 +101,8 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
 
     /// The directory that a path other than the root's lies in, and the name in it.
     fn parent<'p>(&self, found: &'p Found) -> Result<(NodeId, &'p [u8]), ExportError> {
-        let slash = found.path.iter().rposition(|&byte| byte == b'/').unwrap_or_default();
-        let (parent, name) = (&found.path[..slash], &found.path[slash + 1..]);
-        let parent = self.rebuilt.tree.find(if parent.is_empty() { b"/" } else { parent });
+        let (parent, name) = split(&found.path);
+        let parent = self.rebuilt.tree.find(parent);
         Ok((parent.ok_or(crate::error::Fault::Parent.at(found.nid))?, name))
     }
 

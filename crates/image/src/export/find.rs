@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use crate::error::Corrupt;
 use crate::export::Found;
-use crate::export::walk::join;
 use crate::image::{Image, Lookup};
 use crate::model::{Kind, Nid};
+use crate::path::{components, join};
 
 /// What to do with a link at the end of a path. Links on the way are always followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +86,7 @@ pub fn find<B: AsRef<[u8]>>(image: &Image<B>, path: &[u8], last: LastLink) -> Re
 
 /// The names of a path, the first one last.
 fn names(path: &[u8]) -> Vec<Vec<u8>> {
-    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-    names.rev().map(<[u8]>::to_vec).collect()
+    components(path).filter(|name| *name != b".").rev().map(<[u8]>::to_vec).collect()
 }
 
 fn step<B: AsRef<[u8]>>(image: &Image<B>, here: &Found, name: &[u8]) -> Result<Found, FindError> {

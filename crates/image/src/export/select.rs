@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::error::{Corrupt, Fault};
-use crate::export::walk::{Found, Walk, join};
+use crate::export::walk::{Found, Walk};
 use crate::image::{Content, Image};
 use crate::model::{Attributes, Coverage, Kind, NamedValues};
 use crate::original::attributes_of;
-use crate::tree::{Held, Source, is_name, is_within};
+use crate::path::{components, is_name, is_within, join};
+use crate::tree::{Held, Source};
 use crate::write::WriteError;
 use crate::write::source::copy;
 
@@ -189,7 +190,7 @@ struct Selector<'i, B> {
 impl<'i, B: AsRef<[u8]>> Selector<'i, B> {
     /// Takes the directories that lead to `start`.
     fn pass(&mut self, start: &Found) -> Result<(), Corrupt> {
-        let names: Vec<_> = start.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).collect();
+        let names: Vec<_> = components(&start.path).collect();
         let mut here = Found { path: b"/".to_vec(), nid: self.image.root() };
         // A forged index may call a directory by a path that leads up, or to something else.
         if !names.iter().all(|name| is_name(name)) {

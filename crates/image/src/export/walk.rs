@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::error::{Corrupt, Fault};
 use crate::image::{INDEX_PATH, Image};
 use crate::model::{Kind, Nid};
-use crate::tree::is_name;
+use crate::path::{is_name, join};
 
 /// A node and the path by which it was met.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +75,4 @@ impl<B: AsRef<[u8]>> Iterator for Walk<'_, B> {
         }
         Some(Ok(found))
     }
-}
-
-/// `name` in `directory`.
-pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
-    [directory, slash, name].concat()
 }

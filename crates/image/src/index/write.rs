@@ -154,9 +154,10 @@ impl Builder {
         put(&mut index, 0, MAGIC);
         put(&mut index, 8, &VERSION.to_le_bytes());
         put(&mut index, 16, &(length as u64).to_le_bytes());
-        put(&mut index, 56, &(tree.held.len() as u64).to_le_bytes());
-        put(&mut index, 64, &(tree.nodes.len() as u64).to_le_bytes());
-        put(&mut index, 72, &tree.held_bytes().to_le_bytes());
+        let totals = tree.totals();
+        put(&mut index, 56, &totals.held_files.to_le_bytes());
+        put(&mut index, 64, &totals.nodes.to_le_bytes());
+        put(&mut index, 72, &totals.content_bytes.to_le_bytes());
         put(&mut index, FLAGS_AT, &flags.to_le_bytes());
         put(&mut index, DIRECTORY_AT, &directory);
         for (number, (bytes, size)) in sections.into_iter().enumerate() {

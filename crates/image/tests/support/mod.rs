@@ -3,13 +3,12 @@
 // Each test binary uses a part of it, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
 
-pub(crate) mod session;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use quell_image::original::{Original, attributes_of};
+use quell_image::path::components;
 use quell_image::write::{Audience, write};
 use quell_image::{Attributes, Coverage, Device, Image, Kind, Lookup, Nid, NodeId, Source, Timestamp, Tree};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -68,8 +67,7 @@ pub(crate) fn child<B: AsRef<[u8]>>(image: &Image<B>, dir: Nid, name: &[u8]) -> 
 
 /// The node at an absolute path.
 pub(crate) fn at<B: AsRef<[u8]>>(image: &Image<B>, path: &[u8]) -> Nid {
-    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-    names.fold(image.root(), |nid, name| child(image, nid, name))
+    components(path).fold(image.root(), |nid, name| child(image, nid, name))
 }
 
 /// A tree of everything below the original `top`, which lies at `/top`. Every regular file is held.

@@ -1,13 +1,12 @@
-//! Findings about `.modulecache`, the cache of Environment Modules: whether it is what the tree is, and whom it shows what.
+//! Findings about `.modulecache`, the cache of Environment Modules: caches that are stale, that some users cannot read, or
+//! that show what permissions deny.
 
-use super::{Findings, Options, who};
+use super::finding::{Findings, Options, who};
 use crate::access::Permission;
-use crate::caches::{Change, What, compare, modules::NAME};
-use crate::cookie::Cookie;
+use crate::caches::{Change, What, compare};
+use crate::cookie::{CACHE, Cookie};
 use crate::scan::Entry;
 use quell_trace::path::escape;
-
-const CACHE: &[u8] = NAME.as_bytes();
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
     let tree = findings.tree;
@@ -55,7 +54,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry) {
     }
 }
 
-/// The first thing in which cache and tree differ, and how many there are.
+/// Reports the first difference between cache and tree, and the number of differences.
 fn stale(findings: &mut Findings<'_>, differences: &[Change]) {
     let Some(first) = differences.first() else { return };
     let more = match differences.len() - 1 {

@@ -1,6 +1,6 @@
-//! Findings about single names: what is no modulefile, who may not read it, where links lead.
+//! Findings about single names: files that are no modulefiles, files that some users may not read, links that lead nowhere.
 
-use super::{Findings, Options, is_for_nobody, who};
+use super::finding::{Findings, Options, is_for_nobody, who};
 use crate::access::{Permission, Who};
 use crate::cookie::{Cookie, Miss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
@@ -62,7 +62,7 @@ fn directory(findings: &mut Findings<'_>, entry: &Entry) {
     odd_name(findings, entry);
 }
 
-/// Of the directories that Environment Modules leaves out, Lmod leaves out those with a dot.
+/// Lmod leaves out only those of these directories whose names begin with a dot.
 fn ignored(findings: &mut Findings<'_>, entry: &Entry) {
     if !entry.name().starts_with(b".") {
         findings.add(

@@ -1,7 +1,7 @@
-//! Findings about caches of Lmod: whether everybody can read one, whether it is older than the tree, and which
-//! modulefiles it shows to whom permissions deny them, or lost because whoever built it could not, or root should not, tell who may read them.
+//! Findings about caches of Lmod: caches that some users cannot read, that are older than the tree, that show modulefiles to
+//! users against their permissions, or that lack modulefiles that some users may read.
 
-use super::{Finding, is_for_everybody};
+use super::finding::Finding;
 use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
@@ -19,7 +19,7 @@ pub struct LmodCache {
     pub path: PathBuf,
     access: Option<Access>,
     modified: i128,
-    /// Its text; empty where it could not be read.
+    /// The text; empty where it could not be read.
     text: Vec<u8>,
 }
 
@@ -29,12 +29,12 @@ pub struct LmodCache {
 pub fn read_lmod_cache(directory: &Path, options: Options) -> Result<LmodCache, ModulesError> {
     let tree = Tree::scan(directory, options)?;
     let path = directory.join("spiderT.lua");
-    let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound.into());
+    let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound);
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
     let text = match (&entry.kind, entry.content()) {
         (Kind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
         (Kind::File(_), _) => {
-            crate::caches::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
+            crate::place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
         }
         _ => Vec::new(),
     };
@@ -66,7 +66,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         let known = |entry: &Entry| paths.contains(tree.full_path(&entry.path).as_os_str().as_bytes());
         let files = of_lmod(tree);
         let (everybodys, others): (Vec<&Entry>, Vec<&Entry>) =
-            files.iter().partition(|entry| is_for_everybody(tree, entry));
+            files.iter().partition(|entry| tree.is_for_everybody(entry));
         let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
         if let Some(entry) = newer.or(lost) {
@@ -95,14 +95,15 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
     findings
 }
 
-/// What a cache that others can read shows of a modulepath, and not everybody may read.
+/// A sentence about files that not every user may read and that a world-readable cache shows; `None` if there are none.
 fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String> {
     if cache.access.as_ref().is_none_or(|access| access.mode & 4 == 0) {
         return None;
     }
     let root = [tree.root.as_os_str().as_bytes(), b"/"].concat();
     let names = paths.iter().filter_map(|path| path.strip_prefix(root.as_slice()));
-    // The program walks a loop, too, and names what it finds there anew. Of a directory everybody sees the name.
+    // Lmod's program follows loops and gives the files behind them further names. Directories count as open: every user sees
+    // their names.
     let names = names.map(|name| tree.around_loops(name));
     let is_directory =
         |name: &[u8]| tree.find(name).is_some_and(|entry| entry.permission() == Some(Permission::List));
@@ -121,7 +122,8 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
     ))
 }
 
-/// Whether Lmod looks at it, so that its time says something: not at backups, nor at a cache of Environment Modules.
+/// Tells whether Lmod looks at an entry, so that its time matters. Backups and the cache of Environment Modules do not
+/// count.
 fn counts(entry: &Entry) -> bool {
     !is_ignored_by_lmod(&entry.path)
         && entry
@@ -129,7 +131,7 @@ fn counts(entry: &Entry) -> bool {
             .is_none_or(|content| entry.path.ends_with(b".lua") || Cookie::of(content).is_some())
 }
 
-/// Every text between double quotes, as Lua writes paths.
+/// Every text between double quotes; Lua writes paths so.
 fn quoted(text: &[u8]) -> HashSet<&[u8]> {
     text.split(|byte| *byte == b'"').skip(1).step_by(2).collect()
 }

@@ -1,6 +1,7 @@
-//! Findings about rc files: what could be merged, what must stay, what is not read at all, and what leads nowhere.
+//! Findings about rc files: files that could be merged, files that must stay, files that are not read, and names that lead
+//! nowhere.
 
-use super::Findings;
+use super::finding::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
 use crate::scan::{Kind, Tree};
 use quell_trace::path::escape;
@@ -57,7 +58,7 @@ fn left(findings: &mut Findings<'_>, path: &[u8], why: &Leave) {
     findings.add(path, code, why.rule(), format!("{verb}: {why}"), advice);
 }
 
-/// Everything that a symbolic version may stand for: files and directories that are there, and names that are defined.
+/// Everything that a symbolic version may stand for: files and directories that exist, and names that are defined.
 pub(super) fn defined(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
     let mut known = BTreeSet::new();
     for tree in trees {
@@ -118,7 +119,7 @@ fn virtual_module(findings: &mut Findings<'_>, file: &RcFile, name: &[u8], targe
     let tree = findings.tree;
     let there = match tree.find(target) {
         Some(entry) => matches!(entry.kind, Kind::File(_) | Kind::Unreadable(_)),
-        // Outside the modulepath; its attributes are all that is asked for.
+        // For a target outside the modulepath only the attributes are asked for.
         None => is_outside(target) && tree.full_path(target).symlink_metadata().is_ok(),
     };
     if !there {

@@ -1,24 +1,24 @@
-//! In what a cache of Environment Modules differs from its tree: for whoever builds it, checks it, or looks for leaks.
+//! Differences between a cache of Environment Modules and its tree. Builds, checks and audits use them.
 //!
-//! A cache that quell made has the digest of its tree, which says that nothing changed; what did is found in its commands,
-//! as in a cache that the tool made alone.
+//! A cache that quell made holds the digest of its tree. If the digest still matches, nothing changed; else the commands
+//! tell what did. A cache that the tool made alone has only commands.
 
 use super::digest::{NANOSECONDS, Reader, digest};
 use super::format::{Cache, Item, ItemKind, as_tcl_reads};
 use super::reach::Closed;
 use super::{Change, What};
-use crate::cookie::Cookie;
+use crate::cookie::{CACHE, Cookie};
 use crate::scan::{Entry, Kind, Role, Tree, above};
 use std::collections::BTreeSet;
 
-/// What differs, and what the cache shows that is closed to somebody. `content` is the cache's.
+/// The differences, and entries that the cache shows although they are closed to some users. `content` is the cache's.
 ///
-/// Shape: sorted by path; empty when the cache is what it would be if it were built now.
+/// Shape: sorted by path; empty for a cache that a build would not change.
 pub(crate) fn compare(content: &[u8], tree: &Tree) -> Vec<Change> {
     differences(&Cache::parse(content), tree)
 }
 
-/// The same, of a cache that was read.
+/// Like [`compare`], for a parsed cache.
 pub(super) fn differences(cache: &Cache, tree: &Tree) -> Vec<Change> {
     let mut changes = changes(cache, tree);
     let is_of_this_tree = cache.digest.as_ref().map(|known| *known == digest(tree, Reader::Modules));
@@ -30,11 +30,12 @@ pub(super) fn differences(cache: &Cache, tree: &Tree) -> Vec<Change> {
     changes
 }
 
-/// The names at the root below which something is not what the cache says, or of which it says nothing; all of them where
-/// it cannot be told. The cache is not of this tree.
+/// Names at the root below which something differs from the cache or is unknown to it; all names where that cannot be told.
+/// The cache's digest does not match the tree.
 pub(super) fn stale(cache: &Cache, tree: &Tree) -> BTreeSet<Vec<u8>> {
     let changes = changes(cache, tree);
-    // What the root's rc file says may concern every file. And something did change: what is not found may be anywhere.
+    // The root's rc file may concern every file. And if no change is found although the digest differs, the change may be
+    // anywhere.
     if changes.is_empty() || changes.iter().any(|change| change.path == b".modulerc") {
         return tops(tree);
     }
@@ -49,7 +50,7 @@ pub(super) fn stale(cache: &Cache, tree: &Tree) -> BTreeSet<Vec<u8>> {
 /// The names at the root that can be part of a cache.
 pub(super) fn tops(tree: &Tree) -> BTreeSet<Vec<u8>> {
     let tops = tree.entries.iter().map(|entry| entry.top().to_vec());
-    tops.filter(|name| name != super::modules::NAME.as_bytes() && name != b".version").collect()
+    tops.filter(|name| name != CACHE && name != b".version").collect()
 }
 
 /// The first component of a name.
@@ -65,7 +66,7 @@ fn changes(cache: &Cache, tree: &Tree) -> Vec<Change> {
             ItemKind::Limited | ItemKind::LimitedDirectory => {
                 closed.of(name).is_none().then(|| opened(name, tree)).flatten()
             }
-            // The tool walks a loop again and again, and names what it finds there anew.
+            // The tool follows a loop many times and gives what it finds there a new name each time.
             _ => shown(item, tree.find(&tree.around_loops(name)), &mut closed),
         };
         changes.extend(what.map(|what| Change { path: name.clone(), what }));
@@ -86,8 +87,8 @@ fn is_known(cache: &Cache, path: &[u8]) -> bool {
     cache.items.contains_key(path) || above(path).any(is_limited)
 }
 
-/// How a name differs for which a cache sends users to the tree, and which everybody can reach: a link to nothing is one that
-/// the tool cannot read, either.
+/// The change of a name for which the cache sends users to the tree, and which every user can reach. A dangling link is no
+/// change: the tool cannot read it either.
 fn opened(name: &[u8], tree: &Tree) -> Option<What> {
     match tree.find(name).map(|entry| &entry.kind) {
         None => Some(What::Removed),
@@ -96,7 +97,7 @@ fn opened(name: &[u8], tree: &Tree) -> Option<What> {
     }
 }
 
-/// How a name differs of which a cache says something. `entry` is the name's.
+/// The change of a name whose content the cache holds. `entry` is the name's.
 fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<What> {
     let Some(entry) = entry else { return Some(What::Removed) };
     let (time, content) = match &item.kind {
@@ -108,7 +109,7 @@ fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<
     if closed.of(&entry.path).is_some() {
         return Some(What::Closed);
     }
-    // A directory, or a link that leads nowhere by now.
+    // The name is now a directory, or a dangling link.
     let Some(now) = entry.content() else { return Some(What::Removed) };
     let differs = is_other(content, entry, now);
     let is_touched = time.is_some_and(|time| i128::from(time) != entry.modified.div_euclid(NANOSECONDS));
@@ -119,17 +120,17 @@ fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<
     }
 }
 
-/// Whether a cache's content is another than a file has.
+/// Tells whether the content in a cache differs from the file's.
 pub(super) fn is_other(content: &[u8], entry: &Entry, now: &[u8]) -> bool {
-    // With the extension library the tool keeps carriage returns, else it does not. Of a very long file only the first
-    // part was read, and its last bytes may be half of an end of a line.
+    // The tool keeps carriage returns only with its extension library. Of a very long file only a part was read, which may
+    // end in the middle of a line ending.
     match entry.is_whole() {
         true => as_tcl_reads(now) != as_tcl_reads(content),
         false => !as_tcl_reads(content).starts_with(&as_tcl_reads(&now[..now.len() / 2])),
     }
 }
 
-/// Whether the tool would still say this of a file. Source: `getModuleHeaderValidity` of modulecmd.tcl.
+/// Tells whether the tool would still refuse a file for this reason. Source: `getModuleHeaderValidity` of modulecmd.tcl.
 fn is_still_invalid(why: &[u8], entry: &Entry) -> bool {
     let has_no_cookie = why.starts_with(b"Magic cookie ");
     let too_new = why.strip_prefix(b"Modulefile requires at least Modules version ");

@@ -1,4 +1,4 @@
-//! Whether a module tree is what it was: a number for each of its names, and one of them all.
+//! Digests of a module tree: one for each name, and one for all of them.
 
 use crate::cookie::{Cookie, is_ignored_by_lmod};
 use crate::scan::{Entry, Kind, Role, Tree};
@@ -6,7 +6,7 @@ use blake3::Hasher;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Whose answers are meant.
+/// The tool whose answers a digest stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     /// Environment Modules.
@@ -16,7 +16,7 @@ pub(super) enum Reader {
 }
 
 impl Reader {
-    /// Whether it is a file that this tool looks at.
+    /// Tells whether this tool looks at a file.
     pub(super) fn looks_at(self, entry: &Entry) -> bool {
         match self {
             Self::Modules => entry.role().is_some(),
@@ -25,7 +25,7 @@ impl Reader {
     }
 }
 
-/// A number that changes when an answer about the tree may.
+/// A digest that changes whenever an answer about the tree may change.
 pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
     let mut hasher = Hasher::new();
     for (path, print) in prints(tree, reader) {
@@ -35,9 +35,9 @@ pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
     short(&hasher)
 }
 
-/// For each name what an answer may depend on: kind, owners and permissions; of a modulefile its time and content, of an rc
-/// file its content, of another file whether it is a modulefile; of Lmod's `default` where it leads. The modulepath's own name
-/// is empty.
+/// For each name a digest of everything that an answer may depend on: kind, owners and permissions; time and content of a
+/// modulefile; content of an rc file; for another file whether it is a modulefile; the destination of Lmod's `default`. The
+/// modulepath itself has the empty name.
 pub(super) fn prints(tree: &Tree, reader: Reader) -> BTreeMap<&[u8], String> {
     let is_part = |entry: &&Entry| reader.looks_at(entry) || !is_file(entry);
     let mut prints: BTreeMap<&[u8], String> = tree
@@ -56,7 +56,7 @@ fn print(tree: &Tree, entry: &Entry, reader: Reader) -> String {
     let mut hasher = Hasher::new();
     let mut part = |bytes: &[u8]| part(&mut hasher, bytes);
     part(format!("{:?} {}", entry.access, entry.is_link).as_bytes());
-    // Lmod reads no more of this link than the last component of where it leads.
+    // Lmod uses the last component of this link's destination and nothing else.
     if reader == Reader::Lmod && entry.is_link && entry.name() == b"default" {
         let target = tree.full_path(&entry.path).read_link().unwrap_or_default();
         part(target.as_os_str().as_bytes());
@@ -90,10 +90,10 @@ fn part(hasher: &mut Hasher, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// 128 bits: nobody gains anything from two trees with the same number but themselves.
+/// 128 bits are enough: to forge two trees with one digest gains nothing that changing one's own tree would not.
 fn short(hasher: &Hasher) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// In a second: the tools know times no better.
+/// Nanoseconds in a second. The tools compare times by whole seconds.
 pub(super) const NANOSECONDS: i128 = 1_000_000_000;

@@ -10,15 +10,15 @@
 //! # quell 2 DIGEST
 //! ```
 //!
-//! The last line is a comment to the tool; DIGEST is that of the tree that the cache was made from. A cache without it was
-//! made by the tool alone.
+//! The tool takes the last line for a comment. DIGEST is that of the tree that the cache was made from. A cache without this
+//! line was made by the tool alone.
 //!
-//! Source: `formatModuleCacheContent` of modulecmd.tcl, 5.3 to 5.7; its words are as Tcl_ConvertElement(3) writes them.
+//! Source: `formatModuleCacheContent` of modulecmd.tcl, 5.3 to 5.7. Words are quoted as Tcl_ConvertElement(3) does.
 
 use std::collections::BTreeMap;
 
-/// What the last line begins with: format 2. A cache of format 1 may show what lies behind a link that leads around, so it is
-/// taken for one of the tool's.
+/// The beginning of the last line, for format 2. A cache of format 1 may show files behind a link that leads back, so it is
+/// treated like one that the tool made alone.
 const OURS: &[u8] = b"# quell 2 ";
 
 /// A cache that was read.
@@ -28,36 +28,36 @@ pub(super) struct Cache {
     pub(super) cookie: Vec<u8>,
     /// The command of each name, as it is in the file.
     pub(super) items: BTreeMap<Vec<u8>, Item>,
-    /// Of the tree that it was made from.
+    /// The digest of the tree that it was made from.
     pub(super) digest: Option<String>,
 }
 
 /// A command of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// Its words, without those that name command and file.
+    /// The words, without those that name command and file.
     pub(super) kind: ItemKind,
     /// Its text.
     pub(super) text: Vec<u8>,
 }
 
-/// What a cache says of a name.
+/// The content of a cache for one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     /// A modulefile, its time in seconds since 1970 and its content.
     Module(Option<i64>, Vec<u8>),
     /// An rc file and its content.
     Rc(Vec<u8>),
-    /// No modulefile, and why not.
+    /// A file that is no modulefile, and the tool's reason.
     Invalid(Vec<u8>),
-    /// A file to be looked at in the tree.
+    /// A file that users look up in the tree.
     Limited,
-    /// A directory to be looked at in the tree.
+    /// A directory that users look up in the tree.
     LimitedDirectory,
 }
 
 impl Cache {
-    /// Reads a cache; what is no command of one is left out.
+    /// Parses a cache. Lines that are no commands of a cache are left out.
     pub(super) fn parse(content: &[u8]) -> Self {
         let end = content.iter().position(|&byte| byte == b'\n').unwrap_or(content.len());
         let mut cache = Self { cookie: content[..end].to_vec(), ..Self::default() };
@@ -78,7 +78,7 @@ impl Cache {
         cache
     }
 
-    /// The file.
+    /// The text of the file.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = self.cookie.clone();
         for item in self.items.values() {
@@ -121,11 +121,11 @@ impl Item {
     }
 }
 
-/// Signs behind a backslash, and what they stand for there. Source: Tcl(n), rule 9.
+/// Letters behind a backslash, and the characters that they stand for. Source: Tcl(n), rule 9.
 const ESCAPES: [(u8, u8); 7] =
     [(b'a', 7), (b'b', 8), (b't', b'\t'), (b'n', b'\n'), (b'v', 11), (b'f', 12), (b'r', b'\r')];
 
-/// A word with a backslash before everything that may mean something, for what fits in no braces.
+/// A word with a backslash before every special character, for words that braces cannot quote.
 fn escaped(word: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(2 * word.len());
     for &byte in word {
@@ -138,7 +138,7 @@ fn escaped(word: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The words of the next command, and what follows it. A backslash in a bare word keeps the next character.
+/// The words of the next command, and the text after it. A backslash in a bare word keeps the next character.
 fn command(text: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
     let mut rest = text.trim_ascii_start();
     if rest.is_empty() {
@@ -204,7 +204,7 @@ fn bare(text: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// A file's content as Tcl reads it: with newlines for every end of a line.
+/// A file's content as Tcl reads it: every line ends in a newline.
 pub(super) fn as_tcl_reads(content: &[u8]) -> Vec<u8> {
     let mut read = Vec::with_capacity(content.len());
     let mut bytes = content.iter().copied().peekable();
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn words_are_read_as_tcl_writes_them() {
-        // What ends a line in a backslash fits in no braces.
+        // A word with a line that ends in a backslash cannot be quoted by braces.
         let text = b"#%Module5.3\nmodulefile-content foo/1.0 17 #%Module #%Module\\nsetenv\\ A\\tb\\\\\\n\\\\\\r\\f\\v\\$\n\
             limited-access-file foo/\\{\nmodulefile-invalid x invalid {no}\nlimited-access-directory {a \\} b}\n";
         let cache = Cache::parse(text);

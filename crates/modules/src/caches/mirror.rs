@@ -1,4 +1,4 @@
-//! A modulepath seen from elsewhere, with another cache: so a cache is judged before users see it.
+//! A modulepath as seen from another directory, with another cache: the tools judge a cache there before users see it.
 //!
 //! ```text
 //! /apps/modules                      MIRROR/apps/modules
@@ -6,17 +6,18 @@
 //! /apps/other, /usr, ...             MIRROR/apps/other -> /apps/other, MIRROR/usr -> /usr, ...
 //! ```
 //!
-//! What lies around it is there, too: an rc file may speak of `../other`.
+//! The mirror holds the modulepath's surroundings too, because an rc file may name `../other`.
 
-use super::place;
 use crate::ModulesError;
+use crate::cookie::CACHE_NAME;
+use crate::place;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A modulepath with another cache. It is gone when this is dropped.
+/// A modulepath with another cache. Dropping this value removes it.
 #[derive(Debug)]
 pub struct Mirror {
     directory: tempfile::TempDir,
@@ -24,7 +25,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Makes it in `aside`. `modulepath` is absolute.
+    /// Makes a mirror in `aside`. `modulepath` is absolute.
     ///
     /// **Errors**: [`ModulesError::Write`].
     pub(super) fn new(modulepath: &Path, cache: &[u8], aside: &Path) -> Result<Self, ModulesError> {
@@ -37,17 +38,17 @@ impl Mirror {
             let mut real = PathBuf::from("/");
             let mut here = directory.path().to_owned();
             for name in modulepath.iter().skip(1) {
-                // What this process may not list is not around it for the tools it starts.
+                // The tools that this process starts need no link to what the process may not list.
                 _ = links(&real, &here, name);
                 real.push(name);
                 here.push(name);
-                place::open_directory(&here)?;
+                place::make_open_directory(&here)?;
             }
-            links(&real, &here, OsStr::new(super::modules::NAME))?;
+            links(&real, &here, OsStr::new(CACHE_NAME))?;
             Ok(Self { directory, modulepath: here })
         };
         let mirror = make().map_err(ModulesError::write(aside))?;
-        place::write(&mirror.modulepath.join(super::modules::NAME), cache)?;
+        place::write(&mirror.modulepath.join(CACHE_NAME), cache)?;
         Ok(mirror)
     }
 
@@ -56,7 +57,7 @@ impl Mirror {
         &self.modulepath
     }
 
-    /// What stands for `/`.
+    /// The directory that stands for `/`.
     pub fn root(&self) -> &Path {
         self.directory.path()
     }

@@ -1,28 +1,29 @@
-//! Caches that the site's own tools make of module trees: built aside and renamed into place, shown to nobody who may not
-//! see what is in them, compared with the tree that they were made from.
+//! Caches that the site's own tools make of module trees. They are built aside and renamed into place, hold nothing that
+//! some reader may not see, and are compared with the tree that they were made from.
 //!
 //! ```text
 //! modulepath -> scan -> what changed since the last cache -> directory of links to that -> the tool's own builder
 //!                                                                   cache, whole <- what is closed is taken out <-'
 //! ```
 //!
-//! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod one directory for all of them.
+//! Environment Modules has a cache in each modulepath (`.modulecache`, from 5.3); Lmod has one directory for all
+//! modulepaths.
 
-mod barrier;
+pub(crate) mod barrier;
 mod changes;
 mod digest;
+mod eligibility;
 mod format;
 pub mod lmod;
 mod mirror;
 pub mod modules;
-mod place;
 mod reach;
 
-pub(crate) use barrier::outside;
-pub use barrier::{Barrier, closed_above};
+pub use barrier::Barrier;
 pub(crate) use changes::compare;
+pub use eligibility::closed_above;
+pub(crate) use eligibility::outside;
 pub use mirror::Mirror;
-pub(crate) use place::{open_directory, read, refuse_others};
 pub(crate) use reach::Closed;
 
 use crate::ModulesError;
@@ -32,24 +33,24 @@ use crate::trust;
 use std::path::Path;
 use std::time::Duration;
 
-/// So long a tool that builds a cache may say nothing: it evaluates or reads every modulefile, on a slow file system too.
+/// A tool that builds a cache may be silent for this long: it evaluates or reads every modulefile, on slow file systems too.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 
-/// The tool that builds a cache, and as whom root starts it.
+/// The tool that builds a cache, and the user as which root starts it.
 #[derive(Clone, Copy, Debug)]
 pub struct Builder<'a> {
     tool: &'a Tool,
-    /// Root's choice; `None` where quell is to choose.
+    /// The user that root names; `None` where quell chooses.
     user: Option<&'a User>,
 }
 
 impl<'a> Builder<'a> {
-    /// A tool, started as this user.
+    /// A tool that is started as `user`, or as the user that quell chooses.
     pub fn new(tool: &'a Tool, user: Option<&'a User>) -> Self {
         Self { tool, user }
     }
 
-    /// As whom it is started on these trees.
+    /// The user as which the tool is started on these trees.
     ///
     /// **Errors**: [`ModulesError::Unsafe`].
     fn user(&self, trees: &[&Tree]) -> Result<User, ModulesError> {
@@ -63,7 +64,7 @@ impl<'a> From<&'a Tool> for Builder<'a> {
     }
 }
 
-/// Gives a directory that was made for a builder to it.
+/// Gives a new directory to the builder that will write in it.
 ///
 /// **Errors**: [`ModulesError::Write`].
 fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
@@ -75,41 +76,41 @@ fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
 /// A difference between a cache and what it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// Below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
+    /// The path below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
     pub path: Vec<u8>,
-    /// What is different.
+    /// The kind of difference.
     pub what: What,
 }
 
-/// How a file differs from what a cache says.
+/// The difference between a file and a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// There is no cache.
     NoCache,
-    /// There is a cache, and not everybody can read it.
+    /// Some users cannot read the cache.
     Unreadable,
-    /// There is a cache of Lmod, and it is older than its timestamp.
+    /// The cache of Lmod is older than its timestamp.
     Outdated,
-    /// There is a cache of Lmod, and it is not the one that was built.
+    /// The cache of Lmod is not the one that was built.
     Replaced,
     /// The file is not in the cache.
     Added,
-    /// The file is in the cache, and nowhere else.
+    /// The file is in the cache and no longer in the tree.
     Removed,
-    /// Its content is not that of the cache.
+    /// Its content differs from the cache.
     Changed,
-    /// Its time is not that of the cache, which listings show.
+    /// Its time differs from the cache; listings show it.
     Touched,
-    /// Not everybody may read it, and the cache shows it to all.
+    /// Some users may not read it, and the cache shows it to all.
     Closed,
-    /// Everybody may read it, and the cache sends users to the file.
+    /// Every user may read it, and the cache sends users to the file.
     Opened,
-    /// Something that no file of the cache tells: permissions of a directory, a link, a file that is no modulefile.
+    /// A difference that no file's entry shows: permissions of a directory, a link, a file that is no modulefile.
     Other,
 }
 
 impl What {
-    /// What it is, in words that follow the path.
+    /// The difference in words that follow the path.
     pub fn words(self) -> &'static str {
         match self {
             Self::NoCache => "there is no cache",

@@ -1,15 +1,16 @@
 //! The cache of Environment Modules, one in each modulepath.
 //!
-//! The tool builds it of a directory with links to what changed; the rest is taken from the cache that is there. What not
-//! everybody can reach is put into it as `limited-access-file` or `-directory`, for which users are sent to the tree.
+//! The tool builds the cache of a directory with links to what changed; the rest comes from the existing cache. Entries that
+//! some users cannot reach become `limited-access-file` or `limited-access-directory`, for which the tool sends users to the
+//! tree.
 
 use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, barrier, place};
+use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, eligibility};
 use crate::ModulesError;
-use crate::convert;
+use crate::place;
 use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use quell_trace::path::escape;
@@ -21,13 +22,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The name of a cache.
-pub const NAME: &str = ".modulecache";
+pub use crate::cookie::CACHE_NAME as NAME;
 
-/// How much is built anew.
+/// The part of a cache that is built anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// What is not what the cache says.
+    /// Names that differ from the existing cache.
     Changed,
     /// Everything.
     All,
@@ -36,46 +36,46 @@ pub enum Extent {
 /// A cache that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Where it is.
+    /// The path of its file.
     pub cache: PathBuf,
-    /// Commands in it.
+    /// The number of commands in it.
     pub entries: usize,
-    /// Names at the modulepath's root that were built anew; the rest was taken from the last cache.
+    /// Names at the modulepath's root that were built anew; the rest comes from the last cache.
     pub rebuilt: usize,
-    /// Whether the last one was not what it would be, or not everybody could read it.
+    /// The cache differs from the last one, or the last one could not be read by every user.
     pub is_new: bool,
-    /// What not everybody can read: its content is not in the cache. Shape: below the modulepath, sorted.
+    /// Paths that some users cannot read: their content is not in the cache. Shape: below the modulepath, sorted.
     pub closed: Vec<Vec<u8>>,
-    /// Its length. Unit: bytes.
+    /// Length. Unit: bytes.
     pub bytes: u64,
 }
 
 /// A cache that no user sees yet.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it will be.
+    /// The cache as it will be.
     pub built: Built,
     modulepath: PathBuf,
-    /// `None` where the last one is what it would be.
+    /// `None` where the last cache needs no change.
     text: Option<Vec<u8>>,
 }
 
 impl Prepared {
-    /// The modulepath as it will be with this cache, in a directory below `aside`; `None` where nothing changes.
+    /// The modulepath with this cache, in a mirror below `aside`; `None` where nothing changes.
     ///
     /// **Errors**: [`ModulesError::Write`].
     pub fn mirror(&self, aside: &Path) -> Result<Option<Mirror>, ModulesError> {
         self.text.as_ref().map(|text| Mirror::new(&self.modulepath, text, aside)).transpose()
     }
 
-    /// Puts it in its place. Readers see the last cache, or this one whole.
+    /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
-    /// **Errors**: [`ModulesError::Write`]; then the last one is there.
+    /// **Errors**: [`ModulesError::Write`]; then the last cache is unchanged.
     pub fn install(self) -> Result<Built, ModulesError> {
         if let Some(text) = self.text {
             let directory = self.built.cache.parent().unwrap_or(Path::new("/"));
             if directory != self.modulepath {
-                place::refuse_others(directory)?;
+                place::make_trusted_directory(directory)?;
             }
             place::write(&self.built.cache, &text)?;
         }
@@ -83,7 +83,7 @@ impl Prepared {
     }
 }
 
-/// Builds the cache of a modulepath and puts it in its place without asking anybody. See [`prepare`].
+/// Builds the cache of a modulepath and puts it in its place without a comparison of answers. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
 pub fn build<'a>(
@@ -96,10 +96,10 @@ pub fn build<'a>(
     prepare(builder, modulepath, target, extent, aside)?.install()
 }
 
-/// Makes the cache of a modulepath, for `target` or the modulepath.
+/// Makes the cache of a modulepath, for `target` or else for the modulepath itself.
 ///
-/// `aside` is a directory in which another can be made for a moment. Below a directory that is closed to somebody
-/// ([`super::closed_above`]) it must be, too, if that is above the modulepath, or closed to everybody else.
+/// `aside` is a directory for temporary directories. If a directory above the modulepath is closed to some users
+/// ([`super::closed_above`]), `aside` must lie below that directory too, or be closed to every other user.
 ///
 /// **Errors**: [`ModulesError::Barred`] for a modulepath that can have none; [`ModulesError::NoCache`] for a tool that makes
 /// none; those of reading, running and writing.
@@ -119,10 +119,10 @@ pub fn prepare<'a>(
     }
     let tree = Tree::scan(&modulepath, Options::default())?;
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
-    if let Some(barrier) = barrier::of_modules(&tree, &path) {
+    if let Some(barrier) = eligibility::of_modules(&tree, &path) {
         return Err(ModulesError::Barred { path: modulepath, barrier });
     }
-    if target.is_some_and(|target| convert::resolved(target).starts_with(convert::resolved(&modulepath))) {
+    if target.is_some_and(|target| place::resolved(target).starts_with(place::resolved(&modulepath))) {
         return Err(ModulesError::Within { path, modulepath });
     }
     tree.refuse_special()?;
@@ -144,7 +144,7 @@ pub fn prepare<'a>(
         true => Cache::default(),
         false => ask(tool, &builder.user(&[&tree])?, &modulepath, &stale, aside)?,
     };
-    refuse_others(&cache, &tree).map_err(|why| refuse(&why))?;
+    refuse_other_content(&cache, &tree).map_err(|why| refuse(&why))?;
     if let Some(last) = last {
         let kept = last.items.into_iter().filter(|(name, _)| !stale.contains(top(name)));
         cache.items.extend(kept);
@@ -161,28 +161,28 @@ pub fn prepare<'a>(
     Ok(Prepared { built: built(path, &cache, stale.len(), &tree), modulepath, text })
 }
 
-/// Whether a tool makes and reads such caches.
+/// Tells whether a tool makes and reads such caches.
 pub fn supports(tool: &Tool) -> bool {
     tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
 }
 
-/// What is to be said of a cache that is there, or is not.
+/// The state of a modulepath's cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// In what it differs from its modulepath. Shape: sorted by path; empty when it is what it would be if it were built now.
+    /// Differences from the modulepath. Shape: sorted by path; empty for a cache that a build would not change.
     pub changes: Vec<Change>,
-    /// Why the modulepath can have none. Then only one that is there all the same is a change.
+    /// The reason for which the modulepath can have no cache. Then only a cache that exists all the same is a change.
     pub barrier: Option<Barrier>,
 }
 
-/// In what the cache of a modulepath differs from it. The cache is at `target`, else in the modulepath.
+/// Compares the cache of a modulepath with its tree. The cache is at `target`, else in the modulepath.
 ///
 /// **Errors**: those of reading.
 pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, ModulesError> {
     let tree = Tree::scan(modulepath, Options::default())?;
     let whole = |what| vec![Change { path: Vec::new(), what }];
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
-    let barrier = barrier::of_modules(&tree, &path);
+    let barrier = eligibility::of_modules(&tree, &path);
     let changes = match (read(&path), &barrier) {
         (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(What::Unreadable),
         (Err(_), Some(_)) => Vec::new(),
@@ -204,7 +204,7 @@ fn read(path: &Path) -> io::Result<Cache> {
     Ok(Cache::parse(&place::read(path, CACHE_LIMIT as u64)?))
 }
 
-/// What the tool says of these names.
+/// Asks the tool to build a cache of these names.
 fn ask(
     tool: &Tool,
     user: &User,
@@ -212,7 +212,7 @@ fn ask(
     names: &BTreeSet<Vec<u8>>,
     aside: &Path,
 ) -> Result<Cache, ModulesError> {
-    // The tool records nothing of a modulepath that others cannot enter.
+    // The tool records nothing of a modulepath that other users cannot enter.
     let open = Permissions::from_mode(0o755);
     let made = tempfile::Builder::new().prefix("quell-cache-").tempdir_in(aside).and_then(|links| {
         std::fs::set_permissions(links.path(), open)?;
@@ -245,13 +245,13 @@ fn ask(
             why: format!("{tool} ends with status {}: {said}", answer.status),
         });
     }
-    // The root's rc file is always asked about, because it may say what is passed over.
+    // The tool always reads the root's rc file, because that file may tell it to ignore others.
     cache.items.retain(|name, _| names.contains(top(name)));
     Ok(cache)
 }
 
-/// Refuses what is not in the tree: an rc file that the tool evaluates while it builds could have put it there.
-fn refuse_others(cache: &Cache, tree: &Tree) -> Result<(), String> {
+/// Refuses content that the tree does not have: an rc file that the tool evaluates during the build could have written it.
+fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
     let differs = |(name, item): &(&Vec<u8>, &Item)| match (&item.kind, tree.find(name)) {
         (ItemKind::Module(_, content) | ItemKind::Rc(content), Some(entry)) => {
             entry.content().is_some_and(|now| is_other(content, entry, now))
@@ -266,7 +266,7 @@ fn refuse_others(cache: &Cache, tree: &Tree) -> Result<(), String> {
     }
 }
 
-/// Takes out what not everybody can read, and what lies behind a loop, and sends users to the tree for it.
+/// Removes what some users cannot read and what lies behind a loop, and sends users to the tree for it.
 fn close(cache: &mut Cache, tree: &Tree) {
     let mut closed = Closed::new(tree);
     let mut limited = BTreeSet::new();

@@ -1,23 +1,24 @@
-//! Which files every user can reach and read: what a cache may show.
+//! Files that every user can reach and read: a cache may show these and no others.
 //!
-//! Both tools go by a file's bits for others. Beyond these, an access control list may deny what they allow, and a
-//! symbolic link may lead through directories that are closed. What a tool finds behind a link that leads around has names
-//! that no scan knows, so it is left to each user's own walk.
+//! Both tools go by a file's bits for others. That is not enough: an access control list may deny what these bits allow, and
+//! a symbolic link may lead through closed directories. Names behind a link that leads back are unknown to a scan; each
+//! user's own walk finds them.
 
 use crate::access::Permission;
-use crate::convert::resolved;
+use crate::place::resolved;
 use crate::scan::{Entry, Kind, Tree, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The part of a tree that is closed to somebody.
+/// The part of a tree that is closed to some users.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
     tree: &'a Tree,
-    /// Where it really is. Whoever reads a cache can enter what is above, or there is none (`barrier.rs`).
+    /// The tree's path without links. Every reader of a cache can enter the directories above it, or there is no cache
+    /// (`eligibility.rs`).
     real: PathBuf,
-    /// Whether every user can enter a directory outside of the tree.
+    /// For directories outside of the tree: every user can enter it.
     outside: HashMap<PathBuf, bool>,
 }
 
@@ -26,8 +27,8 @@ impl<'a> Closed<'a> {
         Self { tree, real: resolved(&tree.root), outside: HashMap::new() }
     }
 
-    /// The path that is closed on the way to a name, or its own: the highest; empty where it is the modulepath. `None` for what
-    /// everybody can read.
+    /// The highest closed path on the way to a name, or the name itself; empty for the modulepath. `None` if every user can
+    /// read it.
     pub(crate) fn of<'b>(&mut self, path: &'b [u8]) -> Option<&'b [u8]> {
         if !self.tree.access.everybody(Permission::List) {
             return Some(&[]);
@@ -53,7 +54,7 @@ impl<'a> Closed<'a> {
             .all(|directory| self.real.starts_with(directory) || self.can_be_entered(directory))
     }
 
-    /// By the bits for others alone: of a directory outside of the tree no more is known, and most have no list.
+    /// Goes by the bits for others alone: nothing else is known of a directory outside of the tree, and most have no list.
     fn can_be_entered(&mut self, directory: &Path) -> bool {
         if let Some(known) = self.outside.get(directory) {
             return *known;
@@ -64,9 +65,9 @@ impl<'a> Closed<'a> {
     }
 }
 
-/// Everything that a tool looks at and that is closed to somebody. `counts` says what that is, directories aside.
+/// Everything that a tool looks at and that is closed to some users. `counts` selects the entries, besides directories.
 ///
-/// Shape: sorted; nothing below a directory that is there itself.
+/// Shape: sorted; nothing below a directory that is itself listed.
 pub(super) fn closed(tree: &Tree, counts: impl Fn(&Entry) -> bool) -> Vec<Vec<u8>> {
     let mut closed = Closed::new(tree);
     let mut paths: Vec<Vec<u8>> = tree
@@ -75,7 +76,7 @@ pub(super) fn closed(tree: &Tree, counts: impl Fn(&Entry) -> bool) -> Vec<Vec<u8
         .filter(|entry| counts(entry) || matches!(entry.kind, Kind::Directory | Kind::Unlistable(_)))
         .filter_map(|entry| closed.of(&entry.path).map(<[u8]>::to_vec))
         .collect();
-    // Between a directory and what is in it others may sort.
+    // Other names may sort between a directory and its entries.
     paths.sort();
     paths.dedup();
     paths

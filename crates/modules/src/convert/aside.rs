@@ -1,8 +1,10 @@
-//! Where new trees are made before they have names: no two conversions at once, and nothing left behind.
+//! The places where new trees are made before they have names. Only one conversion works there at a time, and it leaves
+//! nothing behind.
 
 use super::places::ASIDE;
-use super::undo::{RECORD, record_of};
-use super::write::{Destination, Way};
+use super::record::{RECORD, record_of};
+use super::request::Destination;
+use super::ways::Way;
 use crate::ModulesError;
 use crate::lock::Lock;
 use crate::trust;
@@ -11,23 +13,23 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Removes what was made aside, and directories that were made for it and hold nothing now.
+/// Removes what was made aside, and directories that were made for it and are empty now.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     aside: Vec<PathBuf>,
     /// Shape: deepest first.
     made: Vec<PathBuf>,
-    /// Held until all is done.
+    /// Held until the conversion has ended.
     locks: Vec<Lock>,
 }
 
 impl Cleaner {
-    /// Removes nothing aside any more; returns what it would have removed.
+    /// Stops removing; returns the paths that would have been removed.
     pub(super) fn disarm(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.aside)
     }
 
-    /// Removes this in the end.
+    /// Removes these paths in the end.
     pub(super) fn arm(&mut self, aside: Vec<PathBuf>) {
         self.aside = aside;
     }
@@ -35,16 +37,17 @@ impl Cleaner {
 
 impl Drop for Cleaner {
     fn drop(&mut self) {
-        // What is left of a conversion is named `.quell-new`; the next one removes it.
+        // Anything that remains is named `.quell-new`, and the next conversion removes it.
         self.aside.iter().for_each(|path| _ = fs::remove_dir_all(path));
         // A lock may be a file in what was made.
         self.locks.clear();
-        // One with something in it stays.
+        // A directory that is not empty stays.
         self.made.iter().for_each(|path| _ = fs::remove_dir(path));
     }
 }
 
-/// Removes what a conversion that was ended left at `aside`: with the lock, and no record beside it, nobody needs it.
+/// Removes what an interrupted conversion left at `aside`. The lock is held and there is no record beside it, so it is not
+/// in use.
 fn clear(lock: &Lock, aside: &Path) -> Result<(), ModulesError> {
     match fs::symlink_metadata(aside) {
         Err(_) => Ok(()),
@@ -55,8 +58,8 @@ fn clear(lock: &Lock, aside: &Path) -> Result<(), ModulesError> {
     }
 }
 
-/// Makes sure that all names are free, and stay so. What has no record and ends in `.quell-new` is of a conversion that was
-/// ended before anything had its name.
+/// Checks that all names are free, and keeps them free. A `.quell-new` without a record comes from a conversion that was
+/// interrupted before any tree had its name.
 pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner, ModulesError> {
     let free = |path: &Path| match fs::symlink_metadata(path) {
         Ok(_) => Err(ModulesError::Occupied { path: path.to_owned() }),
@@ -68,12 +71,12 @@ pub(super) fn prepare(ways: &[Way], destination: &Destination) -> Result<Cleaner
         free(&directory.join(RECORD))?;
         ways.iter().try_for_each(|way| free(&way.target))?;
         cleaner.made = directory.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
-        crate::caches::refuse_others(directory)?;
+        crate::place::make_trusted_directory(directory)?;
         let lock = Lock::inside(directory)?;
         clear(&lock, &aside)?;
         cleaner.aside.push(aside.clone());
         cleaner.locks.push(lock);
-        crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
+        crate::place::make_open_directory(&aside).map_err(ModulesError::write(&aside))?;
         return Ok(cleaner);
     }
     for places in ways.iter().filter_map(|way| way.places.as_ref()) {

@@ -1,7 +1,7 @@
-//! Whether a new modulepath beside the old one still needs it: files that name the old one lead there, in the copy too.
+//! Notes files of a new modulepath that name the old one: they lead to the old modulepath, which must stay.
 //!
-//! Tools cannot tell: they say the same, because the old modulepath is still there when they are asked. Names that a modulefile
-//! puts together are not seen.
+//! Tools cannot find such files, because the old modulepath still exists while they are asked. Names that a modulefile
+//! computes are not found.
 
 use super::plan::{Basis, Change, TreePlan};
 use crate::scan::{Entry, FILE_LIMIT, Tree};
@@ -30,7 +30,7 @@ pub(super) fn note_names(trees: &[Tree], plans: &mut [TreePlan]) {
     }
 }
 
-/// What the old modulepaths are called, as they are given and without links.
+/// The paths of the old modulepaths, as given and without links.
 fn names(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
     let real = |tree: &Tree| tree.root.canonicalize().ok();
     let paths = trees.iter().flat_map(|tree| [Some(tree.root.clone()), real(tree)]).flatten();
@@ -38,7 +38,7 @@ fn names(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
     paths.map(plain).filter(|path| path.len() > 1).collect()
 }
 
-/// What a file will hold in the copy; `None` where there will be none, or it cannot be read.
+/// The content that a file will have in the copy; `None` where the file is left out or cannot be read.
 fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<'a, [u8]>> {
     match plan.changes.get(&entry.path) {
         Some(Change::Write { new, .. }) => return Some(Cow::Borrowed(new)),
@@ -48,19 +48,19 @@ fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<
     if entry.is_whole() || entry.content().is_some_and(|content| content.len() >= FILE_LIMIT) {
         return entry.content().map(Cow::Borrowed);
     }
-    // A scan reads the beginning of what is no modulefile; modulefiles may `source` it.
-    let content = crate::caches::read(&tree.full_path(&entry.path), FILE_LIMIT as u64);
+    // A scan reads only the head of a file that is no modulefile, but modulefiles may `source` it.
+    let content = crate::place::read(&tree.full_path(&entry.path), FILE_LIMIT as u64);
     content.ok().map(Cow::Owned)
 }
 
-/// The first of these names in a text, but for its comments.
+/// The first of these names in a text, comments aside.
 fn named<'a>(text: &[u8], names: &'a BTreeSet<Vec<u8>>) -> Option<&'a [u8]> {
     let is_comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
     let lines = || text.split(|byte| *byte == b'\n').filter(|line| !is_comment(line));
     names.iter().map(Vec::as_slice).find(|name| lines().any(|line| has_name(line, name)))
 }
 
-/// Whether a path is in a line, and not a longer name.
+/// Tells whether a line contains a path, not as part of a longer name.
 fn has_name(line: &[u8], name: &[u8]) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
     line.windows(name.len()).enumerate().filter(|(_, window)| *window == name).any(|(at, _)| {

@@ -1,10 +1,11 @@
 //! A copy of a modulepath with a plan's changes.
 
 use super::plan::{Basis, Change, TreePlan};
-use super::write::Destination;
+use super::request::Destination;
 use crate::ModulesError;
 use crate::copy::{
-    Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions, refuse_others,
+    Copying, Original, Purpose, attributes, make_directory, make_file, no_lists, permissions,
+    refuse_other_owner,
 };
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Makes the new modulepath at `target`, which is not there. `copies` are the old trees that get copies, with these.
+/// Makes the new modulepath at `target`, which does not exist. `copies` are the old trees that are copied, with their
+/// copies.
 ///
 /// **Errors**: [`ModulesError::Read`] for a file that cannot be read nor linked, [`ModulesError::Write`],
 /// [`ModulesError::Owner`].
@@ -27,7 +29,7 @@ pub(super) fn copy(
         Destination::Out(_) => Purpose::Use,
         Destination::InPlace => Purpose::Replace,
     };
-    // Until it is whole no other user can enter it.
+    // No other user can enter it until it is complete.
     make_directory(target).map_err(ModulesError::write(target))?;
     let original = match plan.basis {
         Basis::Copy => {
@@ -47,7 +49,7 @@ pub(super) fn copy(
                     true => {
                         let file = Original::open(&of_old)?;
                         permissions(&file, &place).map_err(ModulesError::write(&place))?;
-                        refuse_others(&file, &place, purpose)?;
+                        refuse_other_owner(&file, &place, purpose)?;
                     }
                     false => for_everybody(&place, &original).map_err(ModulesError::write(&place))?,
                 }
@@ -57,10 +59,10 @@ pub(super) fn copy(
         }
     }
     attributes(&original, target).map_err(ModulesError::write(target))?;
-    refuse_others(&original, target, purpose)
+    refuse_other_owner(&original, target, purpose)
 }
 
-/// An rc file of the plan, in place of the one that was copied, if one was.
+/// Writes an rc file of the plan, in place of the one that was copied, if there is one.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -69,7 +71,7 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     make_file(path)?.write_all(content)
 }
 
-/// Lets everybody read a file that was not there before, owned by whoever owns the modulepath.
+/// Lets every user read a new file, and gives it the modulepath's owner.
 fn for_everybody(path: &Path, root: &Original) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::lchown(path, Some(root.stat.st_uid), Some(root.stat.st_gid))?;

@@ -38,7 +38,7 @@ fn tree(plan: &TreePlan) -> String {
     text
 }
 
-/// One file: what both have in front and at the end is context.
+/// The diff of one file. Common lines at its beginning and its end are context.
 fn file(before: &str, after: &str, old: &[u8], new: &[u8]) -> String {
     let (old, new) = (lines(old), lines(new));
     let front = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -68,7 +68,7 @@ fn file(before: &str, after: &str, old: &[u8], new: &[u8]) -> String {
     text
 }
 
-/// A line for a terminal; tabs are what they are.
+/// A line for a terminal, with its tabs.
 fn escape_line(line: &[u8]) -> String {
     line.split(|byte| *byte == b'\t').map(escape).collect::<Vec<_>>().join("\t")
 }

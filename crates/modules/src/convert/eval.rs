@@ -1,46 +1,21 @@
-//! Conversion for `mcookie_check=eval`, with which every file in a modulepath is listed: commands that hide what was not
-//! listed because of what is in it, or because of who may read it.
+//! Conversion for `mcookie_check=eval`, with which every file in a modulepath is listed. Commands hide the files that were
+//! not listed because of their content or their permissions.
 //!
-//! A command that hides goes by a name, in every modulepath. So it is written only where nothing else has that name.
+//! A command hides a name in every modulepath. It is therefore written only where nothing else has that name.
 
-use super::Consent;
 use super::names::Names;
 use super::plan::{Change, Refusal, TreePlan};
+use super::readers::{Readers, is_plainly_there, readers};
+use super::request::Consent;
 use super::together::{Listed, collision};
 use crate::access::{Permission, Who};
-use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
 use crate::rc::{Command, OLDEST, groups, is_plain};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
-/// Whether a file is a modulefile to every user and version.
-pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
-    is_for_everybody(tree, entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
-}
-
-/// Who may read a modulefile.
-pub(super) enum Readers {
-    Everybody,
-    /// Root.
-    Nobody,
-    /// Users, and members of groups.
-    Only(BTreeSet<u32>, BTreeSet<u32>),
-    Mixed,
-}
-
-pub(super) fn readers(entry: &Entry) -> Readers {
-    let Some(access) = &entry.access else { return Readers::Nobody };
-    match access.who(Permission::Read) {
-        Who::Everybody => Readers::Everybody,
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Nobody,
-        Who::Only { users, groups } => Readers::Only(users, groups),
-        Who::Mixed => Readers::Mixed,
-    }
-}
-
-/// Says how many names in closed directories are in the rc file at the root, which everybody reads.
+/// Notes the number of names in closed directories that the rc file at the root shows to every user.
 pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &mut TreePlan) {
     let is_open = |directory: &Entry| {
         directory.access.as_ref().is_some_and(|access| access.everybody(Permission::List))
@@ -58,7 +33,7 @@ pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &m
     ));
 }
 
-/// The commands that hide what the old tree does not list, for the files that `concerned` holds of. Refuses what cannot be
+/// The commands that hide what the old tree does not list, for the files that `concerned` selects. Refuses what cannot be
 /// hidden exactly.
 pub(super) fn hide(
     number: usize,
@@ -101,13 +76,13 @@ pub(super) fn hide(
     }
 }
 
-/// Whether a copy of the tree has the name by itself: what is behind the link of a directory is not copied.
+/// Tells whether the copy of a tree has the name itself. What lies behind the link of a directory is not copied.
 fn is_in_copy(tree: &Tree, entry: &Entry) -> bool {
     tree.directories(&entry.path).all(|directory| !directory.is_link)
 }
 
-/// Refuses virtual modules whose files are not known to be modulefiles that everybody may read: with the check switched
-/// off they are listed whatever they lead to.
+/// Refuses virtual modules whose files may be no modulefiles or may be closed to some users: without the check they are
+/// listed, whatever they lead to.
 pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan) {
     let tree = &trees[number];
     let (root, groups) = groups(tree);
@@ -136,7 +111,7 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
     }
 }
 
-/// Whether an rc file has the word in it, or may have it in a part that was not read.
+/// Tells whether an rc file holds the word, or may hold it in a part that was not read.
 fn may_have_virtual_modules(entry: &Entry) -> bool {
     let Some(content) = entry.content() else { return false };
     !entry.is_whole() || content.windows(VIRTUAL.len()).any(|window| window == VIRTUAL)
@@ -144,7 +119,7 @@ fn may_have_virtual_modules(entry: &Entry) -> bool {
 
 const VIRTUAL: &[u8] = b"module-virtual";
 
-/// Whether a file, by its path below a modulepath, is a modulefile in one of the trees that everybody reads.
+/// Tells whether a file, by its path below a modulepath, is a modulefile in one of the trees that every user can read.
 fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
     let path = tree.full_path(file);
     trees.iter().any(|tree| {
@@ -154,7 +129,7 @@ fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
     })
 }
 
-/// Names whose files would be listed, although they cannot be looked at, or could not be.
+/// Refuses names whose files would be listed although they cannot be read, or could not be read.
 fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
         let is_roots =
@@ -170,15 +145,15 @@ fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bo
     }
 }
 
-/// How a file is kept out of listings.
+/// The way in which a file is kept out of listings.
 enum Hiding {
-    /// Everybody lists it, in every version.
+    /// Not at all: every user and version lists it.
     None,
-    /// No modulefile: from everybody.
+    /// It is no modulefile, so it is hidden from every user.
     Stray,
-    /// From everybody but root and these, and below this version.
+    /// Hidden from every user except root and these, and from versions before `minimum`.
     From { options: String, minimum: Option<Vec<u8>> },
-    /// From whoever may not read it, which is asked each time, and below this version.
+    /// Hidden from users that may not read it, which the rc file asks each time, and from versions before `minimum`.
     Asked { minimum: Option<Vec<u8>> },
 }
 
@@ -214,12 +189,12 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
     })
 }
 
-/// Options that except root, users and groups; `None` where one has no name.
+/// Options that except root, users and groups; `None` where one of them has no name.
 fn options(users: &BTreeSet<u32>, groups: &BTreeSet<u32>, names: &mut dyn Names) -> Option<String> {
     let users: Option<Vec<String>> = users.iter().map(|user| names.user(*user)).collect();
     let groups: Option<Vec<String>> = groups.iter().map(|group| names.group(*group)).collect();
     let users = std::iter::once("root".to_owned()).chain(users?).collect::<Vec<_>>().join(" ");
-    // An option that is given again replaces what it was: its value is a list.
+    // Repeating an option replaces its value, so its value is a list.
     let groups = match groups?.join(" ") {
         none if none.is_empty() => none,
         groups => format!(" --not-group {{{groups}}}"),
@@ -238,7 +213,7 @@ impl Hiding {
         let (readers, minimum) = match self {
             Self::None => (String::new(), &None),
             Self::Stray => (plain.clone(), &None),
-            // Nothing but the version keeps it from anybody.
+            // Only the version keeps it out of listings.
             Self::From { options, minimum: minimum @ Some(_) } if options.is_empty() => {
                 (String::new(), minimum)
             }

@@ -1,10 +1,10 @@
-//! Whether a modulepath is what it was: a checksum of everything that a scan sees in it, and one of each directory that a
-//! scan leaves out, such as `.git`.
+//! Fingerprints of a modulepath: one of everything that a scan sees, and one of each directory that a scan leaves out, such
+//! as `.git`.
 //!
-//! The cache at its root is left out: the tool makes that of the rest, at any time.
+//! The cache at the root does not count: the tool may rebuild it from the rest at any time.
 
 use crate::access::Access;
-use crate::caches::modules::NAME;
+use crate::cookie::CACHE;
 use crate::scan::{Entry, Kind, Tree};
 use crate::walk;
 use blake3::Hasher;
@@ -16,21 +16,21 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// For how long a checksum is to hold.
+/// The time for which a fingerprint must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span {
-    /// For a conversion: a file that was written again, or put in another's place, is another.
+    /// During a conversion. A file that was rewritten or replaced counts as changed.
     Moment,
-    /// For months, and part of records: a tree that was moved, or came back from a backup, is the same.
+    /// For months, in records. A tree that was moved, or restored from a backup, counts as unchanged.
     Lasting,
 }
 
-/// A checksum of names, owners, permissions and content. One that lasts takes a link for where it leads, whatever is there:
-/// that is no part of the tree.
+/// A fingerprint of names, owners, permissions and content. A lasting one takes a link for its destination's path: what lies
+/// there is not part of the tree.
 pub(super) fn fingerprint(tree: &Tree, span: Span) -> String {
     let mut hasher = Hasher::new();
     access(&mut hasher, Some(&tree.access));
-    for entry in tree.entries.iter().filter(|entry| entry.path != NAME.as_bytes()) {
+    for entry in tree.entries.iter().filter(|entry| entry.path != CACHE) {
         match span {
             Span::Moment => moment(&mut hasher, entry),
             Span::Lasting => lasting(&mut hasher, tree, entry),
@@ -52,7 +52,7 @@ fn lasting(hasher: &mut Hasher, tree: &Tree, entry: &Entry) {
     }
     if entry.is_link {
         field(hasher, &entry.path);
-        // One that has gone since the scan leads nowhere, which is another place.
+        // A link that has gone since the scan gives the empty path, which is a change.
         let target = fs::read_link(tree.full_path(&entry.path)).unwrap_or_default();
         return field(hasher, target.as_os_str().as_bytes());
     }
@@ -62,7 +62,7 @@ fn lasting(hasher: &mut Hasher, tree: &Tree, entry: &Entry) {
     }
 }
 
-/// What a scan sees of an entry.
+/// Hashes what a scan sees of an entry.
 fn shown(hasher: &mut Hasher, entry: &Entry) {
     field(hasher, &entry.path);
     access(hasher, entry.access.as_ref());
@@ -70,19 +70,19 @@ fn shown(hasher: &mut Hasher, entry: &Entry) {
     field(hasher, entry.content().unwrap_or_default());
 }
 
-/// Whether an entry is a directory that a scan does not list, and that a copy has all the same.
+/// Tells whether an entry is a directory that a scan does not list and that a copy contains.
 fn is_left_out(entry: &Entry) -> bool {
     entry.kind == Kind::IgnoredDirectory && !entry.is_link
 }
 
-/// A checksum of each directory that a scan leaves out, by its path below the tree: of names, sizes, times and targets of
-/// links. What is in files is not read: such a directory may hold the history of years.
+/// A fingerprint of each directory that a scan leaves out, by its path below the tree: names, sizes, times and destinations
+/// of links. Content is not read, because such a directory may hold the history of years.
 pub(super) fn left_out(tree: &Tree) -> BTreeMap<Vec<u8>, String> {
     let directories = tree.entries.iter().filter(|entry| is_left_out(entry));
     directories.map(|entry| (entry.path.clone(), of_names(&tree.full_path(&entry.path)))).collect()
 }
 
-/// A name below a directory: what it is, and where a link leads. `None` for a directory that cannot be listed.
+/// A path with its status and, for a link, its destination; `None` for a directory that cannot be listed.
 type Named = (PathBuf, Option<(Stat, Vec<u8>)>);
 
 fn of_names(directory: &Path) -> String {
@@ -90,7 +90,7 @@ fn of_names(directory: &Path) -> String {
     let mut waiting = vec![directory.to_owned()];
     while let Some(path) = waiting.pop() {
         let Ok(named) = named(&path) else {
-            // What cannot be listed cannot be removed either.
+            // A directory that cannot be listed cannot be removed either.
             found.push((path, None));
             continue;
         };
@@ -107,7 +107,7 @@ fn of_names(directory: &Path) -> String {
         let below = path.strip_prefix(directory).unwrap_or(&path);
         field(&mut hasher, below.as_os_str().as_bytes());
         match metadata {
-            // A directory has another time as soon as a program looks whether it may write there.
+            // The time of a directory changes as soon as a program tests whether it may write there.
             Some((stat, _)) if kind(&stat) == FileType::Directory => _ = hasher.update(b"d"),
             Some((stat, target)) if kind(&stat) == FileType::Symlink => {
                 field(hasher.update(b"l"), &target);
@@ -127,7 +127,7 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// What is in a directory, which is not reached behind another user's link.
+/// The entries of a directory that is not reached behind another user's link.
 fn named(directory: &Path) -> Result<Vec<Named>, Errno> {
     let opened = walk::open_plain(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut found = Vec::new();

@@ -1,12 +1,12 @@
-//! The last step of a conversion: new trees get their names, all or none.
+//! The last step of a conversion: all new trees get their names, or none does.
 //!
-//! The record is there first: what has a name can be undone, whenever we are stopped.
+//! The record is written first. A conversion that is interrupted at any point can therefore be undone.
 
-use super::Strategy;
 use super::aside::Cleaner;
 use super::places::{Places, rename};
-use super::undo::{RECORD, Record, RecordedTree, record_of};
-use super::write::Way;
+use super::record::{RECORD, Record, RecordedTree, record_of};
+use super::request::Strategy;
+use super::ways::Way;
 use crate::ModulesError;
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ pub(super) fn name_new(
 
 /// Puts new trees in the place of the old ones; returns the records.
 ///
-/// **Errors**: as [`name_new`]. While an old tree may have the name of what is made aside, `cleaner` removes nothing.
+/// **Errors**: as [`name_new`]. While an old tree may have the name of a tree made aside, `cleaner` removes nothing.
 pub(super) fn name_in_place(
     strategy: Strategy,
     ways: &[Way],
@@ -59,7 +59,7 @@ pub(super) fn name_in_place(
     Err(failed(error, back, records.into_iter().next().unwrap_or_default()))
 }
 
-/// Why nothing has its name; or, where that could not be taken back either, what tells of it.
+/// The reason for which no tree has its name; or the record, if that could not be reverted.
 fn failed(error: ModulesError, back: Result<(), ModulesError>, record: PathBuf) -> ModulesError {
     match back {
         Ok(()) => error,

@@ -1,17 +1,17 @@
-//! Names of users and groups, by which module commands know them.
+//! Names of users and groups as module commands know them.
 
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
-/// Who knows names of users and groups.
+/// A source of the names of users and groups.
 pub trait Names {
-    /// A user's name; `None` for one without, or with one that no module command takes.
+    /// A user's name; `None` if the user has no name, or one that no module command accepts.
     fn user(&mut self, uid: u32) -> Option<String>;
     /// A group's name.
     fn group(&mut self, gid: u32) -> Option<String>;
 }
 
-/// The system's own databases, local ones and LDAP alike, by way of getent(1).
+/// The system's own databases, local and LDAP, through getent(1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemNames;
 
@@ -25,7 +25,7 @@ impl Names for SystemNames {
     }
 }
 
-/// Names that are asked for once: restricted files of a site belong to a few groups.
+/// Asks for each name once, because a site's restricted files belong to few groups.
 pub(super) struct Remembered<'a> {
     names: &'a mut dyn Names,
     users: HashMap<u32, Option<String>>,

@@ -6,7 +6,7 @@
 //! NAME.quell-before    -       -       old                             -       old     old
 //! ```
 //!
-//! From each of these states the way back is known, because the old tree is known by its number under any name. Nothing
+//! The way back is known from each of these states, because the old tree is recognised by its inode under any name. Nothing
 //! is removed here.
 
 use crate::ModulesError;
@@ -17,10 +17,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where trees are made before they have names, and where they go when they lose them.
+/// The suffix of trees that have no name yet, or have lost it.
 pub(super) const ASIDE: &str = ".quell-new";
 
-/// What the old trees are called in place.
+/// The suffix that old trees get in place.
 const BEFORE: &str = ".quell-before";
 
 /// The names of one modulepath's trees.
@@ -28,11 +28,11 @@ const BEFORE: &str = ".quell-before";
 pub(super) struct Places {
     /// The modulepath.
     pub(super) target: PathBuf,
-    /// Where the new tree is made.
+    /// The place where the new tree is made.
     pub(super) aside: PathBuf,
-    /// Where the old tree is kept.
+    /// The place where the old tree is kept.
     pub(super) backup: PathBuf,
-    /// The old tree's number in its file system.
+    /// The old tree's inode.
     pub(super) inode: u64,
 }
 
@@ -42,12 +42,12 @@ impl Places {
         Self { target, aside, backup, inode }
     }
 
-    /// The name that the old tree has; `None` where it has none of them.
+    /// The present name of the old tree; `None` where it has none of them.
     pub(super) fn old(&self) -> Option<&Path> {
         self.names().into_iter().find(|path| inode(path) == Some(self.inode))
     }
 
-    /// The name that the new tree has, as nothing else should have one of them.
+    /// The present name of the new tree: no other tree should have one of these names.
     pub(super) fn new_tree(&self) -> Option<&Path> {
         self.names().into_iter().find(|path| inode(path).is_some_and(|inode| inode != self.inode))
     }
@@ -69,9 +69,10 @@ impl Places {
         }
     }
 
-    /// Gives the old tree its name back, whatever state the trees are in; the new one is aside then, if there is one.
+    /// Gives the old tree its name back, from any of the states. The new tree, if there is one, is aside afterwards.
     ///
-    /// **Errors**: [`ModulesError::ChangedSince`] without an old tree; [`ModulesError::Write`], and it can be tried again.
+    /// **Errors**: [`ModulesError::ChangedSince`] without an old tree; [`ModulesError::Write`], after which the call can be
+    /// repeated.
     pub(super) fn put_back(&self) -> Result<(), ModulesError> {
         let changed = || ModulesError::ChangedSince { path: self.target.clone() };
         let old = self.old().ok_or_else(changed)?;
@@ -95,37 +96,37 @@ impl Places {
     }
 }
 
-/// The number of what has a name, whatever it is; `None` where nothing has it.
+/// The inode of a path, of any kind; `None` if the path does not exist.
 pub(super) fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|metadata| metadata.ino())
 }
 
-/// Whether a tree is what a conversion made aside or put away.
+/// Tells whether a conversion made a tree aside or put it away.
 pub(super) fn is_leftover(tree: &Path) -> bool {
     [ASIDE, BEFORE].iter().any(|end| tree.as_os_str().as_bytes().ends_with(end.as_bytes()))
 }
 
-/// The name of a tree with something at its end.
+/// The path of a tree with a suffix.
 fn beside(tree: &Path, suffix: &str) -> PathBuf {
     let mut name = tree.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     tree.with_file_name(name)
 }
 
-/// Renames a directory. Of what has the new name, nothing but an empty directory is replaced.
+/// Renames a directory. Of anything with the new name, only an empty directory is replaced.
 ///
 /// **Errors**: [`ModulesError::Write`].
 pub(super) fn rename(from: &Path, to: &Path) -> Result<(), ModulesError> {
     fs::rename(from, to).map_err(ModulesError::write(to))
 }
 
-/// Exchanges two names in one step; `false` where the file system cannot, and nothing is done.
+/// Exchanges two names in one step; `false` where the file system cannot, and then nothing has changed.
 ///
-/// Source: rename(2), RENAME_EXCHANGE, which NFS and others do not have.
+/// Source: rename(2), RENAME_EXCHANGE. NFS and others do not have it.
 fn exchanged(one: &Path, other: &Path) -> Result<bool, ModulesError> {
     match rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(true),
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
-        Err(errno) => Err(ModulesError::write(other)(errno.into())),
+        Err(errno) => Err(ModulesError::write(other)(errno)),
     }
 }

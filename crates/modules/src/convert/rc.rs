@@ -5,7 +5,7 @@ use crate::cookie::ROOT_RC;
 use crate::rc::{Merged, Spoken, merge_beside, usable, words};
 use crate::scan::Tree;
 
-/// Decides which rc files are merged, and takes them away.
+/// Decides which rc files are merged, and removes these.
 pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merged {
     let merged = merge_beside(tree, others);
     for (path, _) in &merged.moved {
@@ -16,9 +16,9 @@ pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merg
     merged
 }
 
-/// Plans the rc file at the root: what it was, with `last` at its end and `first` right behind its cookie.
+/// Plans the rc file at the root: its old text, with `last` at the end and `first` right behind the cookie.
 ///
-/// Commands that hide are order-free, and the first thing in a file cannot be cut off by what comes later; merged
+/// Commands that hide do not depend on their order, and nothing later in the file can cut off its first commands. Merged
 /// commands come last, as they did when they stood in files of their own.
 pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut TreePlan) {
     if last.is_empty() && first.is_empty() {
@@ -48,11 +48,11 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     }
 }
 
-/// A text with `first` behind its cookie and `last` at its end; `None` where the cookie's line goes on in the next.
+/// A text with `first` behind its cookie and `last` at its end; `None` where the line of the cookie continues in the next.
 fn with(old: &[u8], last: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     let line = old.iter().position(|byte| *byte == b'\n').map_or(old.len(), |end| end + 1);
     let (cookie, rest) = old.split_at(line);
-    // A comment that ends in a backslash goes on in the next line.
+    // A comment that ends in a backslash continues in the next line.
     let cookie = cookie.trim_ascii_end();
     let between: &[u8] =
         if last.is_empty() || rest.is_empty() || rest.ends_with(b"\n") { b"" } else { b"\n" };
@@ -60,7 +60,7 @@ fn with(old: &[u8], last: &[u8], first: &[u8]) -> Option<Vec<u8>> {
     (!cookie.ends_with(b"\\")).then_some(text)
 }
 
-/// Whether a new text ends with the commands of its end, and nothing of its old part swallowed them.
+/// Tells whether a new text ends with the added commands, and nothing in its old part swallows them.
 fn means_both(old: &[u8], text: &[u8], last: &[u8]) -> bool {
     let commands =
         |text: &[u8]| words(text).map(|words| words.into_iter().map(|(_, words)| words).collect::<Vec<_>>());
@@ -68,7 +68,7 @@ fn means_both(old: &[u8], text: &[u8], last: &[u8]) -> bool {
     let (Ok(old), Ok(first), Ok(whole), Ok(last)) =
         (commands(old), commands(first), commands(text), commands(last))
     else {
-        // What is put before the old part is not literal; the old part is, or nothing would be put behind it.
+        // The text before the old part is not literal. The old part is, or nothing would be added behind it.
         return commands(old).is_ok() && !old.trim_ascii_end().ends_with(b"\\");
     };
     whole.len() == first.len() + last.len() && first.ends_with(&old)

@@ -1,19 +1,19 @@
-//! What names mean in modulepaths that users have together: a name that is hidden in one is hidden in all, may be what another
-//! stands for, and may be found in the next instead.
+//! The meaning of names across modulepaths that users have together. Hiding a name hides it in all of them; another name may
+//! stand for it; and a later modulepath may supply it instead.
 
-use super::eval::{Readers, is_plainly_there, readers};
 use super::plan::{Refusal, TreePlan};
+use super::readers::{Readers, is_plainly_there, readers};
 use crate::cookie::{Cookie, ROOT_RC};
 use crate::rc::{Merged, is_specification};
 use crate::scan::{Entry, Role, Tree};
 use std::collections::BTreeSet;
 
-/// Names: of modulefiles, and what rc files define.
+/// Names of modulefiles, and names that rc files define.
 pub(super) type Visible = BTreeSet<Vec<u8>>;
 
-/// What users see of a modulepath under names of its own.
+/// The names that users see in one modulepath.
 pub(super) struct Listed {
-    /// What some user sees, with what rc files define.
+    /// Names that at least one user sees, and names that rc files define.
     pub(super) some: Visible,
     /// Modulefiles that every user sees with every version.
     pub(super) all: Visible,
@@ -37,16 +37,16 @@ impl Listed {
     }
 }
 
-/// What names stand for in modulepaths that users have together: an alias in one may be for a module in another.
+/// The targets of names. An alias in one modulepath may stand for a module in another.
 pub(super) struct Meanings<'a> {
-    /// Names, and what they stand for.
+    /// Names with their targets.
     defined: Vec<(&'a [u8], &'a [u8])>,
     /// rc files that may define more, with their content.
     unknown: Vec<(&'a Entry, &'a [u8])>,
 }
 
 impl<'a> Meanings<'a> {
-    /// Shape: the modulepaths, and what merging made of each, in the same order.
+    /// Shape: the modulepaths and their merged rc files, in the same order.
     pub(super) fn of(trees: &'a [Tree], merged: impl Iterator<Item = &'a Merged>) -> Self {
         let mut meanings = Self { defined: Vec::new(), unknown: Vec::new() };
         for (tree, merged) in trees.iter().zip(merged) {
@@ -59,7 +59,7 @@ impl<'a> Meanings<'a> {
         meanings
     }
 
-    /// Why a name may stand for a file, if one may.
+    /// The reason for which some name may stand for a file; `None` if there is none.
     fn why(&self, path: &[u8]) -> Option<String> {
         let named = self.defined.iter().find(|(_, target)| *target == path).map(|(name, _)| *name);
         let mentioned = || self.unknown.iter().find(|(_, content)| mentions(content, path));
@@ -73,8 +73,8 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// Refuses to hide what another name stands for: where users do not have `mcookie_check=eval` that name is still listed
-    /// beside a file that cannot be used, and is not beside one that is hidden.
+    /// Refuses to hide a file that another name stands for. Without `mcookie_check=eval` that name is listed beside an
+    /// unusable file, but not beside a hidden one.
     pub(super) fn refuse_hidden(&self, plan: &mut TreePlan) {
         let refusal = |path: &Vec<u8>| {
             let text = format!("cannot be hidden: {}", self.why(path)?);
@@ -84,19 +84,19 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// Whether the version of a module is somewhere in a text.
+/// Tells whether the version of a module occurs in a text.
 fn mentions(content: &[u8], path: &[u8]) -> bool {
     let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     content.windows(base.len()).any(|window| window == base)
 }
 
-/// Whether an rc file is read when a name is asked for: the one at the root is, and those below the name's top directory.
+/// Tells whether an rc file is read for a name: the one at the root is, and those below the name's top directory.
 fn is_read_for(file: &Entry, path: &[u8]) -> bool {
     file.parent().is_empty() || path.split(|byte| *byte == b'/').next() == Some(file.top())
 }
 
-/// Whether an rc file defines a name that only Tcl can tell: a line in which a variable or a command follows one of the words
-/// that define names.
+/// Tells whether an rc file defines a name that only Tcl can compute: a line in which a variable or a command follows one of
+/// the words that define names.
 fn computes_names(content: &[u8]) -> bool {
     let computes = |line: &[u8], word: &[u8]| {
         let at = line.windows(word.len()).position(|window| window == word);
@@ -113,7 +113,7 @@ fn computes_names(content: &[u8]) -> bool {
     content.split(|byte| *byte == b'\n').any(|line| defining.iter().any(|word| computes(line, word)))
 }
 
-/// Why a name cannot be hidden: what else it would hide.
+/// The reason for which a name cannot be hidden: another name that would be hidden with it.
 pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option<Refusal> {
     let refusal = |rule, text: String| Some(Refusal { rule, path: name.to_vec(), text });
     if !is_specification(name) {
@@ -121,7 +121,7 @@ pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option
     }
     for (tree, Listed { some: names, .. }) in listed.iter().enumerate() {
         let is_itself = |other: &[u8]| tree == number && other == name;
-        // `extended_default` takes `foo/1` for `foo/1.0`, too.
+        // `extended_default` takes `foo/1` for `foo/1.0` as well.
         for separator in [&b""[..], b"/", b"."] {
             let begin = [name, separator].concat();
             let mut others = names.range(begin.clone()..).take_while(|other| other.starts_with(&begin));
@@ -138,8 +138,8 @@ pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option
     elsewhere(name, number, listed)
 }
 
-/// Why a name cannot go from a modulepath: what is asked for by a part of it was refused there, and would be found in a later
-/// modulepath.
+/// The reason for which a name cannot leave a modulepath: a request for a part of the name was refused there, and would be
+/// answered from a later modulepath.
 pub(super) fn elsewhere(name: &[u8], number: usize, listed: &[Listed]) -> Option<Refusal> {
     let top = name.split(|byte| *byte == b'/').next().unwrap_or_default();
     let begins = |names: &Visible, part: &[u8]| {
@@ -157,11 +157,12 @@ pub(super) fn elsewhere(name: &[u8], number: usize, listed: &[Listed]) -> Option
     Some(Refusal { rule: 15, path: name.to_vec(), text })
 }
 
-/// What a module can be asked for by: its name, and what it begins with up to one of [`SEPARATORS`], from so many bytes on.
+/// The words by which a module can be requested: its name, and each prefix that ends at one of [`SEPARATORS`], from `least`
+/// bytes on.
 fn parts(name: &[u8], least: usize) -> impl Iterator<Item = &[u8]> {
     let is_end = move |end: &usize| name.get(*end).is_none_or(|next| SEPARATORS.contains(next));
     (least..=name.len()).filter(is_end).map(|end| &name[..end])
 }
 
-/// What `extended_default` and directories end the part of a name at that is asked for.
+/// The characters at which `extended_default` and directories end a requested prefix.
 const SEPARATORS: &[u8] = b"/.-+_";

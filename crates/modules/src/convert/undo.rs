@@ -1,193 +1,29 @@
-//! The record of a conversion, and undoing it.
+//! Undoes a conversion of which a record tells.
 
-use super::Strategy;
-use super::fingerprint::{Span, fingerprint, left_out};
 use super::places::{ASIDE, Places, rename};
+use super::record::{RECORD, Record, RecordedTree, record_of};
 use crate::ModulesError;
 use crate::lock::Lock;
-use crate::scan::{Options, Tree};
-use crate::trust;
-use quell_trace::path::escape;
-use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of a record; in place, after the modulepath's name and a dot.
-pub(super) const RECORD: &str = "quell-plan.json";
-
-/// Version of [`Record`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// Permissions of a record: everybody may look at it.
-const MODE: u32 = 0o644;
-
-/// A record longer than this is none.
-const LONGEST: u64 = 1 << 26;
-
-/// What was done, as far as undoing it needs to know.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
-    schema_version: u32,
-    strategy: String,
-    trees: Vec<RecordedTree>,
-}
-
-/// A modulepath that was converted.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RecordedTree {
-    /// The old modulepath.
-    pub(super) source: PathBuf,
-    /// The new one.
-    pub(super) target: PathBuf,
-    /// The old one's number in its file system, where the new one has its name; none where it stayed.
-    pub(super) inode: Option<u64>,
-    /// What the new one was when it was written.
-    pub(super) fingerprint: String,
-    /// What its directories were that no tool looks into, such as `.git`. Shape: by escaped path below the tree.
-    #[serde(default)]
-    pub(super) left_out: BTreeMap<String, String>,
-}
-
-impl RecordedTree {
-    /// The record of a new tree, which is made `aside` and not named yet.
-    pub(super) fn of(
-        source: &Path,
-        target: &Path,
-        inode: Option<u64>,
-        aside: &Path,
-    ) -> Result<Self, ModulesError> {
-        let new = Tree::scan(aside, Options::default())?;
-        let left_out = left_out(&new).into_iter().map(|(path, sum)| (escape(&path), sum)).collect();
-        let fingerprint = fingerprint(&new, Span::Lasting);
-        Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
-    }
-
-    /// Refuses what is not the tree that was written. A directory that no tool looks into may be gone: nothing of it can be
-    /// lost then.
-    ///
-    /// **Errors**: [`ModulesError::ChangedSince`], [`ModulesError::LeftOutChanged`], [`ModulesError::Read`].
-    fn refuse_changed(&self, path: &Path) -> Result<(), ModulesError> {
-        let changed = || ModulesError::ChangedSince { path: self.target.clone() };
-        if !path.is_dir() {
-            return Err(changed());
-        }
-        let now = Tree::scan(path, Options::default())?;
-        if fingerprint(&now, Span::Lasting) != self.fingerprint {
-            return Err(changed());
-        }
-        let is_other = |(path, sum): &(Vec<u8>, String)| self.left_out.get(&escape(path)) != Some(sum);
-        match left_out(&now).into_iter().find(is_other) {
-            Some((directory, _)) => Err(ModulesError::LeftOutChanged {
-                path: self.target.join(OsStr::from_bytes(&directory)),
-                tree: self.target.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// The same, where there is anything at this place.
-    fn refuse_changed_at(&self, place: &Path) -> Result<(), ModulesError> {
-        match place.symlink_metadata() {
-            Ok(_) => self.refuse_changed(place),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
-/// The record of a modulepath that is converted in place.
-pub(super) fn record_of(target: &Path) -> PathBuf {
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(RECORD);
-    target.with_file_name(name)
-}
-
-impl Record {
-    pub(super) fn new(strategy: Strategy, trees: Vec<RecordedTree>) -> Self {
-        Self { schema_version: SCHEMA_VERSION, strategy: strategy.name().into(), trees }
-    }
-
-    pub(super) fn write(&self, path: &Path) -> Result<(), ModulesError> {
-        let json = serde_json::to_vec_pretty(self);
-        let json =
-            json.map_err(|error| ModulesError::Record { path: path.to_owned(), why: error.to_string() })?;
-        let flags = OFlags::NOFOLLOW.bits() as i32;
-        let made = File::options().write(true).create_new(true).custom_flags(flags).mode(MODE).open(path);
-        let mut file = made.map_err(ModulesError::write(path))?;
-        // Who follows a record goes by what it says, so nobody else writes in it, whatever the umask is.
-        let permissions = fs::Permissions::from_mode(MODE);
-        file.write_all(&json).and_then(|()| file.set_permissions(permissions)).map_err(|error| {
-            // A part of a record is none.
-            _ = fs::remove_file(path);
-            ModulesError::write(path)(error)
-        })
-    }
-
-    /// **Errors**: [`ModulesError::Record`], also for one of another user, and one that speaks of anything but what lies beside it: somebody may have
-    /// written any path into it.
-    fn read(path: &Path) -> Result<Self, ModulesError> {
-        let refused = |why: String| ModulesError::Record { path: path.to_owned(), why };
-        let text = read(path)?;
-        let record: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        if record.schema_version != SCHEMA_VERSION {
-            let newer = record.schema_version;
-            return Err(refused(format!("it has version {newer}, this quell knows {SCHEMA_VERSION}")));
-        }
-        let real = |path: &Path| path.parent().and_then(|directory| directory.canonicalize().ok());
-        let beside =
-            |tree: &RecordedTree| tree.target.file_name().is_some() && real(&tree.target) == real(path);
-        match record.trees.iter().all(beside) {
-            true => Ok(record),
-            false => Err(refused("it names a tree in another directory".into())),
-        }
-    }
-}
-
-/// The text of a record that was written by us, or by root, where no other user can have exchanged it.
-fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
-    let refused = |why: &str| ModulesError::Record { path: path.to_owned(), why: why.to_owned() };
-    let real = path.parent().and_then(|directory| directory.canonicalize().ok());
-    let real = real.ok_or_else(|| ModulesError::read(path)(io::ErrorKind::NotFound.into()))?;
-    trust::refuse_place(&real)?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let place = real.join(path.file_name().unwrap_or_default());
-    let opened = rustix::fs::open(&place, flags, Mode::empty());
-    let opened = opened.map_err(|errno| ModulesError::read(path)(errno.into()))?;
-    let stat = rustix::fs::fstat(&opened).map_err(|errno| ModulesError::read(path)(errno.into()))?;
-    if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
-        return Err(refused("another user made it, who alone can take back what it tells of"));
-    }
-    if stat.st_mode & 0o022 != 0 {
-        return Err(refused("others may write in it"));
-    }
-    let mut text = Vec::new();
-    File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;
-    Ok(text)
-}
-
-/// What was undone, or would be.
+/// The result of undoing a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undone {
-    /// New modulepaths that are gone.
+    /// New modulepaths that are removed.
     pub removed: Vec<PathBuf>,
-    /// Modulepaths that are what they were.
+    /// Old modulepaths that have their names back.
     pub restored: Vec<PathBuf>,
 }
 
-/// Undoes the conversion of which `record` tells: puts old modulepaths back, and removes new ones.
+/// Undoes a conversion: puts old modulepaths back, and removes new ones.
 ///
-/// New trees lose their names first, and are looked at again; then the record goes, then they are removed: stopped in between,
-/// this can be done again, or the next conversion clears what is left.
+/// New trees lose their names first and are checked again; then the record is removed, then the trees. An interrupted call
+/// can be repeated, or the next conversion clears the rest.
 ///
-/// **Errors**: those of [`would_undo`], before anything is done, or for a tree that was changed meanwhile, and all names are as
-/// they were; [`ModulesError::Busy`], [`ModulesError::Write`], [`ModulesError::Halfway`].
+/// **Errors**: those of [`would_undo`]. If a tree changed meanwhile, all names are restored. [`ModulesError::Busy`],
+/// [`ModulesError::Write`], [`ModulesError::Halfway`].
 pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
     let undoing = Undoing::of(record)?;
     let _locks = undoing.lock()?;
@@ -195,10 +31,11 @@ pub fn undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(undoing.outcome())
 }
 
-/// What [`undo`] would do.
+/// Tells the result of [`undo`] without changing anything.
 ///
-/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that is not what was written, or an old one that is not
-/// there; [`ModulesError::LeftOutChanged`] for one with a directory such as `.git` that is not; [`ModulesError::Occupied`] for a name that it needs; [`ModulesError::Record`].
+/// **Errors**: [`ModulesError::ChangedSince`] for a new modulepath that has changed, or an old one that is missing;
+/// [`ModulesError::LeftOutChanged`] for a changed directory such as `.git`; [`ModulesError::Occupied`] for a name that
+/// undoing needs; [`ModulesError::Record`].
 pub fn would_undo(record: &Path) -> Result<Undone, ModulesError> {
     Ok(Undoing::of(record)?.outcome())
 }
@@ -211,18 +48,18 @@ struct Undoing {
     steps: Vec<(RecordedTree, Step)>,
 }
 
-/// What undoing a tree takes. A conversion, or undoing it, may have been ended between any two of its steps.
+/// The step that undoes one tree. The conversion, or an earlier call, may have been interrupted between any two steps.
 enum Step {
-    /// It has no name, and would be here.
+    /// The tree has no name. If it exists, it lies here.
     Nothing(PathBuf),
-    /// It loses its name.
+    /// The tree loses its name.
     Withdraw(PathBuf),
     /// The old tree gets its name back.
     PutBack(Places),
 }
 
 impl Step {
-    /// Where the new tree is when it has lost its name.
+    /// The place of the new tree after it has lost its name.
     fn nameless(&self) -> PathBuf {
         match self {
             Self::Nothing(place) => place.clone(),
@@ -232,7 +69,7 @@ impl Step {
     }
 }
 
-/// Where a tree in a directory of new trees goes when it loses its name.
+/// The place to which a tree in a directory of new trees goes when it loses its name.
 fn withdrawn(target: &Path) -> PathBuf {
     target.with_file_name(ASIDE).join(target.file_name().unwrap_or_default())
 }
@@ -262,7 +99,7 @@ impl Undoing {
         undone
     }
 
-    /// Keeps conversions away that might be giving these names now.
+    /// Keeps away conversions that might give out these names now.
     fn lock(&self) -> Result<Vec<Lock>, ModulesError> {
         let directory = self.path.parent().filter(|_| self.aside().is_some());
         let old = self.steps.iter().filter_map(|(_, step)| match step {
@@ -272,7 +109,7 @@ impl Undoing {
         directory.into_iter().map(Lock::inside).chain(old).collect()
     }
 
-    /// Where new trees without names are, in a directory of new trees.
+    /// The directory of new trees without names, for a conversion into a directory.
     fn aside(&self) -> Option<PathBuf> {
         let is_of_many = self.path.file_name().is_some_and(|name| name == RECORD);
         is_of_many.then(|| self.path.with_file_name(ASIDE))
@@ -285,8 +122,8 @@ impl Undoing {
                 Step::Nothing(_) => {}
                 Step::Withdraw(target) => {
                     let aside = target.with_file_name(ASIDE);
-                    crate::caches::open_directory(&aside).map_err(ModulesError::write(&aside))?;
-                    // What a conversion that was killed left there, half made.
+                    crate::place::make_open_directory(&aside).map_err(ModulesError::write(&aside))?;
+                    // An interrupted conversion may have left a partial tree there.
                     remove_tree(&withdrawn(target))?;
                     rename(target, &withdrawn(target))?;
                     had_names.push(step);
@@ -310,13 +147,13 @@ impl Undoing {
         self.aside().iter().try_for_each(|aside| remove_tree(aside))
     }
 
-    /// Refuses trees that were changed before they lost their names: what was put into one is nowhere else.
+    /// Refuses trees that were changed before they lost their names: files that users added exist nowhere else.
     fn look_again(&self) -> Result<(), ModulesError> {
         self.steps.iter().try_for_each(|(tree, step)| tree.refuse_changed_at(&step.nameless()))
     }
 }
 
-/// Gives a new tree the name back that it has lost.
+/// Gives a new tree back the name that it has lost.
 fn give_name(step: &Step) -> Result<(), ModulesError> {
     match step {
         Step::Nothing(_) => Ok(()),
@@ -337,7 +174,7 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
     let Some(inode) = tree.inode else {
         return match fs::symlink_metadata(&tree.target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A conversion, or undoing it, was ended, and anybody may have found the tree there since.
+                // The conversion or the undoing was interrupted. Users may have found the tree since.
                 let place = withdrawn(&tree.target);
                 tree.refuse_changed_at(&place).map(|()| Step::Nothing(place))
             }
@@ -359,8 +196,9 @@ fn step(tree: &RecordedTree) -> Result<Step, ModulesError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::convert::{Consent, Destination, SystemNames, plan, write};
+    use crate::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
     use crate::example::{self, Size};
+    use crate::scan::{Options, Tree};
     use crate::verify::Nobody;
 
     #[test]

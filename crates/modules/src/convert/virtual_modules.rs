@@ -1,15 +1,16 @@
-//! Conversion to virtual modules: a modulepath with nothing in it but an rc file that names every modulefile of the old one.
+//! Conversion to virtual modules: a modulepath that holds only an rc file, which names every modulefile of the old one.
 //!
-//! The files stay where they are, so the old modulepath must stay too. A name with rc files that cannot be merged, or with
-//! anything else that an rc file cannot say, becomes a link to its old directory, which is then looked into as before.
+//! The files stay in the old modulepath, which must stay too. A name becomes a link to its old directory if its rc files
+//! cannot be merged, or if an rc file cannot express it.
 
-use super::eval::{self, is_plainly_there};
 use super::names::Names;
 use super::plan::{Basis, Change, Refusal, TreePlan};
+use super::readers::is_plainly_there;
+use super::request::Consent;
 use super::together::{Listed, Meanings, Visible, elsewhere};
-use super::{Consent, rc};
+use super::{eval, rc};
 use crate::access::{Permission, Who};
-use crate::cookie::{Cookie, ROOT_RC, RcKind};
+use crate::cookie::{CACHE, Cookie, ROOT_RC, RcKind};
 use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,7 @@ pub(super) fn plan(
     rc::write_root(&old, text, Vec::new(), plan);
 }
 
-/// The commands of the rc file at the root, for another modulepath; `None` where there are some that cannot move.
+/// The commands of the rc file at the root, for another modulepath; `None` if one of them cannot move.
 fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let Some(entry) = tree.find(ROOT_RC) else { return Some(Vec::new()) };
     let refusal = |rule, text: String| Refusal { rule, path: entry.path.clone(), text };
@@ -94,7 +95,7 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// A command as it means the same in another modulepath.
+/// A command that means the same in another modulepath.
 fn moved(tree: &Tree, command: &Command) -> Command {
     match command {
         Command::Virtual { name, file } => {
@@ -104,7 +105,7 @@ fn moved(tree: &Tree, command: &Command) -> Command {
     }
 }
 
-/// A path of an rc file at the root, without its modulepath: `..` is taken off the text, as Modules does.
+/// The absolute path of a file that the rc file at the root names. `..` removes a component of the text, as in Modules.
 fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
     let mut path = std::path::PathBuf::new();
     for component in tree.full_path(file).components() {
@@ -116,34 +117,35 @@ fn absolute(tree: &Tree, file: &[u8]) -> Vec<u8> {
     path.into_os_string().as_bytes().to_vec()
 }
 
-/// The top names that stay directories, or files, of the old modulepath.
+/// The top names that become links to the old modulepath.
 fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> {
     let left =
         merged.left.iter().map(|(path, _)| path.split(|byte| *byte == b'/').next().unwrap_or_default());
     let odd = tree.entries.iter().filter(|entry| {
         let is_file = entry.role().is_some();
-        // A file and something defined have one name: which of them counts must not change.
+        // A file and a definition share a name: which of them counts must not change.
         let is_defined = is_file && merged.defined.contains_key(&entry.path);
-        // A name that begins with a tilde is a home to Tcl, and one with a space is two words.
+        // Tcl takes a leading tilde for a home directory, and a space separates words.
         let is_odd = is_file
             && (!is_plain(&entry.path)
                 || quoted(tree.full_path(&entry.path).as_os_str().as_bytes()).is_none());
-        // With `extended_default`, asking for what somebody does not see would give what begins alike.
+        // With `extended_default`, a request for a name that the user cannot see would find a longer name.
         let is_short = is_file && extends(visible, &entry.path) && !is_plainly_there(tree, entry);
         let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
         is_defined || is_odd || is_short || is_lost
     });
-    let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == b".modulecache";
+    let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == CACHE;
     left.map(<[u8]>::to_vec).chain(odd.map(|entry| entry.top().to_vec())).filter(|top| !is_rc(top)).collect()
 }
 
-/// Whether another name is that of a file with a dot and more behind it.
+/// Tells whether another name continues this one with a dot.
 fn extends(visible: &Visible, path: &[u8]) -> bool {
     let begin = [path, b"."].concat();
     visible.range(begin.clone()..).next().is_some_and(|name| name.starts_with(&begin))
 }
 
-/// The command that names a modulefile, below what must hold for it to be listed; nothing for what is no modulefile.
+/// The command that names a modulefile, with the conditions under which it is listed; empty for a file that is no
+/// modulefile.
 fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
     let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
     let open =

@@ -1,65 +1,37 @@
-//! Carries out a plan: trees are made aside, judged, and only then get their names.
+//! Carries out a plan: trees are made aside and judged, and only then get their names.
 
-use super::Strategy;
 use super::aside::prepare;
 use super::copy::copy;
 use super::fingerprint::{Span, fingerprint};
 use super::name::{name_in_place, name_new};
-use super::places::{ASIDE, Places, inode, is_leftover};
 use super::plan::{Basis, Plan, TreePlan};
-use super::undo::RecordedTree;
+use super::record::RecordedTree;
+use super::request::Destination;
+use super::ways::{Way, ways};
 use crate::ModulesError;
 use crate::scan::{Options, Tree};
-use crate::verify::{self, Difference, Judge, Side};
+use crate::verify::{Difference, Judge, Side};
 use quell_trace::path::escape;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Where new modulepaths get their names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// In this directory, each by the last component of the old one.
-    Out(PathBuf),
-    /// In place of the old ones, which are kept beside them as `NAME.quell-before`. What would not change stays.
-    InPlace,
-}
-
-/// What was done.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The new modulepaths, in the order of the old ones; `None` for one that stays, as nothing of it changes. Empty if there
-    /// was a difference.
+    /// The new modulepaths, in the order of the old ones; `None` for one without changes. Empty if there was a difference.
     pub targets: Vec<Option<PathBuf>>,
-    /// What the judge found; then nothing was written.
+    /// Answers that differ; then nothing was written.
     pub differences: Vec<Difference>,
-    /// Requests that were refused and are refused now, with another reason; see [`super::Consent::exact`].
+    /// Requests that are refused as before, for another reason; see [`super::Consent::exact`].
     pub reworded: Vec<Difference>,
-    /// By which the conversion can be undone. Shape: one file, or one a modulepath in place.
+    /// Records by which the conversion can be undone. Shape: one file, or one for each modulepath in place.
     pub records: Vec<PathBuf>,
 }
 
-/// One tree's way.
-#[derive(Debug)]
-pub(super) struct Way {
-    pub(super) source: PathBuf,
-    /// Where it is made; the source itself where nothing changes.
-    pub(super) aside: PathBuf,
-    /// Its name at last.
-    pub(super) target: PathBuf,
-    /// Its names, where it takes the old one's place.
-    pub(super) places: Option<Places>,
-}
-
-impl Way {
-    fn is_made(&self) -> bool {
-        self.aside != self.source
-    }
-}
-
-/// Writes the trees of a plan, asks `judge`, and gives them their names; or removes them, if anything differs.
+/// Writes the trees of a plan, asks `judge`, and gives the trees their names; or removes them if an answer differs.
 ///
-/// **Errors**: [`ModulesError::Occupied`] where a name is taken; [`ModulesError::ChangedMeanwhile`] for an old tree that is not
-/// what was planned for; what copying and judging give. Nothing is left then. [`ModulesError::Halfway`].
+/// **Errors**: [`ModulesError::Occupied`] where a name is taken; [`ModulesError::ChangedMeanwhile`] for an old tree that has
+/// changed since it was planned for; errors of copying and judging. Nothing is left then. [`ModulesError::Halfway`].
 pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
     let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
@@ -73,7 +45,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
         return Ok(Written { differences, ..Written::default() });
     }
     let recorded = ways.iter().filter(|way| way.is_made()).map(recorded).collect::<Result<_, _>>()?;
-    // As late as can be: what is changed from here on until the names are given is in the old tree alone.
+    // As late as possible: changes from here on, until the names are given, reach the old tree alone.
     plan.trees.iter().try_for_each(unchanged)?;
     let records = match destination {
         Destination::Out(directory) => vec![name_new(plan.strategy, &ways, recorded, directory)?],
@@ -83,7 +55,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
     Ok(Written { targets, differences, reworded, records })
 }
 
-/// Makes the trees aside. Absolute links from one to another lead to the new one, where old and new are to be apart.
+/// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
 fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
     let pairs: Vec<(PathBuf, PathBuf)> = match destination {
         Destination::InPlace => Vec::new(),
@@ -100,7 +72,7 @@ fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), Modu
     made.into_iter().try_for_each(|(tree, way)| copy(tree, &way.aside, destination, &pairs))
 }
 
-/// Refuses a modulepath that somebody has changed since it was planned for.
+/// Refuses a modulepath that has changed since it was planned for.
 fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
     let now = Tree::scan(&tree.source, Options::default())?;
     match fingerprint(&now, Span::Moment) == tree.seen {
@@ -114,59 +86,7 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
     RecordedTree::of(&way.source, &way.target, inode, &way.aside)
 }
 
-fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
-    if plan.strategy == Strategy::Virtual && *destination == Destination::InPlace {
-        return Err(ModulesError::VirtualInPlace);
-    }
-    let mut ways: Vec<Way> = Vec::new();
-    for tree in &plan.trees {
-        let way = way(tree, destination)?;
-        verify::refuse_name(&way.target)?;
-        if let Some(other) = ways.iter().find(|other| other.target == way.target) {
-            let (one, other) = (other.source.clone(), way.source);
-            return Err(ModulesError::SameName { one, other, name: way.target });
-        }
-        ways.push(way);
-    }
-    Ok(ways)
-}
-
-fn way(tree: &TreePlan, destination: &Destination) -> Result<Way, ModulesError> {
-    let source = tree.source.clone();
-    let real = fs::canonicalize(&source).map_err(ModulesError::read(&source))?;
-    if is_leftover(&real) {
-        return Err(ModulesError::Leftover { path: real });
-    }
-    let directory = match destination {
-        Destination::Out(directory) => directory,
-        Destination::InPlace if !tree.changes_anything() => {
-            return Ok(Way { aside: source.clone(), source, target: real, places: None });
-        }
-        Destination::InPlace => {
-            let inode = inode(&real).unwrap_or_default();
-            let places = Places::new(real, inode);
-            let (aside, target) = (places.aside.clone(), places.target.clone());
-            return Ok(Way { source, aside, target, places: Some(places) });
-        }
-    };
-    if resolved(directory).starts_with(&real) {
-        return Err(ModulesError::Within { path: directory.clone(), modulepath: real });
-    }
-    let name = source.file_name().or(real.file_name()).unwrap_or("root".as_ref());
-    let (aside, target) = (directory.join(ASIDE).join(name), directory.join(name));
-    Ok(Way { source, aside, target, places: None })
-}
-
-/// A path as it will be: without links as far as it is there.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let there = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
-    match there {
-        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
-        None => path.to_owned(),
-    }
-}
-
-/// What is reworded and what differs with the settings that the strategy is for, and without them: users get both at
+/// The rewordings and the differences, with the strategy's settings and without them: users get tree and settings at
 /// different times.
 fn differences(
     plan: &Plan,
@@ -198,8 +118,8 @@ fn differences(
     Ok((reworded, Vec::new()))
 }
 
-/// Whether nothing but the reason changes for which a name is refused that a command of ours hides. The tools look also at
-/// files whose names begin with what is asked for.
+/// Tells whether only the reason changes for which a request is refused, and a command of the plan hides the requested name.
+/// Tools also look at files whose names begin with the requested word.
 fn is_reworded(difference: &Difference, plan: &Plan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);

@@ -1,29 +1,30 @@
-//! What the numbers mean for a modulepath and a command: which strategy takes least time, and what it costs elsewhere.
+//! Recommendations from a measurement: for each modulepath and command the strategy that takes least time, and its cost for
+//! other commands.
 
-use super::{Action, Measurement, Row, Strategy};
+use super::measurement::{Action, Measurement, Row, Strategy};
 use crate::tools::Kind;
 use std::time::Duration;
 
 /// A recommendation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// Which modulepath, counted from 0 in the order of the request.
+    /// The modulepath, counted from 0 in the order of the request.
     pub modulepath: usize,
     /// The command.
     pub action: Action,
     /// The strategy that takes least time for it.
     pub strategy: String,
-    /// What to do, and what it costs, in one sentence.
+    /// The recommendation and its cost, in one sentence.
     pub text: String,
 }
 
-/// A gain that is smaller than this part of the time is none: CPU times vary more.
+/// A time above this part of the plain time is no gain: CPU times vary more.
 const WORTH_IT: f64 = 0.9;
 
 /// For each modulepath and command the strategy that takes least time if each call on a tree takes `latency`.
 ///
-/// Left out of the choice are strategies whose listing has another number of modulefiles than the tree as it is, and those that
-/// make no fewer calls on it: their times differ by chance alone.
+/// A strategy is left out if its listing has another number of modulefiles than the plain tree, or if it makes no fewer
+/// calls: its time differs by chance alone.
 pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) -> Vec<Advice> {
     let Some(plain) = measurement.strategies.iter().find(|strategy| strategy.name == "plain") else {
         return Vec::new();
@@ -41,7 +42,7 @@ pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) 
             let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(is_candidate).collect();
             let of = |strategy: &Strategy| row(strategy, action).map_or(f64::INFINITY, time);
             let least = candidates.iter().map(|strategy| of(strategy)).fold(f64::INFINITY, f64::min);
-            // Of those that are nearly as good the first that asks nothing of the site, else the first.
+            // Among strategies that are nearly as good, prefer one that needs nothing from the site.
             let good = || candidates.iter().filter(|strategy| WORTH_IT * of(strategy) <= least);
             let best = good().find(|strategy| strategy.note.is_none()).or_else(|| good().next()).copied();
             let best =
@@ -80,7 +81,7 @@ fn text(
         row(strategy, action).and_then(|row| row.on_each_tree.get(modulepath).copied()).unwrap_or(0)
     };
     let mut text = format!("{}: {} calls instead of {}", best.name, calls(best), calls(plain));
-    // What is good for a listing must not be paid at each load.
+    // A gain for listings must not be paid for by every load.
     let load = |strategy: &Strategy| row(strategy, Action::Load).map(|row| time_on(row, modulepath, latency));
     let slows = action != Action::Load
         && load(best).zip(load(plain)).is_some_and(|(best, plain)| WORTH_IT * best > plain);

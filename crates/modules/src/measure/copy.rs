@@ -1,17 +1,17 @@
-//! Copies of modulepaths, to be changed.
+//! Copies of modulepaths that a measurement may change.
 
 use crate::ModulesError;
 use crate::copy::{Copying, Purpose, attributes, make_directory};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Copies each modulepath into a new directory below `to`, by its last component; the second of a name gets a number.
+/// Copies each modulepath into a new directory below `to`, named by its last component; a repeated name gets a number.
 ///
 /// Shape: the copies, in the same order.
 ///
 /// **Errors**: those of reading and writing; [`ModulesError::Within`].
 pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<PathBuf>, ModulesError> {
-    crate::caches::refuse_others(to)?;
+    crate::place::make_trusted_directory(to)?;
     let to = to.canonicalize().map_err(ModulesError::read(to))?;
     let mut pairs: Vec<(PathBuf, PathBuf)> = Vec::new();
     for (number, modulepath) in modulepaths.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn modulepaths(modulepaths: &[PathBuf], to: &Path) -> Result<Vec<Path
             numbered.push(format!(".{}", number + 1));
             copy = to.join(numbered);
         }
-        // The modulepath's own name may be a link; what it holds is what counts.
+        // The modulepath itself may be a link; its content counts.
         pairs.push((modulepath.canonicalize().map_err(ModulesError::read(modulepath))?, copy));
     }
     if let Some((modulepath, _)) = pairs.iter().find(|(source, _)| to.starts_with(source)) {

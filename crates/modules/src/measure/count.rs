@@ -1,7 +1,7 @@
-//! Runs of the tool: recorded, for their calls; plain, for their CPU time and their answer.
+//! Runs of the tool: recorded ones for the calls, plain ones for the CPU time and the answer.
 
+use super::measurement::Request;
 use super::setup::Setup;
-use super::{Request, words};
 use crate::ModulesError;
 use crate::tools::{self, Answer, User};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -25,8 +25,8 @@ pub(super) struct Counts {
     pub(super) on_each_tree: Vec<u64>,
 }
 
-/// Makes a directory in which `user` may write, in one that is ours. From then on only that user looks into it: what is found
-/// there may lead anywhere.
+/// Makes a directory in which `user` may write, within a directory of this process. From then on only that user reads it:
+/// its entries may lead anywhere.
 pub(super) fn open_directory(directory: &Path, user: &User) -> Result<(), ModulesError> {
     let make = || {
         fs::create_dir(directory)?;
@@ -39,7 +39,7 @@ pub(super) fn open_directory(directory: &Path, user: &User) -> Result<(), Module
     make().map_err(ModulesError::write(directory))
 }
 
-/// Records a run, and counts.
+/// Records a run and counts its calls.
 pub(super) fn record(
     request: &Request,
     setup: &Setup,
@@ -47,7 +47,7 @@ pub(super) fn record(
     trace: &Path,
 ) -> Result<Counts, ModulesError> {
     let mut command = Command::new(&request.quell);
-    command.args(["record", "--quiet", "-o"]).arg(trace).arg("--").args(words(setup, question));
+    command.args(["record", "--quiet", "-o"]).arg(trace).arg("--").args(setup.words(question));
     command.env_clear().envs(setup.tool.variables(&setup.environment));
     let shown = crate::verify::shown(question);
     let failed = |why: String| ModulesError::Recorder { command: shown.clone(), why };
@@ -86,9 +86,9 @@ fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<Counts, TraceError> {
     Ok(counts)
 }
 
-/// Runs it as a user does.
+/// Runs the tool as a user does.
 pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Result<Answer, ModulesError> {
-    let words = words(setup, question);
+    let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
     tools::run(command, &request.user, tools::PATIENCE).map_err(|source| ModulesError::Run {
@@ -98,7 +98,7 @@ pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Re
     })
 }
 
-/// The median CPU time, user's and system's, of runs without the recorder.
+/// The median CPU time, user and system, of runs without the recorder.
 pub(super) fn cpu(request: &Request, setup: &Setup, question: &[OsString]) -> Result<Duration, ModulesError> {
     let mut times = Vec::new();
     for _ in 0..request.runs.max(1) {
@@ -110,9 +110,9 @@ pub(super) fn cpu(request: &Request, setup: &Setup, question: &[OsString]) -> Re
     Ok(times[times.len() / 2])
 }
 
-/// CPU time of children that have ended.
+/// The CPU time of children that have ended.
 fn of_children() -> Duration {
-    // It fails only for a `who` that the kernel does not know.
+    // It fails only for an argument that the kernel does not know.
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Duration::from_micros(micros.max(0) as u64)

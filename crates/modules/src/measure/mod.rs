@@ -1,127 +1,29 @@
-//! What a module tool asks of file systems, with each strategy that its version supports: measured on copies of the site's
-//! modulepaths by running the tool itself under the recorder.
+//! Measures the calls of a module tool on file systems, with each strategy that its version supports: the tool itself runs
+//! under the recorder on copies of the site's modulepaths.
 //!
 //! ```text
 //! modulepaths -> copy -> setups (copy, variables, variant of the tool) -> each command recorded -> rows -> advice
 //! ```
 //!
-//! Counts are of one run: they do not vary. CPU time is that of runs without the recorder, and does.
+//! Counts come from one run, because they do not vary. CPU times come from runs without the recorder, and do vary.
 
 mod advice;
 mod copy;
 mod count;
+mod measurement;
 mod setup;
 
 pub use advice::{Advice, advise};
+pub use measurement::{Action, Measurement, Request, Row, Strategy};
 
 use crate::ModulesError;
-use crate::tools::{self, Environment, Kind, Question, Tool, User};
-use crate::verify::{Side, without_target};
+use crate::tools::Kind;
+use crate::verify::without_target;
 use count::Counts;
 use setup::Setup;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
 
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// The tool.
-    pub tool: Tool,
-    /// The site's modulepaths, which are only read.
-    pub modulepaths: Vec<PathBuf>,
-    /// Who runs the tool. Only root may name somebody else.
-    pub user: User,
-    /// Settings of the site. Shape: name and value.
-    pub variables: Vec<(OsString, OsString)>,
-    /// The module that is loaded; `None` for one in the middle of the listing.
-    pub module: Option<String>,
-    /// The program that records: this quell.
-    pub quell: PathBuf,
-    /// An empty directory of ours, in which `user` may pass and not write: copies and recordings go there. Its file system is
-    /// what is measured.
-    pub work: PathBuf,
-    /// Runs without the recorder, for the CPU time. Range: from 1.
-    pub runs: u32,
-}
-
-/// A command of a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// `module avail`.
-    Avail,
-    /// The terse listing, which completion by Tab asks for, too.
-    Terse,
-    /// `module load`.
-    Load,
-}
-
-impl Action {
-    /// All of them, in the order of a report.
-    pub const ALL: [Self; 3] = [Self::Avail, Self::Terse, Self::Load];
-
-    /// A name for people and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Avail => "avail",
-            Self::Terse => "avail -t",
-            Self::Load => "load",
-        }
-    }
-
-    fn question(self, kind: Kind, module: &str) -> Question {
-        let words: &[&str] = match (self, kind) {
-            (Self::Avail, _) => &["avail"],
-            (Self::Terse, Kind::Modules) => &["avail", "-t"],
-            (Self::Terse, Kind::Lmod) => &["-t", "avail"],
-            (Self::Load, _) => &["load", module],
-        };
-        words.iter().map(OsString::from).collect()
-    }
-}
-
-/// A strategy that was measured, or why it was not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strategy {
-    /// Its name: `plain`, `modulepath rc`, `cache`.
-    pub name: String,
-    /// Shape: one row a command, in the order of [`Action::ALL`]; empty when it was not measured.
-    pub rows: Vec<Row>,
-    /// Why it was not measured, or what it needs.
-    pub note: Option<String>,
-}
-
-/// One command with one strategy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The command.
-    pub action: Action,
-    /// Calls of the recorder's set.
-    pub calls: u64,
-    /// Calls that failed.
-    pub errors: u64,
-    /// Calls on the module trees that reached their file system.
-    pub on_tree: u64,
-    /// The same by modulepath. Shape: in the order of the request.
-    pub on_each_tree: Vec<u64>,
-    /// Modulefiles that a terse listing has.
-    pub modulefiles: u64,
-    /// CPU time of the tool without the recorder, median of the runs.
-    pub cpu: Duration,
-}
-
-/// What was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measurement {
-    /// The tool.
-    pub tool: Tool,
-    /// The module that was loaded.
-    pub module: String,
-    /// Shape: from the plainest on.
-    pub strategies: Vec<Strategy>,
-}
-
-/// Measures. `progress` is told the strategy that is next.
+/// Measures each strategy in turn. `progress` gets the name of the next one.
 ///
 /// **Errors**: those of copying, running and recording the tree as it is; a strategy that cannot be set up has a note.
 pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Measurement, ModulesError> {
@@ -156,10 +58,10 @@ pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Meas
     Ok(Measurement { tool: request.tool.clone(), module, strategies })
 }
 
-/// So many modules are tried before none is said to load.
+/// The number of modules that are tried before the measurement fails.
 const TRIED: usize = 20;
 
-/// The module to load: the one that was named, or the first from the middle of the listing on that loads by itself.
+/// The module to load: the named one, or the first from the middle of the listing on that loads by itself.
 fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<String, ModulesError> {
     let named: Vec<&String> = match &request.module {
         Some(named) => vec![named],
@@ -176,7 +78,7 @@ fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<Strin
     Err(ModulesError::Unloadable { tool: request.tool.to_string(), module, why })
 }
 
-/// Why a module does not load; `None` if it does.
+/// The reason for which a module does not load; `None` if it does.
 fn refusal(request: &Request, setup: &Setup, module: &str) -> Result<Option<String>, ModulesError> {
     let mut question = Action::Load.question(request.tool.kind, module);
     question.extend(setup.options.iter().cloned());
@@ -208,7 +110,7 @@ fn row(
     })
 }
 
-/// How many modulefiles a user is shown, and their names.
+/// The number of modulefiles that a user is shown, and their names.
 fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), ModulesError> {
     let mut question = Action::Terse.question(request.tool.kind, "");
     if request.tool.kind == Kind::Modules {
@@ -220,42 +122,14 @@ fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), Modul
     Ok((names.len() as u64, names))
 }
 
-/// The modulefiles of a terse listing: neither modulepaths nor directories, nor Lmod's symbolic versions, which say in
-/// brackets what they stand for.
+/// The modulefiles of a terse listing, without modulepaths, directories, and Lmod's symbolic versions, which have their
+/// target in brackets.
 fn listed(text: &str) -> Vec<String> {
     let is_module = |line: &&str| {
         let is_symbol = without_target(line.as_bytes()).len() < line.len();
         !line.is_empty() && !line.ends_with([':', '/']) && !line.contains(' ') && !is_symbol
     };
     text.lines().filter(is_module).map(str::to_owned).collect()
-}
-
-/// An environment with a side's modulepaths, the site's settings and the side's own.
-fn environment(request: &Request, side: &Side) -> Environment {
-    let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
-    Environment {
-        modulepaths: side.modulepaths.clone(),
-        variables: request.variables.iter().cloned().chain(own).collect(),
-    }
-}
-
-/// A command line of the tool with a setup.
-fn words(setup: &Setup, question: &[OsString]) -> Vec<OsString> {
-    let image = setup.image.iter().flat_map(|(quell, image)| -> [OsString; 4] {
-        [quell.into(), "run".into(), image.into(), "--".into()]
-    });
-    image.chain(setup.tool.words()).chain(question.iter().cloned()).collect()
-}
-
-/// Runs something of quell, as whoever runs us.
-fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
-    let mut command = std::process::Command::new(&request.quell);
-    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
-    let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;
-    match answer.status {
-        0 => Ok(answer),
-        _ => Err(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")),
-    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! The strategies: what each makes of the copied modulepaths, of the variables and of the tool, and which versions have it.
+//! The strategies: for each its copies of the modulepaths, its variables and its variant of the tool, and the versions that
+//! have it.
 
-use super::{Request, copy, environment, quell};
+use super::copy;
+use super::measurement::{Action, Request};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
 use crate::scan::{Options, Tree};
-use crate::tools::{Environment, Kind, Tool, User};
+use crate::tools::{self, Environment, Kind, Tool, User};
 use crate::verify::{Nobody, Side};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How the tool is run with a strategy.
+/// The run of a tool with a strategy.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) name: &'static str,
@@ -22,23 +24,23 @@ pub(super) struct Setup {
     pub(super) image: Option<(PathBuf, PathBuf)>,
     /// Directories whose calls count, by modulepath.
     pub(super) trees: Vec<Vec<PathBuf>>,
-    /// What the strategy needs from the site.
+    /// The strategy's requirements on the site.
     pub(super) note: Option<String>,
 }
 
-/// What a strategy is set up from.
+/// The basis on which strategies are set up.
 pub(super) struct Context<'a> {
     pub(super) request: &'a Request,
-    /// Copies of the modulepaths, as they are.
+    /// Plain copies of the modulepaths.
     pub(super) copies: &'a [PathBuf],
-    /// Where a user's recordings go.
+    /// The directory of a user's recordings.
     pub(super) recordings: &'a Path,
 }
 
-/// Sets a strategy up; else why that cannot be.
+/// Sets a strategy up, or gives the reason for which that cannot be.
 type Prepare = fn(&mut Context<'_>) -> Result<Setup, String>;
 
-/// The strategies for a tool, those that its version lacks with the reason.
+/// The strategies for a tool.
 pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
     match tool.kind {
         Kind::Modules => vec![
@@ -63,7 +65,7 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 }
 
 impl Setup {
-    /// The tool as it is, and the tree as it is.
+    /// The plain tool on the plain tree.
     pub(super) fn plain(request: &Request, copies: &[PathBuf]) -> Self {
         let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None };
         Self {
@@ -75,6 +77,14 @@ impl Setup {
             trees: copies.iter().map(|copy| vec![copy.clone()]).collect(),
             note: None,
         }
+    }
+
+    /// A command line of the tool.
+    pub(super) fn words(&self, question: &[OsString]) -> Vec<OsString> {
+        let image = self.image.iter().flat_map(|(quell, image)| -> [OsString; 4] {
+            [quell.into(), "run".into(), image.into(), "--".into()]
+        });
+        image.chain(self.tool.words()).chain(question.iter().cloned()).collect()
     }
 
     fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
@@ -95,8 +105,8 @@ impl Context<'_> {
         }
     }
 
-    /// What a conversion makes of the copies, without a judge: what is measured is measured, not installed. Calls on the copies
-    /// count as well: a new tree may lead there.
+    /// Converts the copies without a judge, because nothing is installed. Calls on the copies count as well, because a new
+    /// tree may lead there.
     fn converted(
         &mut self,
         name: &'static str,
@@ -129,7 +139,7 @@ fn plain(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(context.plain("plain"))
 }
 
-/// Without a rebuild: a copy of the tool that looks for the library where it is not.
+/// Needs no rebuild: a copy of the tool looks for the library in a directory that does not exist.
 fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
     let mut setup = context.plain("no extension library");
@@ -164,12 +174,12 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
     )
 }
 
-/// As whom caches are built: as who measures, not as root.
+/// Caches are built by the user that measures, not by root.
 fn builder(request: &Request) -> caches::Builder<'_> {
     caches::Builder::new(&request.tool, Some(&request.user))
 }
 
-/// Copies with caches, made once.
+/// The copies with caches. They are made once.
 fn with_caches(context: &mut Context<'_>, name: &'static str) -> Result<Setup, String> {
     context.needs(5, 3)?;
     let directory = context.request.work.join("cache");
@@ -227,7 +237,7 @@ fn cached_loads(context: &mut Context<'_>) -> Result<Setup, String> {
     Ok(Setup { name: "system cache, cached loads", ..setup })
 }
 
-/// quell's own image, of what the plain commands asked for.
+/// An image of quell, made from the recordings of the plain commands.
 fn image(context: &mut Context<'_>) -> Result<Setup, String> {
     let image = context.recordings.join("image.qimg");
     let mut arguments: Vec<OsString> =
@@ -236,8 +246,7 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
         arguments.push("--root".into());
         arguments.push(copy.into());
     }
-    let traces =
-        super::Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
+    let traces = Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
     arguments.extend(traces.map(OsString::from));
     let user: &User = &context.request.user;
     quell(context.request, &arguments, user)?;
@@ -246,4 +255,24 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
     let mut setup = context.plain("image");
     setup.image = Some((context.request.quell.clone(), image));
     Ok(setup)
+}
+
+/// An environment with a side's modulepaths, the site's settings and the side's own.
+fn environment(request: &Request, side: &Side) -> Environment {
+    let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
+    Environment {
+        modulepaths: side.modulepaths.clone(),
+        variables: request.variables.iter().cloned().chain(own).collect(),
+    }
+}
+
+/// Runs quell as this user.
+fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
+    let mut command = std::process::Command::new(&request.quell);
+    command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
+    let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;
+    match answer.status {
+        0 => Ok(answer),
+        _ => Err(String::from_utf8_lossy(&answer.stderr).trim().replace('\n', "; ")),
+    }
 }

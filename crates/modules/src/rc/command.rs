@@ -1,25 +1,25 @@
-//! The commands of rc files, from words to meaning.
+//! The commands of rc files: from words to their meaning.
 
 use super::leave::Leave;
 use super::names::{Place, expanded, is_plain, is_specification};
 use super::words::{Word, quoted, words};
 use crate::cookie::RcKind;
 
-/// A command of a declarative rc file, its relative names expanded.
+/// A command of a declarative rc file, with its relative names expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `module-version`: symbolic versions of a module.
     Version {
         /// The module.
         module: Word,
-        /// The symbolic versions, without its name.
+        /// The symbolic versions, without the module's name.
         symbols: Vec<Word>,
     },
     /// `module-alias`.
     Alias {
         /// The name that is defined.
         name: Word,
-        /// What it stands for.
+        /// Its target.
         target: Word,
     },
     /// `module-virtual`.
@@ -29,16 +29,16 @@ pub enum Command {
         /// The modulefile: absolute, or relative to the modulepath.
         file: Word,
     },
-    /// `module-hide`, `module-forbid` or `module-tag`, which mean the same wherever they stand.
+    /// `module-hide`, `module-forbid` or `module-tag`, which mean the same in every rc file.
     Rule {
         /// The command as it was written.
         words: Vec<Word>,
-        /// The modules that it is about.
+        /// The modules that it names.
         modules: Vec<Word>,
     },
 }
 
-/// A command and where it stands.
+/// A command and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// The line, from 1.
@@ -47,18 +47,18 @@ pub struct Statement {
     pub command: Command,
 }
 
-/// What a declarative rc file says.
+/// The content of a declarative rc file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Declared {
     /// Its commands, in their order.
     pub statements: Vec<Statement>,
-    /// The default that a `.version` sets last, and the line.
+    /// The default that the last line of a `.version` sets, and its line.
     pub default: Option<(usize, Word)>,
 }
 
-/// Reads the rc file of a directory, which is `gcc` for `gcc/.modulerc`, and empty for the one at the root.
+/// Reads the rc file of a directory. `directory` is `gcc` for `gcc/.modulerc`, and empty for the one at the root.
 ///
-/// **Errors**: why it is not declarative.
+/// **Errors**: the reason for which it is not declarative.
 pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, Leave> {
     let mut declared = Declared::default();
     for (line, words) in words(content).map_err(Leave::NotLiteral)? {
@@ -84,7 +84,7 @@ pub fn read(content: &[u8], directory: &[u8], kind: RcKind) -> Result<Declared, 
     Ok(declared)
 }
 
-/// Options with a value that every version from 5.2 on takes.
+/// Options with a value that every version from 5.2 on accepts.
 const CRITERIA: [&[u8]; 2] = [b"--not-user", b"--not-group"];
 const FORBID_CRITERIA: [&[u8]; 4] = [b"--not-user", b"--not-group", b"--message", b"--nearly-message"];
 /// Tags that only the tool sets. Source: `module-tag` of modulecmd.tcl, 5.2 and 5.7.
@@ -201,7 +201,8 @@ impl Reading<'_> {
     }
 }
 
-/// A path of an rc file in `directory`, as one of the modulepath: `..` is taken off the text, as Modules does.
+/// The path below the modulepath of a file that the rc file in `directory` names. `..` removes a component of the text, as
+/// in Modules.
 fn below(directory: &[u8], path: &[u8]) -> Word {
     if path.starts_with(b"/") {
         return path.to_vec();
@@ -219,7 +220,7 @@ fn below(directory: &[u8], path: &[u8]) -> Word {
 }
 
 impl Command {
-    /// The names that it defines or is about. Shape: in the order of the command.
+    /// The names that the command defines or concerns. Shape: in the order of the command.
     pub fn names(&self) -> Vec<&[u8]> {
         match self {
             Self::Version { module, .. } => vec![module],
@@ -229,13 +230,13 @@ impl Command {
         }
     }
 
-    /// It as a line that means the same in an rc file at the modulepath's root; `None` for a word that cannot be quoted.
+    /// The command as a line of the rc file at the modulepath's root; `None` for a word that cannot be quoted.
     pub fn line(&self) -> Option<Vec<u8>> {
         let words: Option<Vec<Word>> = self.words().iter().map(|word| quoted(word)).collect();
         words.map(|words| [words.join(&b' '), b"\n".to_vec()].concat())
     }
 
-    /// It as words that mean the same in an rc file at the modulepath's root.
+    /// The command as words of the rc file at the modulepath's root.
     pub fn words(&self) -> Vec<Word> {
         match self {
             Self::Version { module, symbols } => [b"module-version".to_vec(), module.clone()]

@@ -1,4 +1,4 @@
-//! The rc files of a modulepath: which of them every user and version reads alike, and what these say.
+//! The rc files of a modulepath: their content, and whether every user and version reads it alike.
 
 use super::command::{Declared, read};
 use super::leave::Leave;
@@ -7,7 +7,7 @@ use crate::cookie::{Cookie, RcKind};
 use crate::scan::{Entry, Kind, Role, Tree};
 use std::collections::{BTreeMap, HashMap};
 
-/// The oldest version of Environment Modules that conversions are for. Source: the oldest that they are tested with.
+/// The oldest version of Environment Modules that conversions support. Source: the oldest version in the tests.
 pub(crate) const OLDEST: &[u8] = b"5.2.0";
 
 /// An rc file below a modulepath's root.
@@ -15,9 +15,9 @@ pub(crate) const OLDEST: &[u8] = b"5.2.0";
 pub struct RcFile {
     /// Its path below the modulepath.
     pub path: Vec<u8>,
-    /// Which kind.
+    /// The kind of rc file.
     pub kind: RcKind,
-    /// What it says, or why it cannot be moved by itself.
+    /// Its content, or the reason for which it cannot be moved.
     pub says: Result<Declared, Leave>,
 }
 
@@ -34,7 +34,7 @@ impl RcFile {
     }
 }
 
-/// By how many names each file of a modulepath is reached.
+/// The number of names by which each file of a modulepath is reached.
 type Ways = HashMap<(u64, u64), usize>;
 
 fn ways(tree: &Tree) -> Ways {
@@ -45,9 +45,10 @@ fn ways(tree: &Tree) -> Ways {
     ways
 }
 
-/// The content of an rc file that every user and version reads alike, and that is no link to another.
+/// The content of an rc file that every user and version reads alike, and that is no link to another file.
 ///
-/// **Errors**: why it is not that; then what is written into it would say something else to somebody, or somewhere else.
+/// **Errors**: the reason for which it is not such a file. Commands that were added to it would then have another meaning
+/// for some user, or in another place.
 pub(crate) fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leave> {
     if entry.is_link {
         return Err(Leave::Link);
@@ -56,7 +57,7 @@ pub(crate) fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leav
     if !entry.is_whole() {
         return Err(Leave::TooLong);
     }
-    // Who cannot list the modulepath sees none of it.
+    // A user that cannot list the modulepath sees none of it.
     let everybody =
         |entry: &Entry, permission| entry.access.as_ref().is_some_and(|access| access.everybody(permission));
     let listed = tree.directories(&entry.path).all(|directory| everybody(directory, Permission::List));
@@ -72,7 +73,7 @@ pub(crate) fn usable<'a>(tree: &Tree, entry: &'a Entry) -> Result<&'a [u8], Leav
     }
 }
 
-/// Whether a link leads to a file, so that it may belong elsewhere, too.
+/// Tells whether a link leads to a file, so that the file may belong to another place too.
 fn is_linked(tree: &Tree, entry: &Entry, ways: &Ways) -> bool {
     let is_alone = |file| ways.get(&file).is_none_or(|ways| *ways < 2);
     entry.is_link
@@ -104,7 +105,7 @@ pub fn groups(tree: &Tree) -> (Option<RcFile>, Vec<Group>) {
         }
     }
     for entry in &tree.entries {
-        // What lies there is read under further names, or is not known.
+        // The files below are read under further names, or are not known.
         let why = match entry.kind {
             Kind::Loop | Kind::TooDeep => Leave::Link,
             Kind::Unlistable(_) => Leave::Unread,

@@ -1,4 +1,4 @@
-//! Why an rc file is not moved: each reason with the rule that it follows from, in words that follow the file's path.
+//! Reasons for which an rc file is not moved: each with its rule, in words that follow the file's path.
 
 use super::words::{NotLiteral, Word};
 use crate::scan::FILE_LIMIT;
@@ -6,12 +6,12 @@ use quell_trace::path::escape;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why an rc file stays where it is.
+/// A reason for which an rc file stays where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leave {
     /// Tcl would substitute something in it, or cannot read it.
     NotLiteral(NotLiteral),
-    /// A command that is not understood.
+    /// An unknown command.
     UnknownCommand {
         /// The line.
         line: usize,
@@ -25,7 +25,7 @@ pub enum Leave {
         /// Its name.
         command: String,
     },
-    /// A name with signs in it, or a relative one where there is nothing to relate it to.
+    /// A name with special characters, or a relative name that nothing completes.
     Name {
         /// The line.
         line: usize,
@@ -49,38 +49,38 @@ pub enum Leave {
         /// The line.
         line: usize,
     },
-    /// It is ignored today: no cookie.
+    /// It has no cookie, so it is ignored already.
     NoCookie,
-    /// It is ignored by versions before this.
+    /// Versions before this one ignore it.
     TooNew {
         /// The version that it asks for.
         version: Vec<u8>,
     },
-    /// We could not read it.
+    /// It could not be read.
     Unread,
-    /// It is longer than what is read of a file.
+    /// It is longer than the part of a file that is read.
     TooLong,
-    /// Some users may not read it, or not pass the directories to it.
+    /// Some users may not read it, or not enter a directory above it.
     Restricted,
-    /// It, or a directory on the way to it, is a symbolic link.
+    /// It, or a directory above it, is a symbolic link.
     Link,
-    /// It speaks of another name than its directory's.
+    /// It names a module outside of its directory.
     Scope {
         /// The line.
         line: usize,
         /// The name.
         name: Word,
     },
-    /// Its group's files are read in an order that versions of Environment Modules do not agree on.
+    /// Versions of Environment Modules read the files of its group in different orders.
     Order,
     /// Its directory's name sorts before `.modulerc`, so older versions read it before the one at the root.
     SortsFirst,
     /// Something is defined twice.
     Twice {
-        /// What.
+        /// The name.
         name: Word,
     },
-    /// A `.version` overrides a default: the module that loses it is still known by that name when it is loaded.
+    /// A `.version` overrides a default: the overridden module keeps that name when it is loaded.
     Overridden {
         /// The name with the default.
         name: Word,
@@ -92,20 +92,20 @@ pub enum Leave {
     },
     /// Another rc file of the group stays.
     Neighbour {
-        /// Which.
+        /// The file.
         path: Vec<u8>,
     },
     /// Rc files of another modulepath are about the same name.
     Elsewhere {
-        /// Which.
+        /// The modulepath.
         modulepath: PathBuf,
     },
-    /// The rc file at the root cannot be added to.
+    /// Nothing can be added to the rc file at the root.
     Root(Box<Leave>),
 }
 
 impl Leave {
-    /// The number of the rule that keeps it.
+    /// The number of the rule for this reason.
     pub fn rule(&self) -> u8 {
         match self {
             Self::Twice { .. }

@@ -1,8 +1,9 @@
-//! Which rc files of a modulepath may become commands of the one at its root, and which stay.
+//! Decides which rc files of a modulepath become commands of the one at its root.
 //!
-//! The rc files below one top directory are a group: Environment Modules reads them together, for a query about that
-//! name. A group is merged whole or not at all. Merged, it is read for every query, so it may speak of its own name only
-//! (rule 11), say nothing twice (warnings would show everywhere), and be read by everybody alike (rule 9).
+//! The rc files below one top directory are a group: Environment Modules reads them together, for a query about that name. A
+//! group is merged whole or not at all. A merged group is read for every query. It may therefore name only modules of its
+//! own (rule 11), define nothing twice (every query would show the warning), and must be readable for all users alike (rule
+//! 9).
 
 use super::command::{Command, Declared, Statement};
 use super::groups::{Group, RcFile, groups};
@@ -15,24 +16,24 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// What becomes of the rc files of a modulepath.
+/// The decisions about the rc files of a modulepath.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
     /// Files that are merged.
     pub moved: Vec<Moved>,
-    /// Files that stay, and why.
+    /// Files that stay, with the reasons.
     pub left: Vec<(Vec<u8>, Leave)>,
-    /// What is defined by name: symbolic versions, aliases and virtual modules, of merged files and of the root.
+    /// Definitions by name: symbolic versions, aliases and virtual modules, of merged files and of the root.
     pub defined: BTreeMap<Word, Word>,
-    /// Whether the root has an rc file that may define more than that.
+    /// The rc file at the root may define more than that.
     pub root_is_unknown: bool,
 }
 
-/// An rc file's path, and the commands that mean at the root what it means.
+/// An rc file's path, and the commands that replace it at the root.
 pub type Moved = (Vec<u8>, Vec<Command>);
 
 impl Merged {
-    /// Text for the end of the rc file at the root, with each command as `change` makes it; empty if nothing is merged.
+    /// The text for the end of the rc file at the root, each command passed through `change`; empty if nothing is merged.
     pub fn text(&self, change: impl Fn(&Command) -> Command) -> Vec<u8> {
         let mut text = Vec::new();
         for (path, commands) in &self.moved {
@@ -44,7 +45,7 @@ impl Merged {
     }
 }
 
-/// The top names that rc files of a modulepath are about, as far as their text tells.
+/// The top names that occur in the rc files of a modulepath, judged by their text.
 #[derive(Clone, Debug)]
 pub struct Spoken {
     modulepath: PathBuf,
@@ -52,7 +53,7 @@ pub struct Spoken {
 }
 
 impl Spoken {
-    /// Those of a tree.
+    /// The names of a tree.
     pub fn of(tree: &Tree) -> Self {
         let is_sign = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"_.+-/".contains(byte);
         let mut tops = BTreeSet::new();
@@ -64,19 +65,19 @@ impl Spoken {
         Self { modulepath: tree.root.clone(), tops }
     }
 
-    /// Those of all modulepaths but one.
+    /// The names of all modulepaths but one.
     pub fn but(all: &[Self], number: usize) -> Vec<&Self> {
         all.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, spoken)| spoken).collect()
     }
 }
 
-/// Decides for each rc file of a modulepath. Shape: everything in the order of the groups.
+/// Decides for each rc file of a modulepath. Shape: in the order of the groups.
 pub fn merge(tree: &Tree) -> Merged {
     merge_beside(tree, &[])
 }
 
-/// The same for one that users have together with others: what is said about one name in two of them counts in the order
-/// in which it is read, which merging would change.
+/// Decides for a modulepath that users have together with others. If two of them define one name, the order of reading
+/// decides, which merging would change.
 pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
     let (root, groups) = groups(tree);
     let mut merged = Merged::default();
@@ -110,8 +111,8 @@ pub fn merge_beside(tree: &Tree, others: &[&Spoken]) -> Merged {
 /// The commands of a group's files, and what they define.
 type Outcome = (Vec<Moved>, BTreeMap<Word, Word>);
 
-/// What a group becomes beside what the root says; else for each of its files why it stays. Groups speak of their own
-/// names, so they do not concern each other.
+/// The commands that replace a group beside the root's definitions; else for each of its files the reason to stay. Groups
+/// concern only their own names, so they do not affect each other.
 fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> {
     let all = |why: Leave| vec![why; group.files.len()];
     if let Some(bad) = group.files.iter().find(|file| own(group, file).is_err()) {
@@ -139,7 +140,7 @@ fn outcome(group: &Group, of_root: &Definitions) -> Result<Outcome, Vec<Leave>> 
     Ok((moved, definitions.targets))
 }
 
-/// Why a file by itself stays.
+/// Refuses a file for a reason of its own.
 fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
     let declared = file.says.as_ref().map_err(Clone::clone)?;
     let of_group = |name: &[u8]| name.split(|byte| *byte == b'/').next() == Some(group.top.as_slice());
@@ -155,13 +156,13 @@ fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
     Ok(())
 }
 
-/// Whether Modules before 5.7, which sorts whole paths, and later ones, which go down directory by directory, read the
-/// files in one order.
+/// Tells whether all versions read the files in one order: Modules before 5.7 sorts whole paths, later ones go down
+/// directory by directory.
 fn same_order_everywhere(files: &[RcFile]) -> bool {
     let by_directory = |one: &RcFile, other: &RcFile| -> Ordering {
         let components = |file: &RcFile| -> Vec<Vec<u8>> {
             let directory = file.directory().split(|byte| *byte == b'/').map(<[u8]>::to_vec);
-            // A directory's own rc files come before what is below it.
+            // A directory's own rc files come before those below it.
             directory.chain([Vec::new(), file.path.clone()]).collect()
         };
         components(one).cmp(&components(other))
@@ -169,15 +170,15 @@ fn same_order_everywhere(files: &[RcFile]) -> bool {
     files.is_sorted_by(|one, other| by_directory(one, other) == Ordering::Less)
 }
 
-/// What names stand for so far.
+/// Definitions so far.
 #[derive(Clone, Debug, Default)]
 struct Definitions {
-    /// Symbolic versions, aliases and virtual modules, each with what it stands for.
+    /// Symbolic versions, aliases and virtual modules, each with its target.
     targets: BTreeMap<Word, Word>,
 }
 
 impl Definitions {
-    /// Those that are about names below a top directory, and those that they lead to.
+    /// The definitions of names below a top directory, and those that they lead to.
     fn about(&self, top: &[u8]) -> Self {
         let is_about = |name: &[u8]| name.split(|byte| *byte == b'/').next() == Some(top);
         let mut about = Self::default();
@@ -191,7 +192,8 @@ impl Definitions {
         about
     }
 
-    /// Adds what a file says; returns the commands that say so at the root, with one default a name.
+    /// Adds the definitions of a file; returns the commands that replace the file at the root, with one default for each
+    /// name.
     fn add_all(&mut self, declared: &Declared, directory: &[u8]) -> Result<Vec<Command>, Leave> {
         let mut commands = Vec::new();
         for Statement { command, .. } in &declared.statements {
@@ -226,7 +228,7 @@ impl Definitions {
         let end = module.iter().rposition(|byte| *byte == b'/').unwrap_or(module.len());
         let name = &module[..end];
         self.define([name, b"/", symbol].concat(), module)?;
-        // A default is what the bare name stands for, too.
+        // The bare name stands for its default too.
         if symbol == b"default" { self.define(name.to_vec(), module) } else { Ok(()) }
     }
 

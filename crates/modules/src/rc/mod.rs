@@ -1,9 +1,9 @@
-//! rc files: a small reader of declarative Tcl, and what its commands mean.
+//! rc files: a small reader of declarative Tcl, and the meaning of its commands.
 //!
-//! A file is declarative when every word in it is literal and every command is one of those that rc files are made of.
-//! Such a file says the same to everybody, whenever it is read, and from wherever it is read once its relative names are
-//! expanded: only such files are ever moved. Anything else, a variable, a condition, an unknown command, makes the file "not
-//! declarative", with the line and the reason. Nothing is evaluated.
+//! A file is declarative if every word in it is literal and every command is one of those that rc files consist of. Such a
+//! file means the same for every user, at any time and, once its relative names are expanded, in any place. Only such files
+//! are moved. A variable, a condition or an unknown command makes a file "not declarative", with the line and the reason.
+//! Nothing is evaluated.
 
 mod command;
 mod groups;

@@ -1,7 +1,7 @@
-//! Names of modules in rc files, and what relative ones stand for.
+//! Names of modules in rc files, and the expansion of relative ones.
 
-/// Whether a name is made of what every version takes for a name and nothing else: components of letters, digits, `.`,
-/// `_`, `-` and `+`, none of them empty, `.` or `..`, and no `-` at the beginning.
+/// Tells whether every version takes a text for a name and nothing else: components of letters, digits, `.`, `_`, `-` and
+/// `+`, none of them empty, `.` or `..`, and no `-` at the beginning.
 pub fn is_plain(name: &[u8]) -> bool {
     let component = |component: &[u8]| {
         !matches!(component, b"" | b"." | b"..")
@@ -10,23 +10,23 @@ pub fn is_plain(name: &[u8]) -> bool {
     !name.starts_with(b"-") && name.split(|byte| *byte == b'/').all(component)
 }
 
-/// Whether a name, given where a module specification may be, means just that name: no sign that selects versions or
-/// variants. Source: `parseModuleSpecification` of modulecmd.tcl.
+/// Tells whether a module specification means just this name, with no character that selects versions or variants. Source:
+/// `parseModuleSpecification` of modulecmd.tcl.
 pub fn is_specification(name: &[u8]) -> bool {
     is_plain(name) && !name.contains(&b'+')
 }
 
-/// What kind of argument a name is.
+/// The kind of argument that a name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A module that something is said about: `name/version` may leave out the directories above.
+    /// A module that a command concerns: `name/version` may leave out the directories above.
     Target,
-    /// A name that is being defined.
+    /// A name that a command defines.
     Definition,
 }
 
-/// The name that an argument stands for in the rc file of `directory`, which is `gcc` for `gcc/.modulerc`, and empty for
-/// the one at the modulepath's root; `None` for one that is in error there.
+/// The name that an argument stands for in the rc file of `directory`; `None` for an argument that is an error there.
+/// `directory` is `gcc` for `gcc/.modulerc`, and empty for the one at the modulepath's root.
 ///
 /// Source: `getModuleNameVersion` of modulecmd.tcl.
 pub fn expanded(argument: &[u8], directory: &[u8], place: Place) -> Option<Vec<u8>> {

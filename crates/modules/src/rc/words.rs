@@ -1,26 +1,26 @@
-//! Tcl's words, where they are literal.
+//! Words of Tcl, as far as they are literal.
 //!
-//! Source: Tcl(n), rules 1 to 12. What would be substituted is refused rather than substituted: `$`, `[`, `{*}` and
-//! backslash sequences other than those that stand for the character behind them.
+//! Source: Tcl(n), rules 1 to 12. Words that Tcl would substitute are refused: those with `$`, `[` or `{*}`, and backslash
+//! sequences other than those that stand for the character behind them.
 
 use std::fmt;
 
-/// Why a script is not literal.
+/// The reason for which a script is not literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// `$`.
     Variable,
     /// `[`.
     Substitution,
-    /// A backslash before something that it changes.
+    /// A backslash before a character whose meaning it changes.
     Escape,
     /// `{*}`.
     Expansion,
     /// A brace or quote that is not closed.
     Unclosed,
-    /// Something right behind a closing brace or quote.
+    /// Text right behind a closing brace or quote.
     Trailing,
-    /// A carriage return that does not end a line, NUL or Ctrl-Z: Tcl's channels treat them in more than one way.
+    /// A carriage return that does not end a line, NUL or Ctrl-Z: Tcl's channels treat them in several ways.
     Control,
 }
 
@@ -38,12 +38,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Where a script stops being literal.
+/// The place at which a script stops being literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotLiteral {
     /// The line, from 1.
     pub line: usize,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -52,7 +52,7 @@ pub type Word = Vec<u8>;
 
 /// Reads a script. Shape: one entry a command: its line, from 1, and its words, at least one.
 ///
-/// **Errors**: [`NotLiteral`] at the first word that Tcl would substitute something in, or cannot read.
+/// **Errors**: [`NotLiteral`] at the first word that Tcl would substitute or cannot read.
 pub fn words(script: &[u8]) -> Result<Vec<(usize, Vec<Word>)>, NotLiteral> {
     let mut reader = Reader { script, place: 0 };
     let mut commands = Vec::new();
@@ -69,7 +69,7 @@ pub fn line_of(text: &[u8], place: usize) -> usize {
     text[..place.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// A word as Tcl reads it back; `None` for one that neither stands alone nor fits in braces.
+/// A word as Tcl reads it back; `None` for one that can neither stand alone nor be put in braces.
 pub fn quoted(word: &[u8]) -> Option<Word> {
     let stands_alone = |byte: &u8| byte.is_ascii_alphanumeric() || b"._/+-:,=@%^~*?".contains(byte);
     if !word.is_empty() && word.iter().all(stands_alone) {
@@ -97,7 +97,7 @@ impl Reader<'_> {
         line_of(self.script, self.place)
     }
 
-    /// Passes blanks, ends of commands and comments; whether a command follows.
+    /// Skips blanks, ends of commands and comments. Tells whether a command follows.
     fn skip_to_command(&mut self) -> bool {
         loop {
             match self.rest() {
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
     }
 
-    /// To the end of the line; a backslash takes the next character with it.
+    /// Skips to the end of the line. A backslash takes the next character with it.
     fn skip_comment(&mut self) {
         loop {
             match self.rest() {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word with a sign at each end, behind which the word must end.
+    /// A word in braces or quotes. Behind the closing one the word must end.
     fn closed(&mut self, inside: fn(&mut Self) -> Result<Word, Reason>) -> Result<Word, Reason> {
         self.place += 1;
         let word = inside(self)?;
@@ -223,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A character that stands for itself, or the one behind a backslash that does.
+    /// A character that stands for itself, or the literal character behind a backslash.
     fn literal(&mut self, byte: u8) -> Result<u8, Reason> {
         match byte {
             b'$' => Err(Reason::Variable),
@@ -241,7 +241,7 @@ impl Reader<'_> {
     }
 }
 
-/// What separates words. Source: `TclParse.c`, TYPE_SPACE.
+/// Tells whether a character separates words. Source: `TclParse.c`, TYPE_SPACE.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0b | 0x0c | b'\r')
 }

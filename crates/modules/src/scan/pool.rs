@@ -1,22 +1,22 @@
-//! A few threads that work off a list which they add to themselves.
+//! A few threads that work off a list of jobs, to which jobs add further jobs.
 
 use crate::tools::unless_ended;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Work that is waiting, and how much of it is being done.
+/// Jobs that wait, and the number of jobs in progress.
 struct State<J> {
     waiting: Vec<J>,
     busy: usize,
     stopped: bool,
 }
 
-/// A list of jobs. The last that was added is taken first, so that few directories are open at a time.
+/// A list of jobs. The last job that was added is taken first, so that few directories are open at a time.
 pub(super) struct Pool<J> {
     state: Mutex<State<J>>,
     changed: Condvar,
 }
 
-/// Does `first` and every job that a job adds, by `threads` threads; returns what each thread gathered.
+/// Runs `first`, and every job that a job adds, on `threads` threads; returns what each thread gathered.
 pub(super) fn work<J: Send, G: Default + Send>(
     threads: usize,
     first: J,
@@ -60,7 +60,7 @@ impl<J> Pool<J> {
         self.changed.notify_all();
     }
 
-    /// Drops what is waiting; nothing is begun any more.
+    /// Drops the waiting jobs; no further job begins.
     pub(super) fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
@@ -69,7 +69,7 @@ impl<J> Pool<J> {
     fn take(&self) -> Option<J> {
         let mut state = self.lock();
         loop {
-            // A tree on a slow file system takes minutes: who has had enough waits for what was begun and for no more.
+            // A tree on a slow file system takes minutes. After an interruption only jobs in progress are waited for.
             if state.stopped || unless_ended().is_err() {
                 return None;
             }

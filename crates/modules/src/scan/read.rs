@@ -1,10 +1,13 @@
 //! The system calls of a scan: a directory's names, then each file once, by descriptors.
 
 use super::pool::{Pool, work};
-use super::{CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree};
+use super::tree::{
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree,
+};
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl};
 use crate::cookie::{Cookie, Name, is_ignored_directory};
+use crate::tools::unless_ended;
 use crate::walk::{self, Reader};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -14,10 +17,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Files that one job reads, one after the other.
+/// The number of files that one job reads, one after the other.
 const BATCH: usize = 32;
 
-/// A directory on the way down, for finding loops.
+/// A directory on the way down, for the detection of loops.
 struct Way {
     device: u64,
     inode: u64,
@@ -38,21 +41,21 @@ impl Way {
     }
 }
 
-/// A directory that is open.
+/// An open directory.
 struct Opened {
     descriptor: OwnedFd,
     path: Vec<u8>,
     way: Arc<Way>,
     access: Access,
-    /// As whom it was reached, and what is below it is.
+    /// The user as which it was reached, and as which everything below it is read.
     reader: Reader,
 }
 
-/// How a name is opened.
+/// The way in which a name is opened.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     is_link: IsLink,
-    /// As whom, where it is a link that another user could have made.
+    /// The user as which it is opened, where it is a link that another user could have made.
     reader: Reader,
 }
 
@@ -61,7 +64,7 @@ impl Step {
         if self.is_link { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
     }
 
-    /// What was no link when it was listed is not followed.
+    /// A name that was no link when it was listed is not followed.
     fn open_flags(self) -> OFlags {
         OFlags::RDONLY | OFlags::CLOEXEC | if self.is_link { OFlags::empty() } else { OFlags::NOFOLLOW }
     }
@@ -78,14 +81,27 @@ enum Job {
 
 type IsLink = bool;
 
-pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
-    let failed = |errno: Errno| ModulesError::read(root)(errno.into());
+impl Tree {
+    /// Reads a modulepath.
+    ///
+    /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed, and after [`crate::tools::end_flag`] is
+    /// set; [`ModulesError::TooLarge`].
+    pub fn scan(root: &Path, options: Options) -> Result<Self, ModulesError> {
+        let tree = tree(root, options)?;
+        // Jobs that had not begun by then are missing from the tree.
+        unless_ended().map_err(ModulesError::read(root))?;
+        Ok(tree)
+    }
+}
+
+fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
+    let failed = |errno: Errno| ModulesError::read(root)(errno);
     let (descriptor, reader) = walk::open(root, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
     let access = access(&stat, Some(&descriptor));
     let way = Arc::new(Way { device: stat.st_dev, inode: stat.st_ino, depth: 0, up: None });
     let opened = Arc::new(Opened { descriptor, path: Vec::new(), way, access: access.clone(), reader });
-    // The modulepath itself must be listed, or there is nothing to say.
+    // A modulepath that cannot be listed is an error.
     Dir::read_from(&opened.descriptor).map_err(failed)?;
     let total = AtomicUsize::new(0);
     let gathered =
@@ -104,7 +120,7 @@ pub(super) fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> 
     Ok(Tree { root: root.to_owned(), access, entries })
 }
 
-/// Does a job as whom its directory was reached.
+/// Runs a job as the user as which its directory was reached.
 fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
     let (Job::Root(directory) | Job::Directory(directory, ..) | Job::Files(directory, _)) = &job;
     let reader = directory.reader;
@@ -113,14 +129,14 @@ fn run_as(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
         run(job, pool, &mut found);
         Ok(found)
     };
-    // A user whom we cannot be has read nothing.
+    // If this process cannot act as that user, nothing was read.
     found.extend(walk::read_as(reader, work).unwrap_or_default());
 }
 
 fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
     match job {
         Job::Root(opened) => {
-            // What is lost here was listed a moment ago.
+            // The modulepath was listed a moment ago. Later errors leave entries out.
             _ = list(&opened, pool, found);
         }
         Job::Directory(parent, name, step) => {
@@ -135,12 +151,12 @@ fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
     }
 }
 
-/// What a user whom we cannot be would have seen.
+/// The entry for a name, if this process cannot act as the user that would follow it.
 fn unread(parent: &Opened, name: &CStr, step: Step, errno: Errno) -> Entry {
     bare(parent, name, step.is_link, Kind::Unreadable(errno))
 }
 
-/// Opens and lists a directory: its own entry, and those of what is in it and needs no job.
+/// Opens and lists a directory; returns its own entry, and the entries in it that need no job.
 fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) -> Vec<Entry> {
     let mut entry = bare(parent, name, step.is_link, Kind::Directory);
     let stat = match rustix::fs::statat(&parent.descriptor, name, step.stat_flags()) {
@@ -174,7 +190,7 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
             return vec![entry];
         }
     };
-    // Another may have been put in its place since.
+    // Another directory may have taken its place since.
     entry.identity = Some((stat.st_dev, stat.st_ino));
     let access = access(&stat, Some(&descriptor));
     entry.access = Some(access.clone());
@@ -195,7 +211,7 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
     found
 }
 
-/// Turns a directory's names into jobs; what can be judged by its type alone becomes an entry.
+/// Turns a directory's names into jobs. Names that can be judged by their type alone become entries.
 fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Result<(), Errno> {
     let mut files = Vec::new();
     let mut jobs = Vec::new();
@@ -219,7 +235,7 @@ fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Resul
     Ok(())
 }
 
-/// What a name is, behind links, and how it is opened.
+/// The type of a name, behind links, and the way to open it.
 fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Errno>, Step) {
     let plain = Step { is_link: false, reader: None };
     if !matches!(listed, FileType::Unknown | FileType::Symlink) {
@@ -256,7 +272,7 @@ fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: Kind) -> Entry {
 
 fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
     let is_link = step.is_link;
-    // Without O_NONBLOCK a pipe that has taken the file's place would hold us.
+    // Without O_NONBLOCK, a pipe that has taken the file's place would block us.
     let flags = step.open_flags() | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::openat(&parent.descriptor, name, flags, Mode::empty());
     let stat = match &opened {
@@ -288,7 +304,7 @@ fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
     entry
 }
 
-/// At most `limit` bytes of a file, and less of one that says nothing to a tool.
+/// Reads at most `limit` bytes of a file, and only the head of a file that means nothing to a tool.
 fn content(descriptor: &OwnedFd, name: &[u8], size: u64, limit: usize) -> Result<Vec<u8>, Errno> {
     let limit = usize::try_from(size).unwrap_or(limit).min(limit);
     let mut content = Vec::new();
@@ -301,7 +317,7 @@ fn content(descriptor: &OwnedFd, name: &[u8], size: u64, limit: usize) -> Result
     Ok(content)
 }
 
-/// Reads on until there are so many bytes, or no more.
+/// Continues reading until there are `until` bytes, or no more.
 fn add(descriptor: &OwnedFd, until: usize, content: &mut Vec<u8>) -> Result<(), Errno> {
     let mut length = content.len();
     content.resize(until, 0);
@@ -321,8 +337,8 @@ fn modified(stat: &Stat) -> i128 {
     i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
 }
 
-/// Permissions, with the list if there is one. A file that cannot be opened does not show its list: the mode's middle bits
-/// are then the list's mask.
+/// Permissions, with the access control list if there is one. The list of a file that cannot be opened is unknown; the
+/// mode's middle bits are then the list's mask.
 fn access(stat: &Stat, descriptor: Option<&OwnedFd>) -> Access {
     let acl = descriptor.and_then(|file| Acl::read(|value| rustix::fs::fgetxattr(file, ATTRIBUTE, value)));
     Access { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, acl }

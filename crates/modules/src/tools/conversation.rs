@@ -1,4 +1,4 @@
-//! One child process: what it is told, what it says, and its end, however it behaves.
+//! A conversation with one child process: its input, its output, and its end, however it behaves.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-/// What a process said until its end.
+/// The output of a process until its end.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) stdout: Vec<u8>,
@@ -19,16 +19,16 @@ pub(super) struct Said {
     pub(super) status: i32,
 }
 
-/// How often it is looked whether a process that says nothing has ended.
+/// The interval at which a silent process is checked for its end.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So long a process that answers users may say nothing before it is ended: a modulefile may loop for ever.
+/// The time for which a process that answers users may be silent before it is killed: a modulefile may loop for ever.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// So many looks after its end, and descendants of the process that still hold its streams are not waited for.
+/// After a process has ended, its descendants that still hold its streams are waited for through this many checks.
 const LAST_WORDS: u32 = 3;
 
-/// More than this of what it says is not kept, and the process is ended: it would fill our memory.
+/// The largest output that is kept. A process that exceeds it is killed, because it would fill the memory.
 const MOST: usize = 1 << 30;
 
 enum Stream {
@@ -36,16 +36,16 @@ enum Stream {
     Error,
 }
 
-/// Once it is set no tool is waited for: whoever runs quell has had enough. One for the process, as a signal is.
+/// Set when the user interrupts quell; then no tool is waited for. It is one for the process, as a signal is.
 static ENDED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The flag that ends every conversation with a tool, for a handler of signals: each then fails with
-/// [`io::ErrorKind::Interrupted`], and what was made for it is removed on the way back.
+/// The flag that ends every conversation with a tool, for a signal handler. Each conversation then fails with
+/// [`io::ErrorKind::Interrupted`], and its callers remove what they made.
 pub fn end_flag() -> Arc<AtomicBool> {
     Arc::clone(&ENDED)
 }
 
-/// Refuses to go on once [`end_flag`] is set.
+/// Fails once [`end_flag`] is set.
 ///
 /// **Errors**: [`io::ErrorKind::Interrupted`].
 pub(crate) fn unless_ended() -> io::Result<()> {
@@ -55,10 +55,10 @@ pub(crate) fn unless_ended() -> io::Result<()> {
     }
 }
 
-/// Runs `command` with `input`, in a process group of its own, which has no member left afterwards. `watch` sees what is
-/// said on standard error as it comes. Once it has said nothing for as long as `patience` it is ended.
+/// Runs `command` with `input`, in a process group of its own, and kills the rest of the group afterwards. `watch` sees
+/// standard error as it comes. After `patience` without output the process is killed.
 ///
-/// **Errors**: when it cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
+/// **Errors**: the process cannot be started; [`io::ErrorKind::Interrupted`] after [`end_flag`] is set.
 pub(super) fn converse(
     command: Command,
     terminal: Terminal,
@@ -67,14 +67,14 @@ pub(super) fn converse(
     watch: &mut dyn FnMut(&[u8]),
 ) -> io::Result<Said> {
     let mut command = terminal.of(command);
-    // Lua looks for what it lacks in the directory that it is started in, which may be another user's.
+    // Lua looks for modules in its working directory, which may be another user's.
     command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
     let said = thread::scope(|scope| {
         let (to, from) = mpsc::sync_channel(16);
         if let Some(mut stdin) = child.stdin.take() {
-            // A process that reads none of it ends without: EPIPE says nothing that its status does not.
+            // A process may end without reading its input. Its status tells more than EPIPE does.
             scope.spawn(move || _ = stdin.write_all(input));
         }
         let streams = (child.stdout.take(), child.stderr.take());
@@ -84,9 +84,9 @@ pub(super) fn converse(
             thread::spawn(move || forward(stderr, &other, || Stream::Error));
         }
         let said = listen(&mut child, &from, patience, watch);
-        // Whatever a modulefile left behind; where nothing is left, there is no such group.
+        // Kills whatever a modulefile left behind. Without survivors there is no such group.
         _ = kill_process_group(group, Signal::KILL);
-        // It may have had no group of its own yet.
+        // The child may not have had a group of its own yet.
         _ = child.kill();
         said
     });
@@ -95,16 +95,16 @@ pub(super) fn converse(
     Ok(Said { status: status.code().unwrap_or(-1), ..said })
 }
 
-/// Whether a process has the terminal that we have.
+/// The relation of a process to our terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Terminal {
-    /// As a process of ours.
+    /// The process has our terminal.
     Ours,
-    /// Another user's process must not type into our terminal: TIOCSTI asks for no right but to be in its session.
+    /// Another user's process must not type into our terminal: TIOCSTI needs no right but to be in its session.
     None,
 }
 
-/// Where the program lies that starts another in a session of its own.
+/// The paths of the program that starts another in a session of its own.
 const SETSID: [&str; 2] = ["/usr/bin/setsid", "/bin/setsid"];
 
 impl Terminal {
@@ -115,7 +115,7 @@ impl Terminal {
             command.process_group(0);
             return command;
         };
-        // It makes no process of its own for what leads no group yet.
+        // setsid(1) forks only if it leads a process group, which it does not.
         let mut detached = Command::new(setsid);
         detached.arg(command.get_program()).args(command.get_args()).env_clear();
         detached.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -123,7 +123,7 @@ impl Terminal {
     }
 }
 
-/// Sends on what a stream says, until its end or until nobody listens any more.
+/// Forwards a stream, until its end or until the receiver is gone.
 fn forward(mut stream: impl Read, to: &SyncSender<(Stream, Vec<u8>)>, which: impl Fn() -> Stream) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where a tool lies below a prefix. `*` is any one name.
+/// Paths of a tool below a prefix. `*` is any one name.
 const PLACES: &[(Kind, &str)] = &[
     (Kind::Modules, "libexec/modulecmd.tcl"),
     (Kind::Modules, "lib/modulecmd.tcl"),
@@ -23,11 +23,11 @@ const PLACES: &[(Kind, &str)] = &[
     (Kind::Lmod, "usr/share/lmod/lmod/libexec/lmod"),
 ];
 
-/// The tools below each of `prefixes`; one of these may also be a tool itself.
+/// The tools below each of `prefixes`. A prefix may also be a tool itself.
 ///
-/// Shape: sorted by kind and version; a tool that is found twice is there once.
+/// Shape: sorted by kind and version, without duplicates.
 ///
-/// **Errors**: [`ModulesError::Tool`] for a prefix without a tool, and for a tool that does not say its version.
+/// **Errors**: [`ModulesError::Tool`] for a prefix without a tool, and for a tool that does not print its version.
 pub fn find(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
     match prefixes.iter().find(|prefix| below(prefix).is_empty()) {
         Some(prefix) => Err(none(prefix)),
@@ -35,9 +35,9 @@ pub fn find(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
     }
 }
 
-/// The same, for prefixes of which not each needs to have a tool.
+/// Like [`find`], but some prefixes may have no tool.
 ///
-/// **Errors**: [`ModulesError::Tool`] where none has one, and for a tool that does not say its version.
+/// **Errors**: [`ModulesError::Tool`] if no prefix has one, and for a tool that does not print its version.
 pub fn find_any(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
     let mut found: Vec<(Kind, PathBuf)> = prefixes.iter().flat_map(|prefix| below(prefix)).collect();
     found.sort();
@@ -73,7 +73,7 @@ fn below(prefix: &Path) -> Vec<(Kind, PathBuf)> {
     found
 }
 
-/// The path that the file has after its links: the same tool under two names is one.
+/// The path of a file without links: a tool with two names counts once.
 fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

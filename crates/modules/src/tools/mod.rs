@@ -1,7 +1,7 @@
-//! The module tools of a site: where they are, what version they have, how they are run.
+//! The module tools of a site: their places, their versions and their command lines.
 //!
-//! quell asks them and never evaluates a modulefile itself. Nothing is read from the environment here: the caller says
-//! where to look and which settings of the site its users have.
+//! quell asks these tools and never evaluates a modulefile itself. Nothing is read from the environment here: the caller
+//! names the prefixes and the settings of the site's users.
 
 mod conversation;
 mod find;
@@ -19,7 +19,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Which program answers `module`.
+/// The program that answers `module`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Environment Modules, in Tcl.
@@ -37,7 +37,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A version such as 5.2.0. Its numbers are compared, not its letters: 5.10 is newer than 5.2.
+/// A version such as 5.2.0. Its numbers are compared, not its characters: 5.10 is newer than 5.2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(Vec<u32>);
 
@@ -49,7 +49,7 @@ impl Version {
         numbers.map(Self)
     }
 
-    /// Whether this version is `major.minor` or a later one.
+    /// Tells whether this version is `major.minor` or a later one.
     pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
         self.0.as_slice() >= [major, minor].as_slice()
     }
@@ -65,11 +65,11 @@ impl fmt::Display for Version {
 /// An installed tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tool {
-    /// Which it is.
+    /// The kind of tool.
     pub kind: Kind,
-    /// Its version, as it says itself.
+    /// The version that the tool prints.
     pub version: Version,
-    /// The program that runs it: tclsh or lua.
+    /// The program that interprets it: tclsh or lua.
     pub interpreter: PathBuf,
     /// The tool: `modulecmd.tcl`, or `lmod` in Lmod's `libexec`.
     pub script: PathBuf,
@@ -81,36 +81,36 @@ impl fmt::Display for Tool {
     }
 }
 
-/// What a user's environment says to a module tool.
+/// The part of a user's environment that concerns a module tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The modulepaths. Shape: in the order of MODULEPATH.
     pub modulepaths: Vec<PathBuf>,
-    /// Further variables, such as the site's `LMOD_RC`. Shape: name and value; a later one of the same name holds.
+    /// Further variables, such as the site's `LMOD_RC`. Shape: name and value; the last of a repeated name counts.
     pub variables: Vec<(OsString, OsString)>,
 }
 
-/// A home that holds no settings and no caches of a user.
+/// A home without settings and caches of a user.
 const NO_HOME: &str = "/nonexistent";
 
-/// Where the programs are that tools and modulefiles start, where the environment does not say it.
+/// The directories of programs that tools and modulefiles start, unless the environment sets them.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 impl Tool {
-    /// The words that start it, for a shell of the Bourne family. Arguments of `module` follow.
+    /// The words that start the tool for a shell of the Bourne family. Arguments of `module` follow.
     pub fn words(&self) -> Vec<OsString> {
         vec![self.interpreter.clone().into(), self.script.clone().into(), "bash".into()]
     }
 
-    /// The variables that a run of it has, and no others: what the person who runs quell has loaded or configured for
-    /// themselves must not show in an answer.
+    /// The complete environment of a run. Modules that the caller has loaded, and the caller's own settings, must not
+    /// influence an answer.
     pub fn variables(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
         let mut variables: Vec<(OsString, OsString)> = [
             ("PATH", PATH),
             ("HOME", NO_HOME),
-            // Names may have letters of any language.
+            // Names may contain letters of any language.
             ("LANG", "C.UTF-8"),
-            // Lmod: a slow answer is no reason to write a cache of the user's.
+            // Keeps Lmod from writing a cache for the user after a slow answer.
             ("LMOD_SHORT_TIME", "86400"),
             ("LMOD_PAGER", "none"),
             ("MODULES_PAGER", ""),
@@ -127,7 +127,7 @@ impl Tool {
         variables
     }
 
-    /// A run of it with arguments of `module`: no input, `environment` and nothing else of ours.
+    /// A command with no input, and with `environment` and nothing else from this process. Arguments of `module` follow.
     pub fn command(&self, environment: &Environment) -> Command {
         let words = self.words();
         let mut command = Command::new(&words[0]);
@@ -135,7 +135,7 @@ impl Tool {
         command
     }
 
-    /// The directory that Lmod's helper programs are in; for Modules, that of its `modulecmd.tcl`.
+    /// The directory of Lmod's helper programs; for Modules that of its `modulecmd.tcl`.
     pub fn directory(&self) -> &Path {
         self.script.parent().unwrap_or(Path::new("/"))
     }

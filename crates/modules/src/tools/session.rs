@@ -1,8 +1,8 @@
-//! Asks a tool many questions: in one process where that gives the same answers, else in a process each.
+//! Asks a tool many questions: in one process where that gives the same answers, else in a process for each.
 //!
-//! What answers many questions are two small programs in the tools' own languages, `modules.tcl` and `lmod.lua`; the tests
-//! compare their answers with those of a process for each question. What they do not answer, because a modulefile ended
-//! the process or the time is up, is asked apart.
+//! Two small programs in the tools' own languages, `modules.tcl` and `lmod.lua`, answer many questions. Tests compare their
+//! answers with those of separate processes. Questions that they leave open, because a modulefile ended the process or the
+//! time is up, are asked separately.
 
 use super::{Environment, Kind, Tool, User, conversation};
 use crate::ModulesError;
@@ -16,39 +16,40 @@ use std::time::Duration;
 /// Arguments of `module`.
 pub type Question = Vec<OsString>;
 
-/// What a tool said.
+/// The answer of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Commands for the shell: the environment that a load makes.
     pub stdout: Vec<u8>,
-    /// What people read: listings, paths, errors.
+    /// Text for people: listings, paths, errors.
     pub stderr: Vec<u8>,
-    /// Exit status; -1 when it was ended for taking too long, or by a signal.
+    /// Exit status; -1 for a process that was killed for its silence, or by a signal.
     pub status: i32,
 }
 
 const MODULES: &str = include_str!("modules.tcl");
 const LMOD: &str = include_str!("lmod.lua");
 
-/// What each mark that ends an answer begins with.
+/// The beginning of each mark that ends an answer.
 const MARK: &[u8] = b"\x01quell ";
 
-/// Fewer questions are not worth a process that answers many.
+/// Fewer questions do not justify a process that answers many.
 const FEW: usize = 3;
 
-/// What was asked together.
+/// Answers to many questions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Shape: one a question, in the same order.
+    /// Shape: one for each question, in the same order.
     pub answers: Vec<Answer>,
-    /// How many questions a process of their own answered, because the one for many could not. Few, or it is of no use.
+    /// The number of questions that took a process of their own, because the shared one did not answer them. It should stay
+    /// small.
     pub apart: usize,
 }
 
-/// Who is told how many questions are answered so far.
+/// A callback that gets the number of questions answered so far.
 pub type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
 
-/// Asks each question, as `user`.
+/// Asks each question as `user`.
 ///
 /// **Errors**: [`ModulesError::Run`] when the tool cannot be started.
 pub fn ask(
@@ -66,7 +67,7 @@ pub fn ask(
             let done = answers.len();
             answers.extend(together(tool, environment, user, rest, &mut |count| progress(done + count))?);
         }
-        // One more, whatever happened: so this ends.
+        // Each round answers at least one question, so the loop ends.
         if let Some(question) = questions.get(answers.len()) {
             answers.push(ask_apart(tool, environment, user, question)?);
             apart += 1;
@@ -76,7 +77,7 @@ pub fn ask(
     Ok(Answers { answers, apart })
 }
 
-/// Asks one question, in a process of its own, as a user's shell does.
+/// Asks one question in a process of its own, as a user's shell does.
 ///
 /// **Errors**: [`ModulesError::Run`] when the tool cannot be started.
 pub fn ask_apart(
@@ -90,9 +91,9 @@ pub fn ask_apart(
     run(command, user, PATIENCE).map_err(not_run(tool, user))
 }
 
-/// Runs a command to its end, as `user`, without input. Once it has said nothing for as long as `patience` it is ended.
+/// Runs a command to its end as `user`, without input. After `patience` without output it is killed.
 ///
-/// **Errors**: when it cannot be started.
+/// **Errors**: the command cannot be started.
 pub fn run(command: Command, user: &User, patience: Duration) -> io::Result<Answer> {
     let terminal = user.terminal();
     let said = user.act(move || converse(command, terminal, &[], patience, &mut |_| {}))?;
@@ -104,7 +105,7 @@ fn not_run(tool: &Tool, user: &User) -> impl FnOnce(io::Error) -> ModulesError {
     move |source| ModulesError::Run { tool, user, source }
 }
 
-/// Asks in one process; answers the first questions, up to the first whose answer is not whole.
+/// Asks in one process; returns the first answers, up to the first that is incomplete.
 fn together(
     tool: &Tool,
     environment: &Environment,
@@ -118,7 +119,7 @@ fn together(
     match tool.kind {
         Kind::Modules => input.push_str(&format!("eval {{\n{MODULES}\n}}\n")),
         Kind::Lmod => {
-            // An argument that begins as an option, with `--`, is taken for one.
+            // The newline keeps lua from taking a program that begins with a comment, `--`, for an option.
             command.arg("-e").arg(format!("\n{LMOD}")).arg("/dev/null");
         }
     }
@@ -142,10 +143,10 @@ fn hexadecimal(word: &OsStr) -> String {
     word.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What an answer said on one stream, and its status.
+/// The part of an answer on one stream, and its status.
 type Part<'a> = (&'a [u8], i32);
 
-/// The answers that are whole on both streams.
+/// The answers that are complete on both streams.
 fn answers(said: &Said) -> Vec<Answer> {
     let (stdout, stderr) = (parts(&said.stdout), parts(&said.stderr));
     let both = stdout.into_iter().zip(stderr);
@@ -157,8 +158,8 @@ fn answers(said: &Said) -> Vec<Answer> {
     both.map(answer).collect()
 }
 
-/// What lies before each mark, and the status in the mark. Ends at the first that is not the next, and at anything of a
-/// modulefile that looks like one.
+/// The text before each mark, and the status in the mark. Stops at a mark out of order, and at output of a modulefile that
+/// looks like one.
 fn parts(mut said: &[u8]) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     while let Some(at) = said.iter().position(|byte| *byte == MARK[0]) {
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(whole, [answer("a\n", "", 0), answer("", "b", 1)]);
         let cut = answers(&said("a\u{1}quell 0 0\nb", "\u{1}quell 0 0\n\u{1}quell 1 0\n"));
         assert_eq!(cut, [answer("a", "", 0)]);
-        // A modulefile that prints a mark of its own ends the run of answers; the rest is asked apart.
+        // A modulefile that prints a mark of its own ends the shared answers; the other questions are asked separately.
         let forged = answers(&said("\u{1}quell 7 0\n\u{1}quell 0 0\n", "\u{1}quell 0 0\n"));
         assert_eq!(forged, []);
     }

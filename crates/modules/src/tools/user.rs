@@ -1,20 +1,20 @@
-//! Acting as another user: the credentials of one thread are changed, and what that thread starts inherits them.
+//! Acting as another user: one thread changes its credentials, and the processes that it starts inherit them.
 
 use super::conversation::Terminal;
 use rustix::process::{Gid, Uid};
 use rustix::thread;
 use std::io;
 
-/// Somebody who asks a module tool.
+/// A user that asks a module tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// A name for people: `root`, `alice`, `member of group chem`.
+    /// The name in messages: `root`, `alice`, `member of group chem`.
     pub name: String,
-    /// User, group and further groups; `None`: those of this process.
+    /// User, group and further groups; `None` for those of this process.
     pub credentials: Option<Credentials>,
 }
 
-/// What a process may do with files.
+/// The rights of a process on files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Credentials {
     /// User.
@@ -26,29 +26,29 @@ pub struct Credentials {
 }
 
 impl User {
-    /// Whoever runs this process.
+    /// The user of this process.
     pub fn ourselves() -> Self {
         Self { name: "oneself".to_owned(), credentials: None }
     }
 
-    /// Somebody with these credentials. Only root may act as one.
+    /// A user with these credentials. Only root may act as another user.
     pub fn new(name: impl Into<String>, user: u32, group: u32, groups: Vec<u32>) -> Self {
         Self { name: name.into(), credentials: Some(Credentials { user, group, groups }) }
     }
 
-    /// Its number, where it is not whoever runs this process.
+    /// The user's number; `None` for the user of this process.
     pub(crate) fn number(&self) -> Option<u32> {
         self.credentials.as_ref().map(|credentials| credentials.user)
     }
 
-    /// What this user's processes have of our terminal.
+    /// The relation of this user's processes to our terminal.
     pub(super) fn terminal(&self) -> Terminal {
         if self.number().is_some_and(|user| user != 0) { Terminal::None } else { Terminal::Ours }
     }
 
-    /// Runs `work` in a thread that is this user to the kernel, with whatever it starts.
+    /// Runs `work` in a thread that is this user to the kernel, as are the processes that it starts.
     ///
-    /// **Errors**: EPERM when this process is not root and the user is somebody else.
+    /// **Errors**: EPERM when this process is not root and the user is another one.
     ///
     /// **Panics**: when `work` does.
     pub fn act<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
@@ -64,7 +64,7 @@ impl User {
 }
 
 impl Credentials {
-    /// Makes this thread that user, for good: it ends with its work.
+    /// Turns this thread into that user for good. The thread ends with its work.
     fn take_on(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
         thread::set_thread_groups(&groups)?;

@@ -1,10 +1,9 @@
-//! Asks every tool, as every class of users, everything about both sides.
+//! Asks every tool, as every class of users, every question about both sides, and compares the answers.
 
 use super::normal::Naming;
 use super::questions::{self, Names};
 use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
-use crate::audit::is_for_everybody;
 use crate::cookie::Cookie;
 use crate::scan::{self, Options, Role, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
@@ -19,40 +18,40 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The judge that asks the site's own tools.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// Who is asked. Shape: none is no proof: [`Judge::differences`] then finds nothing.
+    /// The tools. Without any, [`Judge::differences`] finds nothing, which proves nothing.
     pub tools: Vec<Tool>,
-    /// Who asks; empty: whoever runs this process, and as root every class of users that the permissions of the trees tell
-    /// apart, as far as no other user could make use of the rights of that class.
+    /// The users that ask. Empty: the user of this process; for root every class of users that the permissions of the trees
+    /// tell apart, unless another user could misuse the rights of that class.
     pub users: Vec<User>,
-    /// Who asks besides: members of groups that root names. See [`super::members`].
+    /// Further users: members of groups that root names. See [`super::members`].
     pub members: Vec<User>,
-    /// Settings of the site, such as `LMOD_RC`, which both sides have. Shape: name and value.
+    /// Settings of the site for both sides, such as `LMOD_RC`. Shape: name and value.
     pub variables: Vec<(OsString, OsString)>,
-    /// Processes at a time. Range: from 1.
+    /// The number of processes at a time. Range: from 1.
     pub jobs: NonZero<usize>,
 }
 
-/// How far a comparison is.
+/// The progress of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Questions that are answered.
+    /// Questions answered.
     pub answered: usize,
     /// Questions in all, as far as is known yet.
     pub asked: usize,
 }
 
-/// What a comparison looked at.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Shape: sorted by tool, user, question.
     pub differences: Vec<Difference>,
-    /// Who asked, by name.
+    /// The names of the users that asked.
     pub users: Vec<String>,
-    /// Who did not ask, because of what others could do with those rights.
+    /// Users that did not ask, because another user could have misused their rights.
     pub unasked: Option<Unasked>,
     /// Questions that both sides answered.
     pub questions: usize,
-    /// Of the answers, those that took a process of their own.
+    /// Answers that took a process of their own.
     pub apart: usize,
 }
 
@@ -62,11 +61,12 @@ impl Judge for Tools {
     }
 }
 
-/// So many questions are asked in one process: fewer, and starting it shows; more, and the last process is waited for.
+/// The number of questions for one process. With fewer, starting it costs more than asking; with more, the last process runs
+/// alone.
 const TOGETHER: usize = 400;
 
-/// Differences are asked for again, each in a process of its own, until so many are found to be there: one decides, and the
-/// others are for people. So many of those that change an answer, and so many of those that change its words.
+/// Differences are confirmed by processes of their own until this many are found: one decides, the others are for people.
+/// Changed answers and changed wordings are counted separately.
 const ASKED_AGAIN: usize = 4;
 
 /// Questions of one user to one tool, asked about both sides.
@@ -75,18 +75,18 @@ struct Piece<'a> {
     tool: &'a Tool,
     user: &'a User,
     questions: Vec<Question>,
-    /// The answers of the side that was done first: nothing else is kept of what was said.
+    /// The answers of the side that was asked first. No other output is kept.
     first: Mutex<Option<Vec<String>>>,
 }
 
 /// Two answers that differ.
 type Doubt<'a> = (&'a Tool, &'a User, Question, [String; 2]);
 
-/// Who sees an answer of a piece to a question, in whatever thread it comes.
+/// Sees each answer of a piece, on whatever thread it arrives.
 type Hearer<'a> = &'a (dyn Fn(&Piece<'_>, &Question, &Answer) + Sync);
 
 impl Tools {
-    /// Compares what the tools say about both sides. `progress` is told how far it is, from several threads.
+    /// Compares the answers of the tools about both sides. `progress` is called from several threads.
     ///
     /// **Errors**: [`ModulesError::Run`] for a tool that cannot be started, [`ModulesError::Colon`].
     pub fn compare(
@@ -145,7 +145,7 @@ impl Tools {
         }
     }
 
-    /// Who asks, and who does not.
+    /// The users that ask, and those that do not.
     fn users(&self, trees: &[&Tree], sides: [&Side; 2]) -> (Vec<User>, Option<Unasked>) {
         let (mut asked, unasked) = match (self.users.is_empty(), is_root()) {
             (false, _) => (self.users.clone(), None),
@@ -162,11 +162,11 @@ impl Tools {
         (asked, unasked)
     }
 
-    /// Who can change what is evaluated.
+    /// The users that can change what is evaluated.
     fn hands(&self, trees: &[&Tree], sides: [&Side; 2]) -> Hands {
         let mut inquiry = Inquiry::new();
         trees.iter().for_each(|tree| inquiry.tree(tree));
-        // One that could not be listed has no tree.
+        // A modulepath that could not be listed has no tree.
         sides.iter().flat_map(|side| &side.modulepaths).for_each(|path| inquiry.path(path));
         self.tools.iter().for_each(|tool| inquiry.tool(tool));
         inquiry.variables(self.variables.iter().map(|(_, value)| value));
@@ -176,7 +176,7 @@ impl Tools {
     }
 }
 
-/// How both sides are asked, and their answers compared.
+/// The means to ask both sides and compare their answers.
 struct Asking<'a> {
     environments: [Environment; 2],
     naming: Naming,
@@ -193,7 +193,7 @@ impl Asking<'_> {
         self.count.asked.fetch_add(questions, Ordering::Relaxed);
         let results = Mutex::new(Vec::new());
         let next = AtomicUsize::new(0);
-        // Both sides of a piece follow each other, so that few answers wait for those of the other side.
+        // The two sides of a piece follow each other, so that few answers wait for those of the other side.
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Asking<'_> {
         Ok(all)
     }
 
-    /// Asks one side; compares with the other, if that has answered.
+    /// Asks one side, and compares it with the other if that has answered.
     fn ask_side<'a>(
         &self,
         piece: &Piece<'a>,
@@ -243,7 +243,7 @@ impl Asking<'_> {
             .collect())
     }
 
-    /// The differences that are there when the questions are asked as a user asks them.
+    /// The differences that remain when each question is asked separately, as a user asks it.
     fn judge(&self, doubts: Vec<Doubt<'_>>) -> Result<Vec<Difference>, ModulesError> {
         let mut differences = Vec::new();
         let (mut reworded, mut real) = (0, 0);
@@ -256,7 +256,7 @@ impl Asking<'_> {
                 new,
             };
             let mut found = difference(lacking);
-            // Rewordings are counted by themselves: with eval there are always some, and they bar nothing.
+            // Rewordings are counted separately: a conversion for eval always has some, and they do not prevent it.
             let known = if found.is_rewording() { reworded } else { real };
             if known < ASKED_AGAIN {
                 let [old, new] = [0, 1].map(|side| {
@@ -276,12 +276,12 @@ impl Asking<'_> {
     }
 }
 
-/// What is in a lock, whoever panicked with it.
+/// Locks a mutex, even if a thread panicked while it held the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Of each of two texts what the other lacks.
+/// For each of two texts the lines that the other lacks.
 fn lacking_of(old: &str, new: &str) -> [String; 2] {
     [missing(old, new), missing(new, old)]
 }
@@ -293,7 +293,7 @@ struct Scanned {
 }
 
 impl Scanned {
-    /// `None` for one that cannot be listed, or is not there: the tools are asked about it all the same.
+    /// Reads a modulepath; `None` if it cannot be listed or does not exist. The tools are asked about it all the same.
     fn of(path: &Path) -> Result<Option<Self>, ModulesError> {
         let mut tree = match Tree::scan(path, Options::default()) {
             Err(ModulesError::Read { .. }) => return Ok(None),
@@ -301,7 +301,7 @@ impl Scanned {
         };
         tree.refuse_special()?;
         let plain = plain(&tree);
-        // Nothing from here on looks at content.
+        // Content is not needed from here on.
         for entry in &mut tree.entries {
             if let scan::Kind::File(content) = &mut entry.kind {
                 *content = Vec::new();
@@ -311,7 +311,7 @@ impl Scanned {
     }
 }
 
-/// Modulefiles of every version, for everybody; none where an rc file may hide them.
+/// Modulefiles that every user and version lists; empty where an rc file may hide some.
 fn plain(tree: &Tree) -> BTreeSet<Vec<u8>> {
     let hides = |(entry, role): (&scan::Entry, Role)| {
         let has = |word: &[u8]| {
@@ -323,12 +323,12 @@ fn plain(tree: &Tree) -> BTreeSet<Vec<u8>> {
         return BTreeSet::new();
     }
     let is_plain = |(entry, role): &(&scan::Entry, Role)| {
-        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && is_for_everybody(tree, entry)
+        *role == Role::Module && entry.cookie() == Some(Cookie::Any) && tree.is_for_everybody(entry)
     };
     tree.files().filter(is_plain).map(|(entry, _)| entry.path.clone()).collect()
 }
 
-/// Refuses a tool that names no modulefile of a modulepath: two answers that say nothing are alike.
+/// Refuses a tool that lists no modulefile of a modulepath: two empty answers are equal and prove nothing.
 fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result<(), ModulesError> {
     let silent = |scanned: &&Scanned| !scanned.plain.is_empty() && !names.has_one_of(&scanned.plain);
     match old.iter().flatten().find(silent) {
@@ -339,14 +339,14 @@ fn refuse_silence(tool: &Tool, names: &Names, old: &[Option<Scanned>]) -> Result
     }
 }
 
-/// Questions in pieces that one process answers.
+/// Splits questions into pieces, each for one process.
 fn pieces<'a>(tool: &'a Tool, user: &'a User, questions: Vec<Question>) -> Vec<Piece<'a>> {
     let piece =
         |questions: &[Question]| Piece { tool, user, questions: questions.to_vec(), first: Mutex::default() };
     questions.chunks(TOGETHER).map(piece).collect()
 }
 
-/// The lines of one text that the other lacks, or has less often; all of it where only their order differs.
+/// The lines of one text that the other lacks, or has less often; all lines if only their order differs.
 fn missing(of: &str, other: &str) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     other.lines().for_each(|line| *counts.entry(line).or_default() += 1);
@@ -362,7 +362,7 @@ fn missing(of: &str, other: &str) -> String {
     if same_lines { of.to_owned() } else { missing }
 }
 
-/// Counts answers over all jobs.
+/// Counts answers over all threads.
 struct Count<'a> {
     answered: AtomicUsize,
     asked: AtomicUsize,

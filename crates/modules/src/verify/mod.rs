@@ -1,7 +1,7 @@
-//! Whether two sets of modulepaths say the same to everybody: what is compared, and what differs.
+//! Compares the answers of the site's own tools about two sets of modulepaths.
 //!
-//! The judge is the site's own Environment Modules or Lmod, asked once with the old modulepaths and once with the new.
-//! Where an answer names a directory of one side, that is taken for the same directory of the other.
+//! The judge is the site's Environment Modules or Lmod, asked once with the old modulepaths and once with the new. A path of
+//! one side in an answer counts as equal to the same path of the other.
 
 mod judge;
 mod normal;
@@ -17,25 +17,25 @@ use crate::ModulesError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Modulepaths as a user has them, and what else a user's environment must say for them.
+/// Modulepaths, with the variables that their users need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
     /// The modulepaths. Shape: in the order of MODULEPATH; the n-th of one side stands for the n-th of the other.
     pub modulepaths: Vec<PathBuf>,
-    /// Variables that this side needs, such as `MODULES_MCOOKIE_CHECK=eval`. Shape: name and value.
+    /// Variables for this side, such as `MODULES_MCOOKIE_CHECK=eval`. Shape: name and value.
     pub variables: Vec<(String, String)>,
-    /// A directory that stands for `/`: the modulepaths lie below it as they do below that on the other side.
+    /// A directory that stands for `/`: the modulepaths lie below it as those of the other side lie below `/`.
     pub root: Option<PathBuf>,
 }
 
-/// An answer that is not what it was.
+/// An answer that changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
     /// The tool that gave both answers, with its version, such as `Modules 5.2.0`.
     pub tool: String,
-    /// The user or class of users who asked.
+    /// The user or class of users that asked.
     pub user: String,
-    /// What was asked, such as `load appa/sym`.
+    /// The question, such as `load appa/sym`.
     pub question: String,
     /// The lines of the old answer that are not in the new one.
     pub old: String,
@@ -43,8 +43,8 @@ pub struct Difference {
     pub new: String,
 }
 
-/// Refuses a name that would be two in MODULEPATH, or in what a tool says: asked about it, a tool says nothing of either side,
-/// which proves nothing.
+/// Refuses a name that MODULEPATH or a line of output would split. A tool lists nothing of such a modulepath, which proves
+/// nothing.
 pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
     let bytes = modulepath.as_os_str().as_bytes();
     let path = modulepath.to_owned();
@@ -55,7 +55,7 @@ pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
     }
 }
 
-/// The judge of those who ask for none: nothing differs.
+/// A judge that asks no tool and finds no difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Nobody;
 
@@ -65,12 +65,12 @@ impl Judge for Nobody {
     }
 }
 
-/// Who judges a conversion.
+/// The judge of a conversion.
 pub trait Judge {
-    /// Every question of rule 24, asked of both sides, for every tool and class of users that matters here.
+    /// Asks every question of rule 24 of both sides, for every tool and class of users.
     ///
     /// Shape: sorted by tool, user, question; empty if the sides are equivalent.
     ///
-    /// **Errors**: a tool that cannot be run.
+    /// **Errors**: a tool cannot be run.
     fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError>;
 }

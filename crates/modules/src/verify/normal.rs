@@ -1,7 +1,7 @@
-//! Answers in a form in which both sides say the same if they mean the same.
+//! Brings answers into a form in which equal meanings have equal texts.
 //!
-//! What is taken away: the directories of a side (each modulepath stands for the other side's at its place), the order and
-//! the layout of JSON, the width of the lines around a path, and the times that Lmod writes into its table.
+//! These details are removed: the directories of a side (the n-th modulepath of both sides gets one name), the order and
+//! layout of JSON, the length of rules around a path, and the times in Lmod's table.
 
 use super::Side;
 use crate::tools::{Answer, Kind};
@@ -9,17 +9,17 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// What the two sides' paths are called instead.
+/// The names that replace the paths of both sides.
 #[derive(Debug)]
 pub(super) struct Naming {
     /// Shape: longest path first.
     paths: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether a side lies below a directory of ours: its paths are longer, and so are the lines that names are put on.
+    /// A side lies below a directory of ours. Its paths are longer, and so are the lines into which names are set.
     is_below: bool,
 }
 
 impl Naming {
-    /// The same names for both sides: a tree may rightly lead to files of the other, as virtual modules do.
+    /// Names the paths of both sides in both answers: a tree may lead to files of the other, as virtual modules do.
     pub(super) fn new(sides: [&Side; 2]) -> Self {
         let named = |side: &Side| {
             let paths = side.modulepaths.iter().enumerate();
@@ -36,7 +36,7 @@ impl Naming {
         Self { paths, is_below: sides.iter().any(|side| side.root.is_some()) }
     }
 
-    /// An answer of a tool to a question.
+    /// The normal form of an answer.
     pub(super) fn normal(&self, kind: Kind, question: &[OsString], answer: &Answer) -> String {
         let is_json = question.iter().any(|word| word == "-j");
         let is_listing = question.iter().any(|word| word == "avail" || word == "spider");
@@ -45,7 +45,7 @@ impl Naming {
             Ok(value) if is_json => sorted(value),
             _ if is_listing && self.is_below && kind == Kind::Modules => names(&listing(&errors)),
             _ if is_listing => listing(&errors),
-            // Lmod breaks lines to the width of a terminal, where the length of paths decides.
+            // Lmod breaks lines at the width of a terminal, so the length of paths decides.
             _ if kind == Kind::Lmod => words(&errors),
             _ => errors,
         };
@@ -77,8 +77,8 @@ impl Naming {
     }
 }
 
-/// How much of a text is a path that stands at its beginning, and not a longer name. For a shell, and in JSON, there may be
-/// a backslash before a sign.
+/// The length of `path` at the beginning of a text, unless it is part of a longer name. Shell and JSON may put a backslash
+/// before a character.
 fn begins(text: &[u8], path: &[u8]) -> Option<usize> {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
     let mut at = 0;
@@ -92,7 +92,7 @@ fn begins(text: &[u8], path: &[u8]) -> Option<usize> {
     (!text[at..].first().is_some_and(goes_on)).then_some(at)
 }
 
-/// JSON with its keys and its lists in order: both are sets to those who made them.
+/// JSON with sorted keys and lists: the order means nothing.
 fn sorted(value: Value) -> String {
     fn sort(value: Value) -> Value {
         match value {
@@ -110,7 +110,7 @@ fn sorted(value: Value) -> String {
             value => value,
         }
     }
-    // A line an entry, so that a difference is a line.
+    // One line for each entry, so that a difference is a line.
     let Value::Object(parts) = sort(value) else { return String::new() };
     let mut text = String::new();
     for (part, entries) in parts {
@@ -125,7 +125,7 @@ fn sorted(value: Value) -> String {
     text
 }
 
-/// A listing whose rules around a modulepath are as long as they would be around any.
+/// A listing with rules of one length around each modulepath.
 fn listing(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("--").filter(|rest| rest.ends_with("--")) {
         Some(rest) => format!("-- {} --\n", rest.trim_matches(['-', ' '])),
@@ -134,8 +134,8 @@ fn listing(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The words of a listing, sorted: how many columns there are, and whether there is a rule beside a path, goes by the
-/// path's length. What stands below which path the terse listing tells.
+/// The sorted words of a listing. The length of a path decides the number of columns and whether a rule stands beside it.
+/// The terse listing tells which names belong to which path.
 fn names(listing: &str) -> String {
     let is_word = |word: &&str| !word.trim_matches('-').is_empty();
     let mut words: Vec<&str> = listing.split_whitespace().filter(is_word).collect();
@@ -147,7 +147,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
 }
 
-/// What Lmod keeps in `_ModuleTable001_` and on, in plain text and without the times in it.
+/// Replaces the variables `_ModuleTable001_` and following by their plain text, without the times in it.
 fn without_table(output: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut table = Vec::new();
@@ -167,7 +167,7 @@ fn without_table(output: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Decodes base64; ends at what is none. Source: RFC 4648, section 4.
+/// Decodes base64, up to the first other character. Source: RFC 4648, section 4.
 fn base64(text: &[u8]) -> Vec<u8> {
     let digit = |byte: &u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

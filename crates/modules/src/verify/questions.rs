@@ -1,5 +1,5 @@
-//! What is asked of a tool to know what a module tree says: all listings first, then every name that these or the tree
-//! itself give, its default, latest and symbolic forms, and the environment that each load makes.
+//! The questions that show the meaning of a module tree: all listings first; then each name in the listings and in the tree,
+//! with its default, latest and symbolic forms; and the environment that each load makes.
 
 use crate::scan::{self, Tree};
 use crate::tools::{Answer, Kind, Question};
@@ -47,17 +47,17 @@ pub(super) fn listings(kind: Kind) -> Vec<Question> {
     questions.iter().map(|words| words.split(' ').map(OsString::from).collect()).collect()
 }
 
-/// Names that may be asked for.
+/// Names to ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Modules with their version, aliases, symbolic versions: what stands for a modulefile, if anything does.
+    /// Modules with their version, aliases and symbolic versions: names that may stand for a modulefile.
     modules: BTreeSet<Vec<u8>>,
-    /// Directories of the tree, and what stands before the last `/` of a module: names without a version.
+    /// Names without a version: directories of the tree, and the part of a module before its last `/`.
     groups: BTreeSet<Vec<u8>>,
 }
 
 impl Names {
-    /// Adds those of a tree. Files that are no modulefiles have names as well: they must stay what they are.
+    /// Adds the names of a tree. Files that are no modulefiles are included: they must not become any.
     pub(super) fn add_tree(&mut self, tree: &Tree) {
         for entry in &tree.entries {
             if matches!(entry.name(), b".modulerc" | b".version" | b".modulecache") {
@@ -73,12 +73,12 @@ impl Names {
         }
     }
 
-    /// Whether one of these is known.
+    /// Tells whether one of these names is known.
     pub(super) fn has_one_of(&self, names: &BTreeSet<Vec<u8>>) -> bool {
         names.iter().any(|name| self.modules.contains(name))
     }
 
-    /// Adds those that a listing of a tool has.
+    /// Adds the names in a listing.
     pub(super) fn add_listing(&mut self, kind: Kind, question: &[OsString], answer: &Answer) {
         match kind {
             Kind::Modules if question.iter().any(|word| word == "-j") => self.add_json(&answer.stderr),
@@ -88,7 +88,7 @@ impl Names {
     }
 
     fn add_json(&mut self, text: &[u8]) {
-        // What cannot be read is compared as it is; only its names are not asked for.
+        // An unreadable listing is still compared as text; only its names are not asked for.
         let Ok(Value::Object(modulepaths)) = serde_json::from_slice(text) else { return };
         for modules in modulepaths.values().filter_map(Value::as_object) {
             for (name, facts) in modules {
@@ -120,7 +120,7 @@ impl Names {
         }
     }
 
-    /// Everything to ask a tool about these names.
+    /// All questions about these names.
     pub(super) fn questions(&self, kind: Kind) -> Vec<Question> {
         let mut asked: BTreeMap<Vec<u8>, Load> = BTreeMap::new();
         for group in &self.groups {
@@ -137,7 +137,7 @@ impl Names {
             };
             match kind {
                 Kind::Modules => questions.push(question(&["path"])),
-                // It has no cheaper way to say which file a name stands for.
+                // Lmod has no cheaper question for the file that a name stands for.
                 Kind::Lmod if load == Load::No => questions.push(question(&["--location", "show"])),
                 Kind::Lmod => {}
             }
@@ -149,24 +149,24 @@ impl Names {
     }
 }
 
-/// Whether the environment that loading a name makes is asked for: not where another name says the same.
+/// Tells whether to ask for the environment that loading a name makes. It is left out where another name gives the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Yes,
     No,
 }
 
-/// Lmod names a module without the ending of its file; Modules does not know such files.
+/// Lmod names a module without the suffix of its file; Modules does not know such files.
 fn strip_lua(name: &[u8]) -> &[u8] {
     name.strip_suffix(b".lua").unwrap_or(name)
 }
 
-/// A name in a terse listing of Lmod, which says of a symbolic version in brackets what it stands for.
+/// A name in a terse listing of Lmod, without the target that follows a symbolic version in brackets.
 pub(crate) fn without_target(line: &[u8]) -> &[u8] {
     line.split(|&byte| byte == b'(').next().unwrap_or_default()
 }
 
-/// A question as a person types it after `module`.
+/// A question as a user types it after `module`.
 pub(crate) fn shown(question: &[OsString]) -> String {
     let words = question.iter().map(|word| match word.is_empty() {
         true => "\"\"".to_owned(),

@@ -1,12 +1,12 @@
-//! The one kind of difference that changes nothing for who asks but the reason: a request that was refused after a look at
-//! the file, and is refused now as for a name that is not there.
+//! Rewordings, the one harmless kind of difference: a request was refused after a look at the file, and is refused now
+//! because the name is not found.
 
 use super::Difference;
 
-/// What Environment Modules says when there is no such module.
+/// The message of Environment Modules for a name that it does not find.
 const NOT_THERE: &str = "ERROR: Unable to locate a modulefile for '";
 
-/// What it says when there is a file, and it cannot be used.
+/// Its messages for a file that exists and cannot be used.
 const NOT_USABLE: [&str; 4] = [
     "ERROR: Permission denied on '",
     "ERROR: Magic cookie '#%Module' missing",
@@ -14,17 +14,17 @@ const NOT_USABLE: [&str; 4] = [
     "ERROR: No such file or directory on '",
 ];
 
-/// What the tool begins its own words with.
+/// The beginning of its own messages.
 const ITS_WORDS: [&str; 2] = ["ERROR: ", "WARNING: "];
 
-/// Lines around such a reason: where, and whom to tell.
+/// Lines around such a message: the file, and the contact.
 const AROUND: [&str; 2] = ["In '", "Please contact "];
 
 impl Difference {
-    /// Whether one name was refused before and is now, and only the reason has other words.
+    /// Tells whether a request for one name was refused before and is refused now, with only the reason changed.
     ///
-    /// A difference has the lines of each answer that the other lacks, exit status and environment included: so these are
-    /// the same. An rc file of a modulepath that is looked into only now may have its own errors to tell.
+    /// A difference holds the lines of each answer that the other lacks. Exit status and environment are lines as well, so
+    /// they are equal here. An rc file that is only read now may add errors of its own.
     pub fn is_rewording(&self) -> bool {
         let asks_for_one = ["load ", "path "].iter().any(|command| self.question.starts_with(command));
         let begins = |line: &str, any: &[&str]| {

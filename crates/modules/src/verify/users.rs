@@ -1,4 +1,4 @@
-//! The users whose answers may differ: one for each way in which permissions of a tree treat somebody.
+//! The users whose answers may differ: one for each way in which the permissions of a tree treat a user.
 
 use super::Side;
 use crate::ModulesError;
@@ -13,24 +13,24 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// So many sets of groups are asked for as one: each costs as much time as a group of its own.
+/// The largest number of sets of groups that are asked together. Each set costs as much time as a group.
 const TOGETHER: usize = 32;
 
-/// Who asks when root verifies.
+/// The users that ask when root verifies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Classes {
-    /// Those whose rights nobody can misuse who wrote what is evaluated.
+    /// Users whose rights the authors of the tree cannot misuse.
     pub(super) asked: Vec<User>,
-    /// The others.
+    /// All other users.
     pub(super) unasked: Vec<User>,
 }
 
-/// Every class of users whose answers may differ: root; a user without rights; an owner, a member of a group, a user whom an
-/// access control list names, for each of these to whom something is open, or closed, that is not so to the others.
+/// Every class of users whose answers may differ: root; a user without rights; and each owner, member of a group and user on
+/// an access control list that can read something that the others cannot, or the reverse.
 ///
-/// What only root can change is evaluated as each of them. What one user can change, too, is evaluated as that user and as one
-/// without rights; the rest as one without rights alone. Owners, groups and lists of a tree are chosen by who can change it, and
-/// what is evaluated as a class has the rights of that class.
+/// A tree that only root can change is evaluated as each class. A tree that one other user can change is evaluated as that
+/// user and as a user without rights; any other tree only as a user without rights. The authors of a tree choose its owners,
+/// groups and lists, and a modulefile runs with the rights of the class that evaluates it.
 pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
     let whose = hands.whose();
     let may_ask = |user: &User| match whose {
@@ -42,7 +42,7 @@ pub(super) fn of(trees: &[&Tree], hands: &Hands) -> Classes {
     Classes { asked, unasked }
 }
 
-/// The name of who has no rights.
+/// The name of the user without rights.
 const OTHERS: &str = "others";
 
 fn is_ordinary(user: &User) -> bool {
@@ -69,7 +69,7 @@ fn all(trees: &[&Tree]) -> Vec<User> {
     distinct(classes, &guarded)
 }
 
-/// A user of these groups who is nothing else. Shape: one group or more.
+/// A user who is a member of these groups and nothing else. Shape: one group or more.
 fn member(groups: &[u32], user: u32) -> User {
     let names: Vec<String> = groups.iter().map(u32::to_string).collect();
     let word = if groups.len() == 1 { "group" } else { "groups" };
@@ -78,7 +78,7 @@ fn member(groups: &[u32], user: u32) -> User {
     User::new(format!("a member of {word} {}", names.join(" and ")), user, first, rest)
 }
 
-/// Users who are asked for members of groups that root names: one for each, and one who is in all of them.
+/// Users that ask as members of groups that root names: one for each group, and one who is in all of them.
 ///
 /// Shape: empty for no groups.
 pub fn members(groups: &[u32]) -> Vec<User> {
@@ -89,19 +89,19 @@ pub fn members(groups: &[u32]) -> Vec<User> {
     members
 }
 
-/// Who was not asked, and why.
+/// The users that were not asked, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unasked {
-    /// By name. Shape: at least one.
+    /// The users' names. Shape: at least one.
     pub users: Vec<String>,
-    /// The flags that name them.
+    /// The flags that include them.
     pub flags: Vec<String>,
-    /// What others than root can change.
+    /// The path that users other than root can change.
     pub place: PathBuf,
 }
 
 impl Unasked {
-    /// Of users who were left out because of a place.
+    /// Users that were left out because of a place.
     pub(super) fn of(users: &[User], place: Option<&Path>) -> Option<Self> {
         let mut flags = Vec::new();
         for credentials in users.iter().filter_map(|user| user.credentials.as_ref()) {
@@ -132,7 +132,7 @@ impl fmt::Display for Unasked {
     }
 }
 
-/// So many are shown in one line.
+/// The number of names in one line.
 const SHOWN: usize = 8;
 
 fn few(words: &[String]) -> String {
@@ -140,11 +140,11 @@ fn few(words: &[String]) -> String {
     if words.len() > SHOWN { format!("{shown} and {} more", words.len() - SHOWN) } else { shown }
 }
 
-/// Groups of which one must be a member at once, to come through closed directories to what another group may read.
+/// Sets of groups that a user must be in at once, to pass closed directories on the way to a file of another group.
 ///
 /// Shape: two or more each, sorted.
 fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
-    // The groups that open something which is closed to others.
+    // The groups that open something that is closed to others.
     let openers = |(access, permission): Guarded<'_>| -> Vec<u32> {
         let listed = access.acl.iter().flat_map(|list| &list.groups).map(|(group, _)| *group);
         let may = |group: u32| access.allows(nobody, &[group], permission);
@@ -173,10 +173,10 @@ fn together(trees: &[&Tree], nobody: u32, nogroup: u32) -> BTreeSet<Vec<u32>> {
     found
 }
 
-/// Refuses modulepaths on one side that a user cannot reach where they reach those on the other: a directory above may be
+/// Refuses modulepaths of one side that a user cannot reach while it can reach those of the other. A directory above may be
 /// closed, such as one for temporary files, and every answer would differ.
 ///
-/// **Errors**: [`ModulesError::OutOfReach`]; [`ModulesError::Run`] for a user as whom we cannot act.
+/// **Errors**: [`ModulesError::OutOfReach`]; [`ModulesError::Run`] for a user as which this process cannot act.
 pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), ModulesError> {
     let is_closed = |path: &Path| match path.metadata() {
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
@@ -199,7 +199,7 @@ pub(super) fn refuse_unreachable(user: &User, sides: [&Side; 2]) -> Result<(), M
     }
 }
 
-/// What permissions guard, and what one needs of them.
+/// An access, and the permission that a user needs.
 type Guarded<'a> = (&'a Access, Permission);
 
 /// The modulepath itself, and every file and directory in it.
@@ -208,7 +208,7 @@ fn guarded(tree: &Tree) -> impl Iterator<Item = Guarded<'_>> {
     std::iter::once((&tree.access, Permission::List)).chain(entries)
 }
 
-/// The first of those to whom the same is open.
+/// The first user of each class to which the same is open.
 fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
     let mut seen = BTreeSet::new();
     let mut kept = Vec::new();
@@ -218,7 +218,7 @@ fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
         let is_open =
             |(access, permission): &Guarded<'_>| access.allows(credentials.user, &groups, *permission);
         let open: Vec<bool> = guarded.iter().map(is_open).collect();
-        // Root reads everything, but modulefiles can tell that it is root.
+        // Root can read everything, but modulefiles can tell that the user is root.
         if credentials.user == 0 || seen.insert(open) {
             kept.push(user);
         }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(names(&[(0, 0, 0o644)]), ["root", "others"]);
         assert_eq!(names(&[(0, 50, 0o640), (0, 0, 0o644)]), ["root", "others", "a member of group 50"]);
         assert_eq!(names(&[(9, 0, 0o600)]), ["others", "user 9"]);
-        // Nobody's own number is somebody's here.
+        // A user of the tree has the number of `nobody` here.
         let users = asked(&[&tree(&[(NOBODY, 0, 0o600)])]);
         assert_eq!(users[0].credentials.as_ref().map(|credentials| credentials.user), Some(u32::MAX - 2));
         assert_eq!(users[1].name, "user 65534");

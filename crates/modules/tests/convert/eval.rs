@@ -1,4 +1,4 @@
-//! What `mcookie_check=eval` would list by mistake is hidden, from whom it was not listed for.
+//! Files that `mcookie_check=eval` would list by mistake are hidden from the users for whom they were not listed.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn privileged_a_doubt_is_asked_again_however_many_rewordings_come_before_it() {
         ("foo/README", "!a\n"),
     ]);
     let Some(tools) = modules() else { return };
-    // What it sets differs when it is loaded for the first time, whoever asks for it.
+    // The modulefile sets another value on its first load, whichever user loads it.
     let count = planted.directory.path().join("count");
     fs::write(&count, "").unwrap();
     mode(&count, 0o666);
@@ -86,7 +86,7 @@ fn privileged_rule_13_strays_go_with_consent_alone_and_everything_else_stays() {
     let gone: Vec<&str> = before.difference(&after).map(String::as_str).collect();
     assert_eq!(gone, ["bar/notes", "foo/LIESMICH", "foo/README"]);
     assert_eq!(after.difference(&before).collect::<Vec<_>>(), [".modulerc"]);
-    // What lies outside of the tree is not ours to leave out.
+    // A file outside of the tree cannot be left out.
     assert!(text(&plan).contains("module-hide --hard far/HOWTO\n"), "{}", text(&plan));
     assert!(elsewhere.join("HOWTO").exists());
 }
@@ -152,7 +152,7 @@ fn privileged_rule_15_members_of_a_group_still_see_what_is_theirs() {
     if !support::is_root() {
         return;
     }
-    // `games` is a group of every Debian.
+    // Every Debian has the group `games`.
     let file = planted.tree.join("foo/2.0");
     chown(&file, None, Some(60)).unwrap();
     mode(&file, 0o640);
@@ -206,7 +206,7 @@ fn rule_15_what_a_computed_name_may_stand_for_is_not_hidden() {
         refusals((".modulerc", "foreach v {1.0} {module-version foo/${v} default}")),
         [&computes("bar/README", ".modulerc"), named].map(String::from).join("; ")
     );
-    // What is computed is not the name.
+    // The condition is computed, but the name is not.
     assert_eq!(refusals((".modulerc", "if {[info exists env(X)]} {module-version foo/2.0 default}")), "");
 }
 

@@ -1,5 +1,5 @@
-//! Conversions, judged by the real tools. Each tree here breaks a recipe that moves rc files and switches off checks
-//! without looking; ours keeps it, or refuses and says why.
+//! Conversions, judged by the real tools. Each tree breaks a recipe that moves rc files and switches off checks without
+//! looking; quell converts it correctly, or refuses with the reason.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../support/mod.rs"]
@@ -38,7 +38,8 @@ fn planted(files: &[(&str, &str)]) -> Planted {
     Planted { tree, directory }
 }
 
-/// Ours keeps what the tree says, for these users and the newest version, in `make soak` the oldest too; returns the plan.
+/// The conversion keeps all answers, for these users and the newest version, in `make soak` for the oldest too. Returns the
+/// plan.
 fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<Plan> {
     let tools = modules()?;
     let plan = planned(std::slice::from_ref(&planted.tree), strategy);
@@ -55,7 +56,7 @@ fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<Plan> 
     Some(plan)
 }
 
-/// The recipe does not: something that users see is different.
+/// The recipe changes an answer.
 fn recipe_breaks(planted: &Planted, strategy: Strategy, hides: &str, user: User) {
     let Some(tools) = modules() else { return };
     let target = planted.directory.path().join("recipe");
@@ -76,7 +77,7 @@ fn left(plan: &Plan) -> String {
     plan.trees[0].left.iter().map(|(_, why)| format!("{why}\n")).collect()
 }
 
-/// Ours merges nothing of the tree, for this reason, and the recipe breaks it.
+/// The conversion merges nothing of the tree, for this reason, and the recipe breaks it.
 fn left_because(files: &[(&str, &str)], why: &str) {
     let planted = planted(files);
     let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
@@ -84,7 +85,7 @@ fn left_because(files: &[(&str, &str)], why: &str) {
     recipe_breaks(&planted, Strategy::Rc, "", others());
 }
 
-/// Ours merges all of the tree, to this text, and the recipe breaks it.
+/// The conversion merges all of the tree, to this text, and the recipe breaks it.
 fn merged_to(files: &[(&str, &str)], expected: &str) {
     let planted = planted(files);
     let Some(plan) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
@@ -96,13 +97,13 @@ fn merged_to(files: &[(&str, &str)], expected: &str) {
 fn privileged_the_cookbooks_tree_becomes_each_of_them() {
     let Some(tools) = modules() else { return };
     let directory = open_directory();
-    // The smallest that has one of every odd file, and a default that everybody may read.
+    // The smallest example with every kind of odd file, and a default that every user may read.
     let size = Size { names: 7, versions: 2, ..Size::default() };
     let made = example::create(&directory.path().join("example"), size).unwrap();
     for strategy in [Strategy::Eval, Strategy::Virtual] {
         let plan = planned(&made.modulepaths, strategy);
         assert!(plan.is_possible(), "{plan:?}");
-        // That eval keeps it, too, tests/modules/recipe proves with every version.
+        // tests/modules/recipe proves the same for eval, with every version.
         if strategy == Strategy::Eval && !support::is_thorough() {
             continue;
         }
@@ -139,7 +140,7 @@ fn privileged_a_copy_that_still_leads_to_the_old_tree_is_noted() {
         let has = |to: &Destination| plan.trees[0].notes_for(Some(to)).any(|told| told.starts_with(&note));
         assert!(has(&out) && !has(&Destination::InPlace), "{:?}", plan.trees[0].beside);
     }
-    // The judge cannot see it: what the copy leads to is there, and is the same.
+    // The judge cannot find this: the copy's destination exists and is the same.
     let Some(_) = keeps(&planted, Strategy::Rc, &[others()]) else { return };
     fs::remove_file(planted.tree.join("bar/1.0")).unwrap();
     fs::remove_file(planted.tree.join("bar/.common")).unwrap();

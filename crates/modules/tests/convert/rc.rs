@@ -57,7 +57,7 @@ fn privileged_rule_6_a_name_in_two_modulepaths_has_the_default_of_each() {
     let out = planted.directory.path().join("out");
     let written = converted(&plan, &out, &mut judge(&tools[..1], &[others()]));
     assert!(written.differences.is_empty(), "{}", shown(&written.differences));
-    // Each by itself it would be another: then two defaults are read at once, and the second counts for nothing.
+    // Conversions of each tree alone would differ: two defaults would be read at once, and the second would not count.
     let target = planted.directory.path().join("recipe");
     fs::create_dir(&target).unwrap();
     let made = [target.join("tree"), target.join("second")];

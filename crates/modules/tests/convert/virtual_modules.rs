@@ -11,7 +11,7 @@ fn privileged_rule_16_virtual_modules_say_the_same_without_eval_and_open_every_f
     let tool = &tools[tools.len() - 1];
     let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Virtual);
     let out = planted.directory.path().join("out");
-    // The judge asks with eval and without, which users get who have it not.
+    // The judge asks with eval and without, as users have it or not.
     let written = converted(&plan, &out, &mut judge(std::slice::from_ref(tool), &[others()]));
     assert!(written.differences.is_empty(), "{}", shown(&written.differences));
     let opened = |check: &str| {

@@ -1,4 +1,4 @@
-//! What a directory holds, to compare it with what it held before.
+//! The content of a directory, for comparison with an earlier state.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

@@ -42,7 +42,7 @@ fn install() -> Result<Vec<Tool>, String> {
     tools::find(&prefixes).map_err(|error| error.to_string())
 }
 
-/// Whether versions between the oldest and the newest of a tool are asked, too, as in `make soak`.
+/// Tells whether the versions between the oldest and the newest of a tool are tested too, as in `make soak`.
 pub(crate) fn is_thorough() -> bool {
     std::env::var_os("QUELL_ALL_MODULE_TOOLS").is_some_and(|value| value == "1")
 }
@@ -54,8 +54,8 @@ fn all() -> Option<Vec<Tool>> {
     }
 }
 
-/// The oldest and the newest of each tool that can be had here, in `make soak` all; `None`, and a line that says why, where
-/// there is none.
+/// The oldest and the newest version of each tool that can be installed here, in `make soak` all; `None`, and a line with
+/// the reason, if there is none.
 pub(crate) fn installed() -> Option<Vec<Tool>> {
     let all = all()?;
     let is_between = |tool: &Tool| {
@@ -66,20 +66,20 @@ pub(crate) fn installed() -> Option<Vec<Tool>> {
     Some(all.iter().filter(|tool| is_thorough() || !is_between(tool)).cloned().collect())
 }
 
-/// One tool; `None`, and a line that says why, where it cannot be had.
+/// One tool; `None`, and a line with the reason, if it cannot be installed.
 pub(crate) fn tool(kind: Kind, version: &str) -> Option<Tool> {
     let version = tools::Version::parse(version).unwrap();
     let found = all()?.into_iter().find(|tool| tool.kind == kind && tool.version == version);
     found.or_else(|| skip(&format!("{kind} {version} cannot be had here")))
 }
 
-/// Says that a test cannot run.
+/// Prints that a test cannot run.
 pub(crate) fn skip<T>(why: &str) -> Option<T> {
     println!("skipped, because {why}");
     None
 }
 
-/// Whether this is root; else a line that says so.
+/// Tells whether this user is root; else prints a line.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root() || skip("this user is not root").unwrap_or(false)
 }
@@ -94,7 +94,7 @@ pub(crate) fn environment(modulepaths: &[PathBuf]) -> Environment {
     Environment { modulepaths: modulepaths.to_vec(), variables: Vec::new() }
 }
 
-/// How often each file that lies in one of these directories is opened while something is done, by whomever.
+/// The number of times that any process opens each file in these directories while `work` runs.
 pub(crate) fn opens(directories: &[PathBuf], work: impl FnOnce()) -> BTreeMap<PathBuf, usize> {
     let watcher = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
     let watch = |path: &PathBuf| {

@@ -11,12 +11,12 @@ use std::num::NonZero;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Everybody but root, and root's view is not asked for.
+/// A user without rights; root does not ask.
 pub(crate) fn others() -> User {
     User::new("others", crate::support::NOBODY, crate::support::NOBODY, Vec::new())
 }
 
-/// Every Environment Modules that is here; `None`, and a line that says why, without one or without root.
+/// Every installed Environment Modules; `None`, and a line with the reason, without one or without root.
 pub(crate) fn modules() -> Option<Vec<Tool>> {
     let mut tools = crate::support::installed()?;
     tools.retain(|tool| tool.kind == Kind::Modules);
@@ -29,7 +29,7 @@ pub(crate) fn judge(tools: &[Tool], users: &[User]) -> Tools {
     Tools { tools: tools.to_vec(), users: users.to_vec(), members: Vec::new(), variables: Vec::new(), jobs }
 }
 
-/// Makes a tree. A content gets a cookie in front of it, unless it begins with `!`, which is taken away.
+/// Makes a tree. Each content gets a cookie in front of it, unless it begins with `!`, which is removed.
 pub(crate) fn plant(root: &Path, files: &[(&str, &str)]) {
     for (name, content) in files {
         let path = root.join(name);
@@ -51,7 +51,7 @@ pub(crate) fn planned(paths: &[PathBuf], strategy: Strategy) -> Plan {
     planned_with(paths, strategy, Consent::default())
 }
 
-/// The same, with what it may do.
+/// The plan for trees, with these options.
 pub(crate) fn planned_with(paths: &[PathBuf], strategy: Strategy, consent: Consent) -> Plan {
     let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
     convert::plan(&trees, strategy, consent, &mut SystemNames)
@@ -68,8 +68,8 @@ pub(crate) fn shown(differences: &[Difference]) -> String {
     differences.iter().take(5).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What the cookbook's commands make of a modulepath: `cat`, `grep set | cut -d' ' -f3`, and for eval `module-hide --hard`
-/// for what cannot be read by others. Its rc files go, its READMEs too.
+/// The cookbook's commands: `cat`, `grep set | cut -d' ' -f3`, and for eval `module-hide --hard` for files that others
+/// cannot read. They remove rc files and READMEs.
 pub(crate) fn recipe(source: &Path, target: &Path, hides: &str) {
     let copy = std::process::Command::new("cp").arg("-a").args([source, target]).status().unwrap();
     assert!(copy.success());
@@ -107,7 +107,7 @@ fn walk(directory: &Path, rc_files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What differs between two modulepaths.
+/// The differences between two modulepaths.
 pub(crate) fn compared(
     judge: &mut Tools,
     old: &Path,

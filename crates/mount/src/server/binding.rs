@@ -312,6 +312,7 @@ impl Server {
     /// From now on a directory's names come from the original. Returns that.
     pub(crate) fn go_live(&self, directory: Node) -> Result<Arc<OwnedFd>, Errno> {
         let original = self.pin(directory)?;
+        self.keep_listable(directory);
         self.mark_live(directory);
         Ok(original)
     }

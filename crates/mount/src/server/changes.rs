@@ -11,23 +11,24 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::Server;
+use super::evidence::is_same;
 use super::files::opened_as;
 use super::lookup::validity_of;
 use super::nodes::{Node, key_of};
 use super::notifier::Forget;
 use super::originals::{path_of, place_of, reach};
-use super::slots::{Attempt, Before};
+use super::slots::{Attempt, Before, Note};
 use super::umasks::Bits;
 use crate::fuse::abi::{Entry, Opened};
 use crate::fuse::reply::Reply;
-use crate::fuse::request::{Caller, Create, Operation, Request, Unique, Write};
+use crate::fuse::request::{Caller, Create, Operation, Request, Unique};
 use crate::sys::credentials::Identity;
 
 impl Server {
     /// Answers a request that changes something.
     pub(crate) fn change(&self, request: &Request<'_>, node: Node, attempt: Attempt<'_>, reply: Reply<'_>) {
         if let Before::Complete(outcome) = attempt.before() {
-            return self.answer_completed(request, node, outcome, reply);
+            return self.answer_completed(request, node, attempt, outcome, reply);
         }
         let (caller, unique) = (request.caller, request.unique);
         let making = |name| Making { parent: node, name, caller, attempt };
@@ -75,6 +76,7 @@ impl Server {
         &self,
         request: &Request<'_>,
         node: Node,
+        attempt: Attempt<'_>,
         outcome: Result<(), Errno>,
         reply: Reply<'_>,
     ) {
@@ -82,7 +84,10 @@ impl Server {
             return reply.error(errno);
         }
         match request.operation {
-            Operation::Write(Write { data, .. }) => reply.bytes(&written(data.len())),
+            Operation::Write(_) => {
+                let bytes = usize::try_from(attempt.remembered(Note::Written)).unwrap_or(usize::MAX);
+                reply.bytes(&written(bytes));
+            }
             Operation::SetAttributes(_) => {
                 let attributes = self.attributes(node, None);
                 reply_with(attributes, reply, |(attr, valid), reply| reply.attr(&attr, valid));
@@ -155,9 +160,7 @@ impl Server {
             },
             |failed| match failed {
                 Some(errno) if errno != Errno::EXIST && errno != Errno::ACCESS => Err(errno),
-                Some(errno) if !is_ours(&directory, name, FileType::RegularFile, caller, attempt) => {
-                    Err(errno)
-                }
+                Some(errno) if !self.is_our_file(&directory, name, caller, attempt) => Err(errno),
                 _ => reopen_made(&directory, name, asked, mode),
             },
         );
@@ -267,7 +270,7 @@ impl Server {
             || self.as_caller(caller, || action(&directory, name))?,
             |failed| match failed {
                 None => Ok(()),
-                Some(Errno::EXIST) if is_ours(&directory, name, kind, caller, attempt) => Ok(()),
+                Some(Errno::EXIST) if self.is_ours(&directory, name, kind, caller, attempt) => Ok(()),
                 Some(errno) => Err(errno),
             },
         );
@@ -317,7 +320,14 @@ impl Server {
         self.originals.change_once(
             &path_of(&directory).join(os(name)),
             attempt,
-            || self.as_caller(caller, || rustix::fs::unlinkat(&*directory, os(name), flags))?,
+            || {
+                if attempt.before() == Before::Begun && self.leads_to(&directory, name, victim) == Some(false)
+                {
+                    // Another process may have made something by that name meanwhile.
+                    return Ok(());
+                }
+                self.as_caller(caller, || rustix::fs::unlinkat(&*directory, os(name), flags))?
+            },
             // The kernel knew the name a moment ago.
             |failed| failed.filter(|errno| *errno != Errno::NOENT).map_or(Ok(()), Err),
         )?;
@@ -336,10 +346,16 @@ impl Server {
         self.originals.change_once(
             &path_of(&new).join(os(to.1)),
             attempt,
-            || self.as_caller(caller, || rename((&old, name), (&new, to.1), flags))?,
+            || {
+                if attempt.before() == Before::Begun && self.leads_to(&new, to.1, moved) == Some(true) {
+                    return Ok(());
+                }
+                self.as_caller(caller, || rename((&old, name), (&new, to.1), flags))?
+            },
             |failed| match failed {
                 None => Ok(()),
-                Some(Errno::NOENT) if reach(&new, to.1).is_ok() => Ok(()),
+                // The kernel did not know the name, so it is not known what was moved.
+                Some(Errno::NOENT) if moved.is_none() && reach(&new, to.1).is_ok() => Ok(()),
                 Some(errno) => Err(errno),
             },
         )?;
@@ -455,29 +471,6 @@ fn rename(from: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8]), flags: RenameFlags) ->
     } else {
         rustix::fs::renameat_with(from.0, os(from.1), to.0, os(to.1), flags)
     }
-}
-
-/// Tells whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not in
-/// use yet, and not older than that. A lock file that another process has for longer is none.
-fn is_ours(directory: &OwnedFd, name: &[u8], kind: FileType, caller: Caller, attempt: Attempt<'_>) -> bool {
-    // A server that acts for others made it with the caller's identity; another one is its only user.
-    let own = rustix::process::geteuid();
-    let owner = if own.is_root() { caller.uid } else { own.as_raw() };
-    reach(directory, name).is_ok_and(|(_, stat)| {
-        FileType::from_raw_mode(stat.st_mode) == kind
-            && stat.st_uid == owner
-            && (kind != FileType::RegularFile || stat.st_size == 0)
-            && stat.st_ctime >= attempt.begun_at() - CLOCKS_APART
-    })
-}
-
-/// Seconds by which the clock of a file server may be behind ours.
-const CLOCKS_APART: i64 = 5;
-
-/// Tells whether `name` leads to this original.
-fn is_same(directory: &OwnedFd, name: &[u8], original: &OwnedFd) -> bool {
-    let key = rustix::fs::fstat(original).map(|stat| key_of(&stat));
-    reach(directory, name).is_ok_and(|(_, stat)| key == Ok(key_of(&stat)))
 }
 
 /// Opens a file that an earlier server made with `mode`, which may bar its maker from opening it again.

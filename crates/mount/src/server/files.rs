@@ -15,9 +15,8 @@ use rustix::io::Errno;
 
 use super::Server;
 use super::frozen::damaged;
-use super::handles::Handle;
 use super::nodes::Node;
-use super::slots::{Attempt, Before};
+use super::slots::{Attempt, Note};
 use crate::counters::SentOn;
 use crate::fuse::abi::{self, OpenFlags, Opened};
 use crate::fuse::reply::Reply;
@@ -111,11 +110,26 @@ impl Server {
             && self.is_listed(nid)?
         {
             let handle = self.handles.open(node, None, OFlags::RDONLY, unique)?;
-            return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+            // Another thread may have changed the directory before it could see that it is open.
+            if !self.is_live(nid) {
+                return Ok(Opened { handle: handle.0, flags: OpenFlags::KEEP_CACHE | OpenFlags::CACHE_DIR });
+            }
+            self.handles.release(handle);
         }
         let file = self.as_caller(caller, || self.open_directory(node))??;
         let handle = self.handles.open(node, Some(file), OFlags::RDONLY, unique)?;
         Ok(Opened { handle: handle.0, flags: OpenFlags::empty() })
+    }
+
+    /// Before a directory is changed: if it is open and the image lists it, its original is opened, while its mode still
+    /// allows that.
+    pub(crate) fn keep_listable(&self, directory: Node) {
+        if self.handles.has_without_file(directory)
+            && self.nodes.reader(directory).is_none()
+            && let Ok(reader) = self.open_directory(directory)
+        {
+            self.nodes.keep_reader(directory, reader);
+        }
     }
 
     /// Opens a directory's original to list it.
@@ -220,6 +234,7 @@ impl Server {
         let file = handle.file().ok_or(Errno::BADF)?;
         let appends =
             write.open_flags & OFlags::APPEND.bits() != 0 && write.write_flags & abi::WRITE_CACHE == 0;
+        // Held until an append is noted as done: what it leaves in the open file is about one append at a time.
         let mut state = crate::lock(&handle.appends);
         if *state != appends {
             let flags = rustix::fs::fcntl_getfl(&*file)?;
@@ -229,52 +244,16 @@ impl Server {
             )?;
             *state = appends;
         }
-        if appends && attempt.before() != Before::Nothing && self.has_appended(&file, &handle, write, attempt)
-        {
-            return Ok(write.data.len());
-        }
-        if attempt.before() == Before::Nothing {
-            attempt.remember(if appends {
-                rustix::fs::fstat(&*file)?.st_size.cast_unsigned()
-            } else {
-                write.offset
-            });
-            attempt.begin();
-        }
-        let written = self.as_caller(caller, || self.originals.write(&file, write.data, write.offset))??;
-        drop(state);
-        if appends {
+        let written = if appends {
+            let written = self.append(&handle, &file, write.data, caller, attempt);
             // It may lie elsewhere than the kernel believed.
             let _unknown = self.device.expire_attributes(node.encode(self.root));
-        }
-        Ok(written)
-    }
-
-    /// Tells whether an earlier server appended the data before it was killed: it stands behind where the file ended then.
-    /// Another process may have appended meanwhile, so it is looked for.
-    fn has_appended(&self, file: &OwnedFd, handle: &Handle, write: &Write<'_>, attempt: Attempt<'_>) -> bool {
-        let before = attempt.remembered();
-        let Ok(stat) = rustix::fs::fstat(file) else { return false };
-        let length =
-            usize::try_from(stat.st_size.cast_unsigned().saturating_sub(before)).unwrap_or(usize::MAX);
-        if length < write.data.len() || length > APPENDED_MEANWHILE {
-            return false;
-        }
-        let reader = match handle.reads() {
-            true => handle.file(),
-            false => {
-                let original = self.pin(handle.node).ok();
-                original
-                    .and_then(|original| self.originals.open(&original, OFlags::RDONLY).ok())
-                    .map(Arc::new)
-            }
+            written?
+        } else {
+            self.as_caller(caller, || self.originals.write(&file, write.data, write.offset))??
         };
-        let mut standing = vec![0; length];
-        reader.is_some_and(|reader| {
-            self.originals.read(&reader, &mut standing, before).is_ok_and(|bytes| {
-                standing[..bytes].windows(write.data.len().max(1)).any(|window| window == write.data)
-            })
-        })
+        attempt.remember(Note::Written, written as u64);
+        Ok(written)
     }
 
     /// FSYNC and FSYNCDIR.
@@ -331,6 +310,3 @@ fn changes_content(flags: OFlags) -> bool {
 fn kept(flags: OFlags) -> OFlags {
     flags & (OFlags::ACCMODE | OFlags::APPEND | OFlags::DSYNC | OFlags::SYNC | OFlags::NOATIME)
 }
-
-/// Bytes by which a file may have grown since an append was begun, to be searched for it.
-const APPENDED_MEANWHILE: usize = 16 << 20;

@@ -135,6 +135,13 @@ impl Handles {
         lock(&self.open).of_nodes.contains_key(&node)
     }
 
+    /// Tells whether a node is open by a handle that has no descriptor.
+    pub(crate) fn has_without_file(&self, node: Node) -> bool {
+        let open = lock(&self.open);
+        open.of_nodes.contains_key(&node)
+            && open.handles.values().any(|handle| handle.node == node && handle.file().is_none())
+    }
+
     /// Gives a directory's handle a descriptor of its own: the image does not list it any more.
     pub(crate) fn give_file(&self, handle: &Handle, file: OwnedFd) -> Arc<OwnedFd> {
         let file = Arc::new(file);

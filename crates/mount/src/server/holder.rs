@@ -17,6 +17,7 @@
 //!
 //! The namespace's descriptors are held only while a rank lives that was let in: they would keep it alive.
 
+use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use rustix::process::{Pid, Uid, WaitOptions};
 use super::answering::{Heir, NO_THREADS, answer};
 use super::builder::Builder;
 use super::estate::{Estate, Fact};
+use super::evidence::MadeFiles;
 use super::lifeline::{Lifeline, Pair};
 use super::patience::Patience;
 use super::ranks::{Heard, Rank, Watch};
@@ -46,7 +48,8 @@ use crate::namespace::Namespaces;
 use crate::rendezvous::is_this_user;
 use crate::stats::{ImageStats, replace_file};
 use crate::sys::process::{
-    Forked, SingleThreaded, block_parent_signal, close_all_but, fork_sharing_descriptors,
+    Forked, SingleThreaded, block_parent_signal, close_all_but, close_each, fork_sharing_descriptors,
+    open_descriptors,
 };
 
 /// The things that survive a server, and a holder.
@@ -67,6 +70,8 @@ pub(crate) struct Holding {
     pub(crate) ranks: Vec<Rank>,
     /// The rank that started us, until any rank has come.
     pub(crate) starter: Option<Watch>,
+    /// Files that killed servers had made.
+    pub(crate) made: MadeFiles,
 }
 
 /// The way in.
@@ -96,14 +101,15 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
     let roll = Roll::attach(Arc::clone(&holding.estate.ranks));
     let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0 };
     let mut death = before.map(|server| {
+        holder.holding.made.lose_some();
         // The dead holder may have left us a write end of it.
         holder.close_unknown(Some(&server));
         server.wait();
         Death::Killed
     });
     let _name_stays = rustix::thread::set_name(c"quell-holder");
+    holder.close_unknown(None);
     loop {
-        holder.close_unknown(None);
         let mut running = match start_server(alone) {
             Ok(Started::Holder(server)) => server,
             Ok(Started::Server { lifeline, holder: pid }) => {
@@ -117,6 +123,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
             Over::Failed(unavailable) => return holder.fail(&unavailable),
             Over::ServerDied => death = Some(cause_of_death(running.pid)),
         }
+        holder.close_left();
         if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);
         }
@@ -313,10 +320,24 @@ impl Holder {
 
     /// Closes what a dead server had open and no record names, and what a dead holder had to do with its ranks.
     fn close_unknown(&self, server: Option<&Lifeline>) {
-        let mut known = self.holding.descriptors();
+        close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
+    }
+
+    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. A descriptor that a call which
+    /// is still carried out opens afterwards stays: the next server finds it.
+    fn close_left(&mut self) {
+        let known = self.known_descriptors(None);
+        let mut left = open_descriptors();
+        left.retain(|descriptor| *descriptor > 2 && !known.contains(descriptor));
+        self.holding.made.take_in(&left);
+        close_each(&left);
+    }
+
+    fn known_descriptors(&self, server: Option<&Lifeline>) -> HashSet<RawFd> {
+        let mut known: HashSet<RawFd> = self.holding.descriptors().into_iter().collect();
         known.extend(server.map(Lifeline::descriptor));
         known.extend(self.holding.estate.descriptors());
-        close_all_but(&known);
+        known
     }
 
     /// Whether, and when, another server is to be forked after one died.

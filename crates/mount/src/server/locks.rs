@@ -1,7 +1,7 @@
 //! Locks of flock(2) and fcntl(2) below a root: each is the original's.
 //!
 //! A lock has an owner, for which the kernel sends a number: a process for POSIX locks, an open file for the other kinds.
-//! Each owner gets a descriptor of its own for each file, and holds its locks through it: so locks of two owners conflict
+//! Each owner gets a [`LockFile`] for each file, and holds its locks through it: so locks of two owners conflict
 //! with each other, and with those of processes outside, as the original's file system says. When an owner is done with a
 //! file, its descriptor is closed, and with it all its locks there.
 //!
@@ -9,7 +9,7 @@
 //! Owners and waiting locks are written down in memory that outlives the server.
 //!
 //! ```text
-//! owner:   | node | owner | descriptor + 1 | handle | whole file | process | unused |
+//! owner:   | node | owner | descriptor + 1, ledger + 1 << 32 | handle | whole file | process | unused |
 //! waiting: | request | node | handle | owner | start | end | kind, whole file << 31, process << 32 |
 //! ```
 
@@ -19,21 +19,20 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use quell_image::Nid;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Server;
 use super::changes::completed;
+use super::lock_files::{self, LockFile, UNLOCK, last_of};
 use super::nodes::Node;
 use super::slots::{Attempt, Before};
 use crate::fuse::abi::{self, NodeId};
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, FileHandle, Lock, LockOwner, Request, Unique};
 use crate::lock;
-use crate::sys::locks::{RangeLock, conflicting_range_lock, set_range_lock};
-use crate::sys::process::adopt;
 use crate::sys::shared::SharedMemory;
-use crate::sys::table::{Index, SharedTable, name_of, named_by};
+use crate::sys::table::{Index, SharedTable};
 
 /// Records in shared memory, of owners and of waiting locks.
 pub(crate) type LockRecords = SharedTable<7>;
@@ -76,7 +75,7 @@ struct OwnerKey {
 #[derive(Debug)]
 struct Owner {
     index: Index,
-    file: Arc<OwnedFd>,
+    file: LockFile,
     handle: FileHandle,
     pid: u32,
 }
@@ -85,7 +84,7 @@ struct Owner {
 struct Waiting {
     index: Index,
     lock: Lock,
-    file: Arc<OwnedFd>,
+    file: LockFile,
 }
 
 /// The pauses before a waiting lock is tried again, at first and at most. An unlock by a process of this namespace is
@@ -100,21 +99,21 @@ impl Locks {
         let mut state = State::default();
         for index in owners.used() {
             let word = |number| owners.get(index, number);
-            let Some(file) = named_by(word(2)).and_then(adopt) else { continue };
+            let Some(file) = LockFile::restore(word(2)) else { continue };
             let key = OwnerKey {
                 node: Node::decode(NodeId(word(0)), root),
                 owner: LockOwner(word(1)),
                 whole_file: word(4) != 0,
             };
             let pid = u32::try_from(word(5)).unwrap_or(0);
-            let owner = Owner { index, file: Arc::new(file), handle: FileHandle(word(3)), pid };
+            let owner = Owner { index, file, handle: FileHandle(word(3)), pid };
             state.owners.insert(key, owner);
         }
         for index in waiting.used() {
             let words: [u64; 7] = std::array::from_fn(|number| waiting.get(index, number));
             let (node, lock) = read_waiting(&words, root);
             if let Some(owner) = state.owners.get(&OwnerKey::of(node, &lock)) {
-                let file = Arc::clone(&owner.file);
+                let file = owner.file.clone();
                 state.waiting.insert(words[0], Waiting { index, lock, file });
             }
         }
@@ -151,7 +150,7 @@ impl Locks {
         for key in done {
             if let Some(owner) = state.owners.remove(&key) {
                 // Its descriptor may be a copy of the program's, with which the locks would live on.
-                let _closed_soon = apply(&owner.file, &everything(key));
+                let _closed_soon = owner.file.apply(&everything(key));
                 self.owners.free(owner.index);
             }
         }
@@ -159,27 +158,30 @@ impl Locks {
         self.changed.notify_all();
     }
 
-    fn owner_of(&self, key: OwnerKey) -> Option<Arc<OwnedFd>> {
-        lock(&self.state).owners.get(&key).map(|owner| Arc::clone(&owner.file))
+    fn owner_of(&self, key: OwnerKey) -> Option<LockFile> {
+        lock(&self.state).owners.get(&key).map(|owner| owner.file.clone())
     }
 
-    fn add_owner(&self, key: OwnerKey, lock_of: &Lock, file: OwnedFd) -> Result<Arc<OwnedFd>, Errno> {
+    fn add_owner(&self, key: OwnerKey, lock_of: &Lock, opened: OpenedForLocks) -> Result<LockFile, Errno> {
         let mut state = lock(&self.state);
         if let Some(owner) = state.owners.get(&key) {
-            return Ok(Arc::clone(&owner.file));
+            return Ok(owner.file.clone());
         }
+        let file = match opened {
+            OpenedForLocks::Anew(file) => LockFile::own(file),
+            OpenedForLocks::Copied(file) => LockFile::shared(file, state.sharer(key.node, lock_of.handle))?,
+        };
         let words = [
             key.node.encode(self.root).0,
             key.owner.0,
-            name_of(Some(&file)),
+            file.word(),
             lock_of.handle.0,
             key.whole_file.into(),
             lock_of.pid.into(),
             0,
         ];
         let index = self.owners.insert(words).ok_or(Errno::NOLCK)?;
-        let file = Arc::new(file);
-        let owner = Owner { index, file: Arc::clone(&file), handle: lock_of.handle, pid: lock_of.pid };
+        let owner = Owner { index, file: file.clone(), handle: lock_of.handle, pid: lock_of.pid };
         state.owners.insert(key, owner);
         Ok(file)
     }
@@ -187,13 +189,7 @@ impl Locks {
     /// Has a lock wait.
     ///
     /// **Errors** `EINTR` if a signal came first; `ENOLCK` where there is no room.
-    fn wait_for(
-        &self,
-        unique: Unique,
-        node: Node,
-        wanted: Lock,
-        file: Arc<OwnedFd>,
-    ) -> Result<Locking, Errno> {
+    fn wait_for(&self, unique: Unique, node: Node, wanted: Lock, file: LockFile) -> Result<Locking, Errno> {
         let mut state = lock(&self.state);
         if state.arriving.remove(&unique.0) == Some(true) {
             return Err(Errno::INTR);
@@ -244,7 +240,7 @@ impl Locks {
     fn try_all(&self) -> Vec<(Unique, Result<(), Errno>)> {
         let mut state = lock(&self.state);
         let tried =
-            state.waiting.iter().map(|(unique, waiting)| (*unique, apply(&waiting.file, &waiting.lock)));
+            state.waiting.iter().map(|(unique, waiting)| (*unique, waiting.file.apply(&waiting.lock)));
         let ready: Vec<_> = tried.filter(|(_, outcome)| *outcome != Err(Errno::AGAIN)).collect();
         for (unique, _) in &ready {
             if let Some(waiting) = state.waiting.remove(unique) {
@@ -261,6 +257,22 @@ impl Locks {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let _woken = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// An owner's open file, before it is one.
+#[derive(Debug)]
+enum OpenedForLocks {
+    Anew(OwnedFd),
+    /// The program's own open file, which other owners may use as well.
+    Copied(OwnedFd),
+}
+
+impl State {
+    /// The file of another owner that uses the same open file of the program.
+    fn sharer(&self, node: Node, handle: FileHandle) -> Option<&LockFile> {
+        let mut owners = self.owners.iter().filter(|(key, owner)| key.node == node && owner.handle == handle);
+        owners.find(|(_, owner)| owner.file.is_shared()).map(|(_, owner)| &owner.file)
     }
 }
 
@@ -311,7 +323,7 @@ impl Server {
             // An owner that has no descriptor has no lock to give up.
             return Ok(Locking::Done);
         };
-        match apply(&file, &wanted) {
+        match file.apply(&wanted) {
             Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file),
             outcome => outcome.map(|()| Locking::Done),
         }
@@ -323,15 +335,11 @@ impl Server {
         let conflict = self
             .locking_file(node, &wanted, caller)
             .and_then(|file| file.ok_or(Errno::BADF))
-            .and_then(|file| conflicting_range_lock(&*file, range_of(&wanted)));
+            .and_then(|file| file.conflict(&wanted));
         match conflict {
             Ok(found) => {
-                let end = match found.length {
-                    0 => Lock::TO_THE_END,
-                    length => found.start + length - 1,
-                };
                 let pid = u32::try_from(found.pid).ok().or_else(|| self.locks.other_owner(key));
-                reply.bytes(&abi::encode_lock(found.start, end, found.kind, pid.unwrap_or(0)));
+                reply.bytes(&abi::encode_lock(found.start, last_of(found), found.kind, pid.unwrap_or(0)));
             }
             Err(Errno::NOSYS) => reply.error(Errno::NOLCK),
             Err(errno) => reply.error(errno),
@@ -339,7 +347,7 @@ impl Server {
     }
 
     /// The descriptor through which an owner holds its locks on a file; `None` if it has none and wants to unlock.
-    fn locking_file(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<Option<Arc<OwnedFd>>, Errno> {
+    fn locking_file(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<Option<LockFile>, Errno> {
         let key = OwnerKey::of(node, wanted);
         if let Some(file) = self.locks.owner_of(key) {
             return Ok(Some(file));
@@ -347,27 +355,29 @@ impl Server {
         if wanted.kind == UNLOCK {
             return Ok(None);
         }
-        let file = self.open_for_locks(node, wanted, caller)?;
-        self.locks.add_owner(key, wanted, file).map(Some)
+        let opened = self.open_for_locks(node, wanted, caller)?;
+        self.locks.add_owner(key, wanted, opened).map(Some)
     }
 
     /// Opens the original for an owner: for writing where that is possible, as network file systems want it for exclusive
     /// locks. Where the mode was changed after the program opened the file, the program's own open file serves.
-    fn open_for_locks(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<OwnedFd, Errno> {
+    fn open_for_locks(&self, node: Node, wanted: &Lock, caller: Caller) -> Result<OpenedForLocks, Errno> {
         let original = self.pin(node)?;
         let open = |flags| self.as_caller(caller, || self.originals.open(&original, flags)).flatten();
+        let copied =
+            |file: Arc<OwnedFd>| rustix::io::fcntl_dupfd_cloexec(&*file, 3).map(OpenedForLocks::Copied);
         let refused = match open(OFlags::RDWR) {
             Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY | Errno::ISDIR)) => errno,
-            outcome => return outcome,
+            outcome => return outcome.map(OpenedForLocks::Anew),
         };
         let of_program = self.handles.get(wanted.handle).ok().and_then(|handle| handle.file());
         if let Some(file) = of_program.filter(|_| refused != Errno::ISDIR) {
-            return rustix::io::fcntl_dupfd_cloexec(&*file, 3);
+            return copied(file);
         }
-        open(OFlags::RDONLY).or_else(|errno| {
-            let reader = self.nodes.reader(node).ok_or(errno)?;
-            rustix::io::fcntl_dupfd_cloexec(&*reader, 3)
-        })
+        match open(OFlags::RDONLY) {
+            Err(errno) => copied(self.nodes.reader(node).ok_or(errno)?),
+            outcome => outcome.map(OpenedForLocks::Anew),
+        }
     }
 
     /// INTERRUPT.
@@ -395,43 +405,16 @@ pub(crate) fn grant_locks(server: &Server) {
     }
 }
 
-/// `F_UNLCK`, and the other kinds, as FUSE carries them.
-const UNLOCK: u32 = libc::F_UNLCK as u32;
-const READ_LOCK: u32 = libc::F_RDLCK as u32;
-
-/// Sets a lock without waiting.
-///
-/// **Errors** `EAGAIN` where another lock is in the way.
-fn apply(file: &OwnedFd, wanted: &Lock) -> Result<(), Errno> {
-    if !wanted.whole_file {
-        return match set_range_lock(file, range_of(wanted)) {
-            Err(Errno::ACCESS) => Err(Errno::AGAIN),
-            outcome => outcome,
-        };
-    }
-    let operation = match wanted.kind {
-        UNLOCK => FlockOperation::NonBlockingUnlock,
-        READ_LOCK => FlockOperation::NonBlockingLockShared,
-        _ => FlockOperation::NonBlockingLockExclusive,
-    };
-    rustix::fs::flock(file, operation)
-}
-
 /// The numbers of all descriptors that the records of owners in `memory` name.
 pub(crate) fn descriptors(memory: &Arc<SharedMemory>) -> Vec<RawFd> {
     let records = LockRecords::attach(Arc::clone(memory));
-    records.used().filter_map(|index| named_by(records.get(index, 2))).collect()
+    records.used().flat_map(|index| lock_files::descriptors(records.get(index, 2))).collect()
 }
 
 /// The whole file, unlocked.
 fn everything(key: OwnerKey) -> Lock {
     let OwnerKey { owner, whole_file, .. } = key;
     Lock { handle: FileHandle(0), owner, start: 0, end: Lock::TO_THE_END, kind: UNLOCK, pid: 0, whole_file }
-}
-
-fn range_of(lock: &Lock) -> RangeLock {
-    let length = if lock.end >= Lock::TO_THE_END { 0 } else { lock.end - lock.start.min(lock.end) + 1 };
-    RangeLock { kind: lock.kind, start: lock.start, length, pid: 0 }
 }
 
 fn waiting_words(unique: Unique, node: Node, lock: &Lock, root: Nid) -> [u64; 7] {
@@ -471,14 +454,5 @@ mod tests {
         };
         let words = waiting_words(Unique(9), Node::Found(4), &lock, root);
         assert_eq!(read_waiting(&words, root), (Node::Found(4), lock));
-    }
-
-    #[test]
-    fn a_range_ends_where_the_kernel_says() {
-        let lock = |start, end| {
-            let (handle, owner) = (FileHandle(0), LockOwner(0));
-            range_of(&Lock { handle, owner, start, end, kind: READ_LOCK, pid: 0, whole_file: false })
-        };
-        assert_eq!((lock(5, 5).length, lock(0, Lock::TO_THE_END).length, lock(7, 9).length), (1, 0, 3));
     }
 }

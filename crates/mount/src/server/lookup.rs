@@ -233,13 +233,17 @@ impl Server {
                 Node::Frozen(nid) if offset != 0 || !self.is_live(nid) => {
                     return self.frozen_listing(nid, offset, size, plus);
                 }
-                _ => self.handles.give_file(&open, self.open_directory(node)?),
+                _ => match self.nodes.reader(node) {
+                    Some(reader) => reader,
+                    None => self.handles.give_file(&open, self.open_directory(node)?),
+                },
             },
         };
         let mut listing = Listing::new(size);
         // Without nodes: attributes would cost an operation each, whether the program wants them or not.
         let nameless = Entry::absent(Validity::Brief);
         let _one_at_a_time = crate::lock(&open.appends);
+        let _one_of_all_handles = open.file().is_none().then(|| self.readers.listing());
         self.originals.list(&file, offset, &mut |name| {
             if plus { listing.push_plus(&nameless, name) } else { listing.push(name) }
         })?;

@@ -13,11 +13,13 @@
 mod absences;
 pub(crate) mod acl;
 mod answering;
+mod appends;
 mod attributes;
 mod binding;
 mod builder;
 mod changes;
 mod estate;
+mod evidence;
 mod files;
 mod frozen;
 mod handles;
@@ -26,6 +28,7 @@ mod inodes;
 mod lessons;
 mod lifeline;
 mod lists;
+mod lock_files;
 mod locks;
 pub(crate) mod log;
 mod lookup;
@@ -63,6 +66,7 @@ use absences::ToldAbsences;
 use binding::{Devices, Identities};
 use changes::{completed, reply_with};
 use estate::{Estate, Fact};
+use evidence::MadeFiles;
 use files::opened_as;
 use frozen::{Answer, Patience};
 use handles::Handles;
@@ -90,6 +94,8 @@ pub(crate) struct Server {
     suspicion: Mutex<()>,
     /// How the server before this one died.
     death: Option<Death>,
+    /// Files that it and earlier ones had made.
+    made: MadeFiles,
     image: Arc<Image<Shared>>,
     memory: Arc<Memory>,
     root: Nid,
@@ -152,6 +158,7 @@ impl Server {
             turn: Mutex::new(()),
             suspicion: Mutex::new(()),
             death,
+            made: holding.made.clone(),
             root,
             beyond,
             passed_through: passed_through(&image),

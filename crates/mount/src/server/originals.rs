@@ -181,6 +181,12 @@ impl Originals {
         })
     }
 
+    /// Appends `data` by a descriptor that appends, with one write(2): other processes' bytes never lie within it, and the
+    /// descriptor stands behind it afterwards. Returns how much of it was written.
+    pub(crate) fn append(&self, file: &OwnedFd, data: &[u8]) -> Result<usize, Errno> {
+        self.change(file, || rustix::io::retry_on_intr(|| rustix::io::write(file, data)))
+    }
+
     /// Carries out something that changes what `original` leads to.
     pub(crate) fn change<T>(
         &self,

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::nodes::Node;
 use crate::lock;
 
 /// Descriptors that are kept open for reading, the least recently used one given up first. A later server opens its own.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<Open>);
+pub(crate) struct Readers {
+    open: Mutex<Open>,
+    listing: Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Open {
@@ -22,7 +25,7 @@ const MOST: usize = 256;
 
 impl Readers {
     pub(crate) fn get(&self, node: Node) -> Option<Arc<OwnedFd>> {
-        let mut open = lock(&self.0);
+        let mut open = lock(&self.open);
         open.clock += 1;
         let now = open.clock;
         let (file, used) = open.files.get_mut(&node)?;
@@ -31,7 +34,7 @@ impl Readers {
     }
 
     pub(crate) fn put(&self, node: Node, file: Arc<OwnedFd>) {
-        let mut open = lock(&self.0);
+        let mut open = lock(&self.open);
         if open.files.len() >= MOST
             && let Some(oldest) = open.files.iter().min_by_key(|(_, (_, used))| *used).map(|(node, _)| *node)
         {
@@ -42,8 +45,13 @@ impl Readers {
         open.files.insert(node, (file, now));
     }
 
+    /// Held while a directory is listed by a descriptor that several handles use: they share its place in the listing.
+    pub(crate) fn listing(&self) -> MutexGuard<'_, ()> {
+        lock(&self.listing)
+    }
+
     /// The file's original may be another one from now on.
     pub(crate) fn remove(&self, node: Node) {
-        lock(&self.0).files.remove(&node);
+        lock(&self.open).files.remove(&node);
     }
 }

@@ -6,8 +6,8 @@
 //! slot's [`Attempt`].
 //!
 //! ```text
-//! word 0       1       2       3        4, 5    6            |  byte 4096 ...
-//! | deaths    | stage | errno | second | nodes | remembered |  the request, as the kernel wrote it
+//! word 0       1       2       3, 4     5, 6    7 to 9  |  byte 4096 ...
+//! | deaths    | stage | errno | moment | nodes | notes  |  the request, as the kernel wrote it
 //! ```
 //!
 //! All pages are touched before the first request is read: the kernel would answer a request with `EIO` itself if we
@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering;
 
 use quell_image::Nid;
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::nodes::Node;
 use crate::fuse::abi::{self, NodeId};
@@ -109,9 +110,9 @@ impl Attempt<'_> {
 
     /// The original is asked now.
     pub(crate) fn begin(&self) {
-        // The one clock here: whether a file that is found in our way may be ours depends on its age.
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        self.words.at(SECOND).store(since.as_secs(), Ordering::Relaxed);
+        let (seconds, nanoseconds) = now();
+        self.words.at(MOMENT).store(seconds.cast_unsigned(), Ordering::Relaxed);
+        self.words.at(MOMENT + 1).store(nanoseconds, Ordering::Relaxed);
         self.note(STAGE, STAGE_BITS, BEGUN);
     }
 
@@ -131,19 +132,20 @@ impl Attempt<'_> {
         self.note(STAGE, STAGE_BITS, stage);
     }
 
-    /// Remembers a number before the change is begun.
-    pub(crate) fn remember(&self, number: u64) {
-        self.words.at(REMEMBERED).store(number, Ordering::Relaxed);
+    /// Notes a number for the next server.
+    pub(crate) fn remember(&self, note: Note, number: u64) {
+        self.words.at(note as usize).store(number, Ordering::Release);
     }
 
-    /// What was remembered before the change was begun.
-    pub(crate) fn remembered(&self) -> u64 {
-        self.words.at(REMEMBERED).load(Ordering::Relaxed)
+    /// What was noted, by this server or an earlier one.
+    pub(crate) fn remembered(&self, note: Note) -> u64 {
+        self.words.at(note as usize).load(Ordering::Acquire)
     }
 
-    /// When the original was asked first, in seconds since the epoch.
-    pub(crate) fn begun_at(&self) -> i64 {
-        self.words.at(SECOND).load(Ordering::Relaxed).cast_signed()
+    /// When the original was asked first, in seconds since the epoch and nanoseconds.
+    pub(crate) fn begun_at(&self) -> (i64, u64) {
+        let word = |number| self.words.at(number).load(Ordering::Relaxed);
+        (word(MOMENT).cast_signed(), word(MOMENT + 1))
     }
 
     /// Node `number` that the change is about, looked for before it is begun and remembered from then on: afterwards
@@ -181,6 +183,24 @@ impl Attempt<'_> {
     }
 }
 
+/// The time by which file systems of this node stamp what is made. The one clock here: whether what is found in our way may
+/// be ours depends on its age.
+pub(crate) fn now() -> (i64, u64) {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// Numbers that a server notes for the next one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Note {
+    /// The size of a file before something is appended to it.
+    Size = 7,
+    /// How far an append is, see [`super::appends`].
+    Progress = 8,
+    /// Bytes that were written, of a write that is done.
+    Written = 9,
+}
+
 /// How a server died, with the weight of such a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Death {
@@ -197,9 +217,8 @@ const MOST_DEATHS: u64 = 240;
 const DEATHS: usize = 0;
 const STAGE: usize = 1;
 const ERRNO: usize = 2;
-const SECOND: usize = 3;
-const NODES: usize = 4;
-const REMEMBERED: usize = 6;
+const MOMENT: usize = 3;
+const NODES: usize = 5;
 
 /// Bits below the request's number. Numbers of requests are counted from zero and do not reach the upper bits.
 const DEATHS_BITS: u32 = 8;

@@ -28,6 +28,7 @@ use rustix::thread::CpuSet;
 
 use super::builder::build;
 use super::estate::{Estate, Fact};
+use super::evidence::MadeFiles;
 use super::holder::{Door, Holding, hold};
 use super::ranks::Watch;
 use crate::budget::Budget;
@@ -118,6 +119,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 ready,
                 ranks: Vec::new(),
                 starter,
+                made: MadeFiles::default(),
             };
             hold(holding, None, alone);
         }

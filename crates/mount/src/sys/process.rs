@@ -173,6 +173,14 @@ pub(crate) fn close_all_but(kept: &[RawFd]) {
     close_range(first, RawFd::MAX);
 }
 
+/// Closes these descriptors. As with [`close_all_but`], their owners must never be used or dropped afterwards.
+pub(crate) fn close_each(descriptors: &[RawFd]) {
+    for descriptor in descriptors {
+        // SAFETY: the caller gave up their owners; a number that is not open only gives EBADF.
+        let _closed = unsafe { libc::close(*descriptor) };
+    }
+}
+
 /// close_range(2), or the same one by one where the kernel is older than 5.9.
 fn close_range(first: RawFd, last: RawFd) {
     if last < first {
@@ -204,7 +212,7 @@ pub(crate) fn inherited(number: RawFd) -> Result<BorrowedFd<'static>, Errno> {
 }
 
 /// The numbers of the open descriptors. A thread may have others than its process' first one, which /proc/self/fd shows.
-fn open_descriptors() -> Vec<RawFd> {
+pub(crate) fn open_descriptors() -> Vec<RawFd> {
     let Ok(entries) = std::fs::read_dir("/proc/thread-self/fd") else {
         return Vec::new();
     };

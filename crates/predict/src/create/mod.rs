@@ -25,7 +25,7 @@ mod words;
 pub use advice::Advice;
 pub use error::CreateError;
 pub use parameters::{Input, Law, Parameters, inputs};
-pub use point::{CreatePoint, WhatIf};
+pub use point::{CreateDetail, WhatIf};
 pub use predict::forecast;
 pub use request::Request;
 pub(crate) use seconds::{point, sensitivities};

@@ -5,7 +5,7 @@ use crate::forecast::Spread;
 
 /// What a point of creates says beside its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CreatePoint {
+pub struct CreateDetail {
     /// What is created.
     pub creates: Creates,
     /// The median of each term. Unit: seconds.

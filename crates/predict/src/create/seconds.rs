@@ -2,14 +2,14 @@
 
 use super::error::CreateError;
 use super::parameters::{Input, Law, Parameters, inputs};
-use super::point::CreatePoint;
+use super::point::CreateDetail;
 use super::terms::{Creates, Seconds, State, Term};
 use crate::forecast::{Bottleneck, FigureSensitivity, ForecastPoint, Spread, Step};
 use crate::model::Bounds;
 use crate::profile::Profile;
 
 /// One point of a forecast.
-pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) -> ForecastPoint<CreatePoint> {
+pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) -> ForecastPoint<CreateDetail> {
     let samples: Vec<Seconds> =
         (0..SAMPLES).map(|k| Seconds::of(&creates, state, &parameters.sample(k))).collect();
     let median = |term: Term| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
@@ -27,7 +27,7 @@ pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) ->
         seconds: Spread::of(samples.iter().map(Seconds::total).collect()),
         bounds: Bounds { lower, upper },
         bottleneck: Bottleneck::Term(terms.iter().fold((Term::Creates, 0.0), larger).0),
-        detail: CreatePoint { creates, terms },
+        detail: CreateDetail { creates, terms },
     }
 }
 

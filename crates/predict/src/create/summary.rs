@@ -2,13 +2,13 @@
 
 use super::advice::Advice;
 use super::parameters::Input;
-use super::point::{CreatePoint, WhatIf};
+use super::point::{CreateDetail, WhatIf};
 use super::request::Request;
 use crate::forecast::Forecast;
 use crate::profile::Kind;
 
 /// How long many creates take.
-pub type CreateForecast = Forecast<CreatePoint, CreateSummary>;
+pub type CreateForecast = Forecast<CreateDetail, CreateSummary>;
 
 /// What holds of all points of creates.
 #[derive(Clone, Debug, PartialEq)]

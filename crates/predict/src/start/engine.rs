@@ -1,6 +1,6 @@
 //! The time of one run of a start, and the point of the curve that the runs make.
 
-use super::point::StartPoint;
+use super::point::StartDetail;
 use super::replays::{MOST_SLOWED, POWER, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
@@ -39,7 +39,7 @@ impl<'a> Engine<'a> {
         nodes: u64,
         median: &Parameters,
         runs: &[Parameters],
-    ) -> ForecastPoint<StartPoint> {
+    ) -> ForecastPoint<StartDetail> {
         let (demand, network, times) = self.times(nodes, median, Cohorts::FINE);
         let mut slowest = Vec::with_capacity(runs.len());
         let mut mean = Vec::with_capacity(runs.len());
@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
         let once = demand.broadcast.unwrap_or_default();
         let mut operations = once.asks;
         operations.add_all(&demand.asks(), nodes as f64);
-        let detail = StartPoint {
+        let detail = StartDetail {
             mean: Spread::around(times.mean, mean).map(|seconds| seconds + launch),
             load: model::load(&self.unslowed(nodes, median)),
             operations,

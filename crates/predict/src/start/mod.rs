@@ -8,7 +8,7 @@ mod predict;
 mod replays;
 mod runs;
 
-pub use point::{StartForecast, StartPoint, StartSummary};
+pub use point::{StartDetail, StartForecast, StartSummary};
 pub use predict::forecast;
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use crate::PerOperation;
 use crate::forecast::{Forecast, ForecastPoint, Spread};
 
 /// How long a program takes to start.
-pub type StartForecast = Forecast<StartPoint, StartSummary>;
+pub type StartForecast = Forecast<StartDetail, StartSummary>;
 
 /// What a point of a start says beside its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StartPoint {
+pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
     /// How much is asked of the busiest server while nodes do not slow each other down, against what it can do.
@@ -32,7 +32,7 @@ pub struct StartSummary {
     pub image_bytes: Option<f64>,
 }
 
-impl ForecastPoint<StartPoint> {
+impl ForecastPoint<StartDetail> {
     /// Whether more is asked than the servers can do while one node starts.
     pub fn is_saturated(&self) -> bool {
         self.detail.load > 1.0

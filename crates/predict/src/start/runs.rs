@@ -1,7 +1,7 @@
 //! The runs of which ranges are made, and how much of a range each figure makes.
 
 use super::engine::Engine;
-use super::point::StartPoint;
+use super::point::StartDetail;
 use crate::Parameters;
 use crate::chance::Chance;
 use crate::forecast::{FigureSensitivity, ForecastPoint, Step};
@@ -27,7 +27,7 @@ pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
 pub(super) fn sensitivities(
     engine: &mut Engine<'_>,
     median: &Parameters,
-    point: &ForecastPoint<StartPoint>,
+    point: &ForecastPoint<StartDetail>,
 ) -> Vec<FigureSensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
     // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.

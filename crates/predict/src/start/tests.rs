@@ -53,12 +53,12 @@ fn plain(negative: f64) -> Profile {
     profile
 }
 
-fn point(script: &Script, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartPoint> {
+fn point(script: &Script, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartDetail> {
     asked(script, profile, &Question { nodes: vec![nodes], processes, ..Question::default() })
 }
 
 /// The first point, of which nothing but the medians is asked.
-fn asked(script: &Script, profile: &Profile, question: &Question) -> ForecastPoint<StartPoint> {
+fn asked(script: &Script, profile: &Profile, question: &Question) -> ForecastPoint<StartDetail> {
     let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
     engine.point(question.nodes[0], &Parameters::median(profile), &[])
 }

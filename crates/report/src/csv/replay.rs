@@ -1,10 +1,10 @@
 //! The table of `quell replay --csv`.
 
 use super::{Column, table};
-use crate::json::{Replay, ReplayClass};
+use crate::view::{ReplayClass, ReplayView};
 
 /// One row a class of calls.
-pub fn replay(replay: &Replay) -> String {
+pub fn replay(replay: &ReplayView) -> String {
     let columns: [Column<&ReplayClass>; 8] = [
         ("class", |row| row.class.clone()),
         ("operations", |row| row.operations.to_string()),

@@ -2,15 +2,15 @@
 
 use super::escape::{prose, text};
 use super::storm::sentence;
-use crate::json::{Finding, Report, Threshold};
 use crate::number::{bytes, decimal, grouped, percent};
+use crate::view::{Finding, ReportView, Threshold};
 use quell_trace::Bytes;
 
 /// Sentences of evidence that are shown at once; the others on request.
 const EVIDENCE: usize = 3;
 
 /// All findings; nothing without any.
-pub(super) fn findings(report: &Report) -> String {
+pub(super) fn findings(report: &ReportView) -> String {
     let all = report.totals.metadata_operations;
     match report.findings.as_slice() {
         [] => String::new(),

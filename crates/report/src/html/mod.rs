@@ -18,7 +18,7 @@ mod findings;
 pub mod prediction;
 mod storm;
 
-use crate::json;
+use crate::view;
 use document::{Document, document};
 use escape::text;
 use storm::sentence;
@@ -31,7 +31,7 @@ const POLICY: &str = include_str!("../../web/dist/policy.txt");
 ///
 /// # Errors
 /// A number that JSON cannot hold.
-pub fn report(report: &json::Report) -> Result<String, serde_json::Error> {
+pub fn report(report: &view::ReportView) -> Result<String, serde_json::Error> {
     let title = text(&report.headline.clauses.join("; "));
     let command = text(&crate::text::command(&report.command));
     let charts = "<div id=\"charts\"></div>\n".to_owned();

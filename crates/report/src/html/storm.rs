@@ -1,12 +1,13 @@
 //! What everybody reads: doubts, the storm in a sentence, what became of its operations, and the next command.
 
 use super::escape::{prose, text};
-use crate::json::{Doubt, Report};
+use crate::date::minute;
 use crate::number::{bytes, counted, grouped, percent, rate, seconds};
+use crate::view::{Doubt, ReportView};
 use quell_trace::Bytes;
 
 /// Doubts above all else, in words; nothing without doubts.
-pub(super) fn doubts(report: &Report) -> String {
+pub(super) fn doubts(report: &ReportView) -> String {
     let item = |doubt: &Doubt| {
         let advice = match doubt.advice.as_str() {
             "" => String::new(),
@@ -25,7 +26,7 @@ pub(super) fn doubts(report: &Report) -> String {
 }
 
 /// The headline, the split of all operations, and a few figures.
-pub(super) fn storm(report: &Report) -> String {
+pub(super) fn storm(report: &ReportView) -> String {
     let command = text(&crate::text::command(&report.command));
     format!(
         "<section id=\"storm\" aria-labelledby=\"storm-title\">\n\
@@ -67,7 +68,7 @@ fn unbroken(clause: &str) -> String {
 }
 
 /// When, how long and how it ended.
-fn circumstances(report: &Report) -> String {
+fn circumstances(report: &ReportView) -> String {
     let ended = match (report.exit_status, report.seconds) {
         (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
         (Some(status), None) => format!("status {status}"),
@@ -87,7 +88,7 @@ fn circumstances(report: &Report) -> String {
 }
 
 /// What became of the operations, as one bar and a table that is its legend.
-fn split(report: &Report) -> String {
+fn split(report: &ReportView) -> String {
     let totals = &report.totals;
     let all = totals.metadata_operations;
     let parts = [
@@ -121,7 +122,7 @@ fn split(report: &Report) -> String {
     )
 }
 
-fn figures(report: &Report) -> String {
+fn figures(report: &ReportView) -> String {
     let (totals, served) = (&report.totals, &report.served_by);
     let all = totals.metadata_operations;
     let mut figures = Vec::new();
@@ -163,24 +164,13 @@ pub(super) fn sentence(words: &str) -> String {
     first.chain(characters).collect()
 }
 
-/// A moment in UTC, to the minute: `2026-11-21 12:20 UTC`. Range: 1970 to 9999; nothing outside.
-///
-/// **Source** H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+/// A moment in UTC, to the minute. Unit: seconds since 1970. Range: 1970 to 9999; other values have no date.
 fn date(since_1970: f64) -> String {
     const LAST: f64 = 253_402_300_800.0;
-    if !(0.0..LAST).contains(&since_1970) {
-        return "at an unknown time".into();
+    match (0.0..LAST).contains(&since_1970) {
+        true => format!("{} UTC", minute(since_1970 as i64)),
+        false => "at an unknown time".into(),
     }
-    let minutes = since_1970 as u64 / 60;
-    let days = minutes / (24 * 60) + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60 % 24, minutes % 60)
 }
 
 #[cfg(test)]
@@ -188,18 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_those_of_date_1() {
-        for (seconds, expected) in [
-            (0.0, "1970-01-01 00:00 UTC"),
-            (951_782_399.0, "2000-02-28 23:59 UTC"),
-            (951_782_400.0, "2000-02-29 00:00 UTC"),
-            (1_795_263_642.5, "2026-11-21 12:20 UTC"),
-            (4_107_542_399.0, "2100-02-28 23:59 UTC"),
-            (4_107_542_400.0, "2100-03-01 00:00 UTC"),
-            (-1.0, "at an unknown time"),
-            (f64::NAN, "at an unknown time"),
-        ] {
-            assert_eq!(date(seconds), expected);
+    fn a_moment_outside_of_the_calendar_is_unknown() {
+        assert_eq!(date(1_795_263_642.5), "2026-11-21 12:20 UTC");
+        for seconds in [-1.0, f64::NAN, 1e18] {
+            assert_eq!(date(seconds), "at an unknown time");
         }
     }
 

@@ -6,36 +6,38 @@ use crate::Style;
 use crate::number::{self, counted, grouped, percent, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use quell_predict::create::{Point, Prediction, Spread, Term, WhatIf};
+use quell_predict::create::{CreateDetail, CreateForecast, Term, WhatIf};
+use quell_predict::{ForecastPoint, Spread};
 
 /// Creates of many nodes.
-pub fn create(prediction: &Prediction, style: Style) -> String {
+pub fn create(prediction: &CreateForecast, style: Style) -> String {
     let mut page = Page::new(style);
-    let note = prediction.profile_note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
-    let profile = format!("{} ({}){note}", clean(&prediction.profile), prediction.kind.name());
+    let note =
+        prediction.summary.profile_note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
+    let profile = format!("{} ({}){note}", clean(&prediction.profile), prediction.summary.kind.name());
     page.entry("fs", &profile, Role::Plain);
     if let Some(point) = prediction.points.last() {
         headline(&mut page, point);
     }
-    if let Some(state) = &prediction.state {
+    if let Some(state) = &prediction.summary.state {
         page.entry("found", state, Role::Plain);
     }
-    prediction.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
+    prediction.summary.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
     if prediction.points.len() > 1 {
         page.section("By nodes", &points(&prediction.points));
     }
     if let Some(point) = prediction.points.last() {
-        let at = counted(point.creates.nodes, "node");
+        let at = counted(point.detail.creates.nodes, "node");
         page.section(&format!("Where the time goes, {at}, medians"), &terms(point));
-        page.section(&format!("What changes would give, {at}"), &what_ifs(&prediction.what_ifs));
+        page.section(&format!("What changes would give, {at}"), &what_ifs(&prediction.summary.what_ifs));
     }
     advice(&mut page, prediction);
     page.section("Made from", &inputs(prediction));
     page.finished()
 }
 
-fn headline(page: &mut Page, point: &Point) {
-    let creates = &point.creates;
+fn headline(page: &mut Page, point: &ForecastPoint<CreateDetail>) {
+    let creates = &point.detail.creates;
     let directories = match creates.directories() {
         1 => "one directory".to_owned(),
         several => format!("{} directories", grouped(several)),
@@ -58,35 +60,35 @@ fn headline(page: &mut Page, point: &Point) {
             seconds(p50),
             seconds(p10),
             seconds(p90),
-            seconds(point.lower),
-            seconds(point.upper)
+            seconds(point.bounds.lower),
+            seconds(point.bounds.upper)
         ),
         Role::Title,
     );
 }
 
-fn points(points: &[Point]) -> Table {
+fn points(points: &[ForecastPoint<CreateDetail>]) -> Table {
     let table = Table::default().number("nodes").number("files").number("p10").number("p50").number("p90");
     let mut table = table.number("at least").number("at most").text("most of it");
     for point in points {
         table.row(vec![
-            grouped(point.creates.nodes),
-            grouped(point.creates.files()),
+            grouped(point.detail.creates.nodes),
+            grouped(point.detail.creates.files()),
             seconds(point.seconds.p10),
             seconds(point.seconds.p50),
             seconds(point.seconds.p90),
-            seconds(point.lower),
-            seconds(point.upper),
-            point.bottleneck.name().to_owned(),
+            seconds(point.bounds.lower),
+            seconds(point.bounds.upper),
+            point.bottleneck.words(),
         ]);
     }
     table
 }
 
-fn terms(point: &Point) -> Table {
+fn terms(point: &ForecastPoint<CreateDetail>) -> Table {
     let mut table = Table::default().text("term").number("time").number("share").phrase("what it is");
-    let all: f64 = point.terms.iter().map(|(_, seconds)| seconds).sum();
-    for (term, time) in point.terms.iter().filter(|(_, time)| *time > 0.0) {
+    let all: f64 = point.detail.terms.iter().map(|(_, seconds)| seconds).sum();
+    for (term, time) in point.detail.terms.iter().filter(|(_, time)| *time > 0.0) {
         let share = percent((time / all * 1e6) as u64, 1_000_000);
         table.row(vec![term.name().to_owned(), seconds(*time), share, meaning(*term).to_owned()]);
     }
@@ -132,23 +134,23 @@ fn compared(from: f64, to: f64) -> String {
     }
 }
 
-fn advice(page: &mut Page, prediction: &Prediction) {
-    if prediction.advice.is_empty() {
+fn advice(page: &mut Page, prediction: &CreateForecast) {
+    if prediction.summary.advice.is_empty() {
         return;
     }
     page.text.push('\n');
     page.line("Advice", Role::Title);
-    for advice in &prediction.advice {
+    for advice in &prediction.summary.advice {
         page.line(&plain(&format!("{}: {}", advice.setting, advice.value)), Role::Doubt);
         page.paragraph(&plain(&advice.reason));
         advice.command.iter().for_each(|command| page.shell(command));
     }
 }
 
-fn inputs(prediction: &Prediction) -> Table {
+fn inputs(prediction: &CreateForecast) -> Table {
     let table = Table::default().text("figure").number("p10").number("p50").number("p90");
     let mut table = table.phrase("how it was got");
-    for input in &prediction.inputs {
+    for input in &prediction.summary.inputs {
         let figure = &input.figure;
         table.row(vec![
             short(&input.key).to_owned(),

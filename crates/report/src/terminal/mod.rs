@@ -1,11 +1,15 @@
 //! Text for people, at the width of their terminal.
 
 mod calibration;
+mod config;
 mod create;
 mod data;
 mod diff;
+mod doctor;
 mod findings;
 mod fix;
+mod image;
+mod modules;
 mod phases;
 mod plot;
 mod predict;
@@ -17,10 +21,14 @@ mod searches;
 mod validate;
 
 pub use calibration::calibration;
+pub use config::config;
 pub use create::create;
 pub use diff::diff;
+pub use doctor::doctor;
 pub use findings::thresholds;
 pub use fix::fix;
+pub use image::{image_info, image_list};
+pub use modules::{modules_audit, modules_caches_plan, modules_check, modules_measure, modules_verify};
 pub(crate) use predict::not_told_apart;
 pub use predict::predict;
 pub use profiles::profiles;

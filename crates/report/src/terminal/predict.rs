@@ -3,14 +3,14 @@
 use super::Page;
 use super::findings::plain;
 use crate::Style;
-use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
+use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView};
 use quell_trace::Bytes;
 
 /// How long a program takes to start.
-pub fn predict(object: &Predict, style: Style) -> String {
+pub fn predict(object: &PredictView, style: Style) -> String {
     let mut page = Page::new(style);
     page.command("command", "", &object.command, "");
     let inputs = &object.inputs;

@@ -1,13 +1,13 @@
 // Fills the page that quell has written: charts and tables from the numbers inside it.
 
-import type { Report } from "../generated/report";
+import type { ReportView } from "../generated/report";
 import { makeCommandsCopyable, save } from "./copy";
 import { button, el } from "./dom";
 import { sections } from "./sections";
 import { themeButton } from "./theme";
 
 const numbers = document.getElementById("report")?.textContent ?? "";
-const report = JSON.parse(numbers) as Report;
+const report = JSON.parse(numbers) as ReportView;
 
 /** Links to the sections that are there. */
 function navigation(): void {

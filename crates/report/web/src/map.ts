@@ -1,7 +1,7 @@
 // The map of directories: area is operations, colour is the share that missed. A click goes into a directory.
 
 import { hierarchy, treemap, type HierarchyRectangularNode } from "d3-hierarchy";
-import type { Report } from "../generated/report";
+import type { ReportView } from "../generated/report";
 import { button, el, whenResized } from "./dom";
 import { counted, grouped, percent, visible } from "./format";
 import { tree, type Branch } from "./tree";
@@ -91,7 +91,7 @@ class DirectoryMap {
     private readonly crumbs = el("nav", { class: "crumbs", "aria-label": "Directory shown" });
     private width = 0;
 
-    constructor(report: Report, private readonly choose: (path: string) => void) {
+    constructor(report: ReportView, private readonly choose: (path: string) => void) {
         this.root = this.focus = tree(report.top_directories);
         const placed = `${percent(this.root.operations, report.totals.metadata_operations)} of the operations`;
         this.element = el("figure", { class: "directories" },
@@ -206,6 +206,6 @@ class DirectoryMap {
 }
 
 /** The map; `null` where no directory was asked. `choose` is told the directory whose paths are wanted. */
-export function directoryMap(report: Report, choose: (path: string) => void): HTMLElement | null {
+export function directoryMap(report: ReportView, choose: (path: string) => void): HTMLElement | null {
     return report.top_directories.length > 0 ? new DirectoryMap(report, choose).element : null;
 }

@@ -1,6 +1,6 @@
 // The sections that the script adds, in the order of the page. What a report does not have leaves no trace.
 
-import type { Command, Directory, MissedName, PathRow, Recording, Report, Row, SearchEntry, Wanted } from "../generated/report";
+import type { Command, Directory, MissedName, PathRow, Recording, ReportView, FoldRow, SearchEntry, Wanted } from "../generated/report";
 import { el } from "./dom";
 import { fileTabs, streams } from "./files";
 import { command } from "./format";
@@ -35,7 +35,7 @@ const tab = <R>(title: string, rows: R[], columns: Column<R>[]): Tab =>
 const servedBy = <R extends { served_by?: string | null }>(): Column<R> =>
     ({ title: "served by", kind: "text", value: (row) => row.served_by ?? "unknown" });
 
-function pathTabs(report: Report): Tab[] {
+function pathTabs(report: ReportView): Tab[] {
     const { top_paths, top_directories, missed_names } = report;
     const misses = (row: MissedName) => ({ metadata_operations: row.missed, missed: row.missed });
     return [
@@ -60,7 +60,7 @@ function pathTabs(report: Report): Tab[] {
     ];
 }
 
-function searchTabs({ entries, wanted }: Report["searches"]): Tab[] {
+function searchTabs({ entries, wanted }: ReportView["searches"]): Tab[] {
     const probes = (row: { probes: number; missed: number }) =>
         ({ metadata_operations: row.probes, missed: row.missed });
     const kind = <R extends { kind: string }>(): Column<R> =>
@@ -86,7 +86,7 @@ function searchTabs({ entries, wanted }: Report["searches"]): Tab[] {
     ];
 }
 
-function processTabs(report: Report): Tab[] {
+function processTabs(report: ReportView): Tab[] {
     const status = (row: Recording) => (row.partial ? "partial" : row.exit_status == null ? "unknown" : String(row.exit_status));
     return [
         tab<Command>("Commands", report.commands, [
@@ -96,7 +96,7 @@ function processTabs(report: Report): Tab[] {
             { title: "processes", kind: "number", value: (row) => row.processes },
         ]),
         // One group says nothing that the headline does not.
-        tab<Row>("Equal ranks", report.folds.length > 1 || report.recordings.length > 1 ? report.folds : [], [
+        tab<FoldRow>("Equal ranks", report.folds.length > 1 || report.recordings.length > 1 ? report.folds : [], [
             { title: "ranks", kind: "text", value: (row) => row.ranks },
             { title: "recordings", kind: "number", value: (row) => row.recordings },
             { title: "operations of each", kind: "number", value: (row) => row.metadata_operations },
@@ -114,7 +114,7 @@ function processTabs(report: Report): Tab[] {
     ];
 }
 
-function callTabs(report: Report): Tab[] {
+function callTabs(report: ReportView): Tab[] {
     return [
         tab("System calls", report.syscalls, [
             { title: "call", kind: "text", value: (row) => row.name, show: (row) => el("code", {}, row.name) },
@@ -146,7 +146,7 @@ function section(id: string, title: string, lead: string, ...content: (HTMLEleme
 }
 
 /** All sections that the report has something for. */
-export function sections(report: Report): HTMLElement[] {
+export function sections(report: ReportView): HTMLElement[] {
     const paths = tabs("Paths", pathTabs(report));
     const list = (directory: string) => {
         const opened: Table | null | undefined = paths?.open("Paths");

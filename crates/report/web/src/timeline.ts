@@ -4,7 +4,7 @@
 import { max } from "d3-array";
 import { scaleLinear } from "d3-scale";
 import { area, curveStepAfter, stack } from "d3-shape";
-import type { Activity, OpenFiles, Report, Series } from "../generated/report";
+import type { Activity, OpenFiles, ReportView, Series } from "../generated/report";
 import { button, el, svg, whenResized } from "./dom";
 import { grouped, percent, rate, seconds, short } from "./format";
 import { MEANING, PARTS, type Part } from "./parts";
@@ -89,7 +89,7 @@ class Timeline {
     private readonly views = el("div", { class: "switch", role: "group", "aria-label": "Part of the run" });
     private at: number | null = null;
 
-    constructor(private readonly report: Report) {
+    constructor(private readonly report: ReportView) {
         const { activity, open_files } = report;
         this.bands = bands(activity);
         this.interval = activity.interval_seconds;
@@ -361,7 +361,7 @@ class Timeline {
 }
 
 /** The chart; `null` where nothing was asked. */
-export function timeline(report: Report): HTMLElement | null {
+export function timeline(report: ReportView): HTMLElement | null {
     const asked = report.activity.series.some((one) => one.operations.some((count) => count > 0));
     return asked || report.open_files.most.length > 0 ? new Timeline(report).element : null;
 }

@@ -6,34 +6,7 @@ use crate::failure::Failure;
 use crate::flags::ImageCheck;
 use crate::printer::Printer;
 use quell_image::check::{Report, check};
-use serde::Serialize;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Checked {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The image.
-    pub image: String,
-    /// Whether nothing is wrong with it.
-    pub sound: bool,
-    /// Nodes that were looked at; 0 when the image could not be opened.
-    pub nodes: u64,
-    /// Its length in bytes; 0 when it could not be opened.
-    pub bytes: u64,
-    /// What is wrong, in the order it was found.
-    pub findings: Vec<String>,
-    /// How many more findings there are.
-    pub omitted: u64,
-}
-
-/// Version of [`Checked`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Checked`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Checked).to_value()
-}
+use quell_report::view::{ImageCheckView, SCHEMA_VERSION};
 
 pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failure> {
     let name = shown(&flags.image);
@@ -76,10 +49,10 @@ fn damaged(name: &str, found: &Report) -> Failure {
     Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
 }
 
-fn checked(image: String, bytes: u64, found: &Report, refused: Option<String>) -> Checked {
+fn checked(image: String, bytes: u64, found: &Report, refused: Option<String>) -> ImageCheckView {
     let findings: Vec<_> =
         refused.into_iter().chain(found.findings.iter().map(ToString::to_string)).collect();
-    Checked {
+    ImageCheckView {
         schema_version: SCHEMA_VERSION,
         image,
         sound: findings.is_empty(),

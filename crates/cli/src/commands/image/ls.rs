@@ -8,70 +8,26 @@ use crate::printer::Printer;
 use quell_image::export::find::LastLink;
 use quell_image::export::{Found, Walk};
 use quell_image::{Attributes, Content, Corrupt, Coverage, Kind, OpenError};
+use quell_report::terminal;
+use quell_report::view::{ImageEntry, ImageListView, SCHEMA_VERSION};
 use quell_trace::path::escape;
-use serde::Serialize;
 use std::collections::HashSet;
-use std::fmt::Write as _;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Listing {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The names: directories before what is in them, siblings by name.
-    pub entries: Vec<Entry>,
-}
-
-/// A name in an image.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Entry {
-    /// Its original path.
-    pub path: String,
-    /// `file`, `directory`, `link`, `fifo`, `socket`, `character-device` or `block-device`.
-    pub kind: &'static str,
-    /// What the image has of it: `held`, `part` or `original` for a file; `complete`, `partial`, `uncovered` or `live` for a
-    /// directory; null for the rest, which is known whole.
-    pub state: Option<&'static str>,
-    /// Permissions in octal, with type.
-    pub mode: String,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Bytes, as of the original.
-    pub size: u64,
-    /// Hard links of the original.
-    pub links: u32,
-    /// Last modification. Unit: seconds since 1970.
-    pub mtime: i64,
-    /// Nanoseconds after that second.
-    pub mtime_nanoseconds: u32,
-    /// What a link points to.
-    pub target: Option<String>,
-}
-
-/// Version of [`Listing`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Listing`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Listing).to_value()
-}
 
 pub(crate) fn run(flags: &ImageLs, printer: &mut Printer) -> Result<u8, Failure> {
     let image = open(&flags.image)?;
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
     let entries =
         entries(&image, starts).map_err(|corrupt| Failure::new(OpenError::Corrupt(corrupt)).hint(DAMAGED))?;
+    let view = ImageListView { schema_version: SCHEMA_VERSION, entries };
     let text = match flags.json {
-        true => report::json(&Listing { schema_version: SCHEMA_VERSION, entries })?,
-        false => describe(&entries),
+        true => report::json(&view)?,
+        false => terminal::image_list(&view),
     };
     printer.data(&text)?;
     Ok(0)
 }
 
-fn entries(image: &Opened, starts: Vec<Found>) -> Result<Vec<Entry>, Corrupt> {
+fn entries(image: &Opened, starts: Vec<Found>) -> Result<Vec<ImageEntry>, Corrupt> {
     let live: HashSet<_> = image.index().live_directories().map(|place| place.nid).collect();
     let mut entries = Vec::new();
     for start in starts {
@@ -87,13 +43,13 @@ fn entries(image: &Opened, starts: Vec<Found>) -> Result<Vec<Entry>, Corrupt> {
     Ok(entries)
 }
 
-fn entry(image: &Opened, found: &Found) -> Result<Entry, Corrupt> {
+fn entry(image: &Opened, found: &Found) -> Result<ImageEntry, Corrupt> {
     let attributes = image.attributes(found.nid)?;
     let target = match attributes.kind {
         Kind::Symlink => Some(escape(image.link_target(found.nid)?)),
         _ => None,
     };
-    Ok(Entry {
+    Ok(ImageEntry {
         path: escape(&found.path),
         kind: kind(attributes.kind),
         state: state(image, found, &attributes)?,
@@ -133,90 +89,5 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Socket => "socket",
         Kind::CharacterDevice => "character-device",
         Kind::BlockDevice => "block-device",
-    }
-}
-
-/// One line a name; owner and size in columns as wide as their widest.
-fn describe(entries: &[Entry]) -> String {
-    let owner = |entry: &Entry| format!("{}/{}", entry.uid, entry.gid);
-    let owners = entries.iter().map(|entry| owner(entry).len()).max().unwrap_or_default();
-    let sizes = entries.iter().map(|entry| entry.size.to_string().len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for entry in entries {
-        let target = entry.target.as_ref().map(|target| format!(" -> {target}")).unwrap_or_default();
-        // Writing to a string cannot fail.
-        _ = writeln!(
-            text,
-            "{} {:<owners$} {:>sizes$} {} {:<9} {}{target}",
-            letters(entry),
-            owner(entry),
-            entry.size,
-            date(entry.mtime),
-            entry.state.unwrap_or("-"),
-            entry.path,
-        );
-    }
-    text
-}
-
-/// Kind and permissions as `ls -l` writes them.
-fn letters(entry: &Entry) -> String {
-    let mode = u32::from_str_radix(&entry.mode, 8).unwrap_or_default();
-    let kind = match entry.kind {
-        "directory" => 'd',
-        "link" => 'l',
-        "fifo" => 'p',
-        "socket" => 's',
-        "character-device" => 'c',
-        "block-device" => 'b',
-        _ => '-',
-    };
-    let mut letters = String::from(kind);
-    for (shift, special, set) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = mode >> shift;
-        letters.push(if bits & 4 != 0 { 'r' } else { '-' });
-        letters.push(if bits & 2 != 0 { 'w' } else { '-' });
-        letters.push(match (mode & special != 0, bits & 1 != 0) {
-            (true, true) => set,
-            (true, false) => set.to_ascii_uppercase(),
-            (false, true) => 'x',
-            (false, false) => '-',
-        });
-    }
-    letters
-}
-
-/// A moment in UTC, to the minute. Source: "days from civil", the proleptic Gregorian calendar in eras of 400 years.
-fn date(seconds: i64) -> String {
-    const DAY: i64 = 86_400;
-    // Days are counted from 1 March of the year 0, so that a leap day ends a year.
-    let days = seconds.div_euclid(DAY) + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let minutes = seconds.rem_euclid(DAY) / 60;
-    let year = era * 400 + year + next;
-    format!("{year:04}-{month:02}-{of_month:02} {:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01 00:00"),
-            (-1, "1969-12-31 23:59"),
-            (951_826_200, "2000-02-29 12:10"),
-            (1_709_251_199, "2024-02-29 23:59"),
-            (4_107_542_400, "2100-03-01 00:00"),
-            (i64::from(i32::MAX), "2038-01-19 03:14"),
-        ] {
-            assert_eq!(date(seconds), expected, "{seconds}");
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! `quell image`: what all its commands need, opening and finding, with the hints that each failure deserves.
 
 mod cat;
-pub mod check;
+mod check;
 mod export;
 mod extract;
-pub mod info;
-pub mod ls;
+mod info;
+mod ls;
 
 use super::run::image_hint;
 use crate::failure::Failure;

@@ -10,52 +10,10 @@ use crate::printer::Printer;
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, Audit, Finding, Options};
 use quell_modules::scan::{self, Tree};
-use serde::Serialize;
-use std::fmt::Write as _;
+use quell_report::terminal;
+use quell_report::view::{AuditFinding, ModulesAuditView, SCHEMA_VERSION};
 use std::io::ErrorKind;
 use std::path::PathBuf;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Audited {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The modulepaths, in the order in which they were given.
-    pub modulepaths: Vec<String>,
-    /// Modulefiles that every user may read and that the version of Environment Modules evaluates.
-    pub modulefiles: u64,
-    /// Modulefiles that some users may read.
-    pub restricted: u64,
-    /// Modulefiles of Lmod that every user may read.
-    pub lmod_modulefiles: u64,
-    /// Files and directories below the modulepaths.
-    pub entries: u64,
-    /// What was found, by path.
-    pub findings: Vec<Found>,
-}
-
-/// A finding.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Found {
-    /// Its stable code.
-    pub code: &'static str,
-    /// The rule that it follows from; docs/modules.md lists them.
-    pub rule: u8,
-    /// Where.
-    pub path: String,
-    /// What is the matter: a sentence that begins with the path.
-    pub text: String,
-    /// What to do.
-    pub advice: String,
-}
-
-/// Version of [`Audited`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Audited`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Audited).to_value()
-}
 
 pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
@@ -71,9 +29,10 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     if flags.tool == ModulesTool::Lmod {
         audited.findings.retain(|finding| concerns_lmod(finding.code));
     }
+    let view = view(&audited, &modulepaths);
     let text = match flags.json {
-        true => report::json(&json(&audited, &modulepaths))?,
-        false => describe(&audited, &modulepaths, flags.all, printer.style().width),
+        true => report::json(&view)?,
+        false => terminal::modules_audit(&view, flags.all, printer.style()),
     };
     printer.data(&text)?;
     let fails = |code: &str| flags.fail_on.iter().any(|wanted| wanted == ANY || wanted == code);
@@ -105,15 +64,15 @@ fn concerns_lmod(code: &str) -> bool {
         )
 }
 
-fn json(audited: &Audit, modulepaths: &[PathBuf]) -> Audited {
-    let findings = audited.findings.iter().map(|finding| Found {
+fn view(audited: &Audit, modulepaths: &[PathBuf]) -> ModulesAuditView {
+    let findings = audited.findings.iter().map(|finding| AuditFinding {
         code: finding.code,
         rule: finding.rule,
         path: shown(&finding.path),
         text: finding.text.clone(),
         advice: finding.advice.clone(),
     });
-    Audited {
+    ModulesAuditView {
         schema_version: SCHEMA_VERSION,
         modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
         modulefiles: audited.modulefiles,
@@ -121,65 +80,6 @@ fn json(audited: &Audit, modulepaths: &[PathBuf]) -> Audited {
         lmod_modulefiles: audited.lmod_modulefiles,
         entries: audited.entries,
         findings: findings.collect(),
+        codes: audit::CODES.iter().map(|(code, _)| *code).collect(),
     }
-}
-
-/// Paths that are shown of one finding.
-const SHOWN: usize = 4;
-
-/// Findings of one code together, and of these those that say the same.
-fn describe(audited: &Audit, modulepaths: &[PathBuf], all: bool, width: usize) -> String {
-    let mut text = format!(
-        "{} modulefiles for every user, {} for some, {} for Lmod; {} entries in {} modulepath{}\n",
-        audited.modulefiles,
-        audited.restricted,
-        audited.lmod_modulefiles,
-        audited.entries,
-        modulepaths.len(),
-        if modulepaths.len() == 1 { "" } else { "s" },
-    );
-    for (code, _) in audit::CODES {
-        let findings: Vec<_> = audited.findings.iter().filter(|finding| finding.code == code).collect();
-        let mut sentences: Vec<(&str, &str)> = Vec::new();
-        for finding in &findings {
-            let sentence = (finding.text.as_str(), finding.advice.as_str());
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
-        if let Some(first) = findings.first() {
-            // Writing to a string cannot fail.
-            _ = writeln!(text, "\n{code}: {} (rule {})", findings.len(), first.rule);
-        }
-        for (sentence, advice) in sentences {
-            let paths =
-                findings.iter().filter(|finding| finding.text == sentence && finding.advice == advice);
-            let paths: Vec<String> = paths.map(|finding| shown(&finding.path)).collect();
-            let most = if all { paths.len() } else { SHOWN };
-            paths.iter().take(most).for_each(|path| _ = writeln!(text, "  {path}"));
-            if paths.len() > most {
-                _ = writeln!(text, "  and {} more (--all)", paths.len() - most);
-            }
-            wrap(&mut text, sentence, "    ", width);
-            wrap(&mut text, &format!("-> {advice}"), "    ", width);
-        }
-    }
-    text
-}
-
-/// A sentence wrapped at words.
-fn wrap(text: &mut String, sentence: &str, indent: &str, width: usize) {
-    let mut column = 0;
-    for word in sentence.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            text.push('\n');
-            column = 0;
-        }
-        let before = if column == 0 { indent } else { " " };
-        text.push_str(before);
-        text.push_str(word);
-        column += before.len() + length;
-    }
-    text.push('\n');
 }

@@ -1,6 +1,6 @@
 //! `quell modules convert --to cache` and `--to lmod-cache`: caches that the site's own tools build.
 
-use super::check::{Changed, Stale, told};
+use super::check::{Stale, told};
 use super::{explain, judges, paths, verify};
 use crate::commands::image::shown;
 use crate::commands::report;
@@ -13,61 +13,12 @@ use quell_modules::caches::{Barrier, Builder, Mirror, closed_above, lmod};
 use quell_modules::tools::{Kind, Tool, User};
 use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
+use quell_report::terminal;
+use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
 use quell_trace::path::escape;
-use serde::Serialize;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct CachesBuilt {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The tool that built them.
-    pub tool: String,
-    /// Shape: one entry a cache.
-    pub caches: Vec<CacheBuilt>,
-    /// Modulepaths that have no cache, and why.
-    pub left_out: Vec<LeftOut>,
-    /// Answers that would differ; such a cache was taken back.
-    pub differences: usize,
-    /// With `--dry-run`: why something would be built; null else.
-    pub pending: Option<Vec<Changed>>,
-    /// Whether a cache that can be was not built.
-    #[serde(skip)]
-    failed: bool,
-}
-
-/// A cache.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct CacheBuilt {
-    /// Where it is.
-    pub path: String,
-    /// Whether something of it was built now.
-    pub rebuilt: bool,
-    /// Its length.
-    pub bytes: u64,
-    /// Paths below the modulepath that not everybody can read: users are sent to the tree for them.
-    pub closed: Vec<String>,
-}
-
-/// A modulepath without a cache.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct LeftOut {
-    /// The modulepath.
-    pub modulepath: String,
-    /// Why.
-    pub why: String,
-}
-
-/// Version of [`CachesBuilt`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`CachesBuilt`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(CachesBuilt).to_value()
-}
 
 pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if flags.delete_strays {
@@ -96,11 +47,11 @@ pub(super) const OUTSIDE: &str =
     "`--out DIR` below the closed directory keeps a cache among those who can enter it";
 
 /// A modulepath that can have no cache, for who is told.
-pub(super) fn barred(modulepath: &Path, barrier: &Barrier, printer: &Printer) -> LeftOut {
+pub(super) fn barred(modulepath: &Path, barrier: &Barrier, printer: &Printer) -> CacheLeftOut {
     if matches!(barrier, Barrier::Above(_)) {
         printer.hint(OUTSIDE);
     }
-    LeftOut { modulepath: shown(modulepath), why: barrier.to_string() }
+    CacheLeftOut { modulepath: shown(modulepath), why: barrier.to_string() }
 }
 
 /// What a build would do.
@@ -125,30 +76,20 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
             }
         }
     }
-    if flags.json {
-        let planned = CachesBuilt { pending: Some(told(&changes)), left_out, ..nothing(String::new()) };
-        printer.data(&report::json(&planned)?)?;
-        return Ok(0);
-    }
-    for Stale { modulepath, changes, .. } in &changes {
-        printer.data(&format!("{}: would be built\n", shown(modulepath)))?;
-        for change in changes {
-            let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
-            printer.data(&format!("  {name}{}\n", change.what.words()))?;
+    let changes = told(&changes);
+    let text = match flags.json {
+        true => {
+            report::json(&ModulesCachesView { pending: Some(changes), left_out, ..nothing(String::new()) })?
         }
-    }
-    for LeftOut { modulepath, why } in &left_out {
-        printer.data(&format!("{modulepath}: can have no cache: {why}\n"))?;
-    }
-    if changes.is_empty() {
-        printer.data("nothing would be built: the caches are what their trees are\n")?;
-    }
+        false => terminal::modules_caches_plan(&changes, &left_out),
+    };
+    printer.data(&text)?;
     Ok(0)
 }
 
 /// What is told before anything is done.
-fn nothing(tool: String) -> CachesBuilt {
-    CachesBuilt {
+fn nothing(tool: String) -> ModulesCachesView {
+    ModulesCachesView {
         schema_version: SCHEMA_VERSION,
         tool,
         caches: Vec::new(),
@@ -170,7 +111,7 @@ fn of_lmod(
     modulepaths: &[PathBuf],
     judge: &Tools,
     printer: &Printer,
-) -> Result<CachesBuilt, Failure> {
+) -> Result<ModulesCachesView, Failure> {
     let tool = judge.tools.iter().find(|tool| tool.kind == Kind::Lmod);
     let tool = tool
         .ok_or_else(|| Failure::message("no Lmod is installed here").hint("`--tools PREFIX` says where"))?;
@@ -193,7 +134,7 @@ fn of_lmod(
         closed: Vec::new(),
     };
     let caches = if is_kept { vec![cache] } else { Vec::new() };
-    Ok(CachesBuilt { caches, left_out, differences, failed: !is_kept, ..nothing(tool.to_string()) })
+    Ok(ModulesCachesView { caches, left_out, differences, failed: !is_kept, ..nothing(tool.to_string()) })
 }
 
 fn of_modules(
@@ -201,7 +142,7 @@ fn of_modules(
     modulepaths: &[PathBuf],
     judge: &Tools,
     printer: &Printer,
-) -> Result<CachesBuilt, Failure> {
+) -> Result<ModulesCachesView, Failure> {
     // The oldest that has caches: what it writes the newer ones read.
     let tool = judge.tools.iter().find(|tool| modules::supports(tool)).ok_or_else(|| {
         Failure::message("no installed Environment Modules has caches: these came with 5.3")
@@ -221,7 +162,7 @@ fn of_modules(
             }
             Err(ModulesError::NoCache { path, why }) => {
                 all.failed = true;
-                all.left_out.push(LeftOut { modulepath: shown(&path), why });
+                all.left_out.push(CacheLeftOut { modulepath: shown(&path), why });
                 continue;
             }
             prepared => prepared.map_err(explain)?,
@@ -238,7 +179,7 @@ fn of_modules(
             all.differences += differences;
             all.failed = true;
             let why = format!("{differences} answers would differ, so the last cache stays");
-            all.left_out.push(LeftOut { modulepath: shown(modulepath), why });
+            all.left_out.push(CacheLeftOut { modulepath: shown(modulepath), why });
             continue;
         }
         let built = prepared.install().map_err(explain)?;
@@ -357,7 +298,7 @@ fn differences(
     Ok(compared.differences.len())
 }
 
-fn tell(built: &CachesBuilt, printer: &Printer) {
+fn tell(built: &ModulesCachesView, printer: &Printer) {
     for CacheBuilt { path, rebuilt, bytes, closed } in &built.caches {
         match rebuilt {
             true => printer.talk(&format!("`{path}`: built by {}, {bytes} bytes", built.tool)),
@@ -383,7 +324,7 @@ fn tell(built: &CachesBuilt, printer: &Printer) {
     if built.caches.is_empty() && built.differences > 0 {
         printer.warn(&format!("{} answers would differ, so nothing was put into place", built.differences));
     }
-    for LeftOut { modulepath, why } in &built.left_out {
+    for CacheLeftOut { modulepath, why } in &built.left_out {
         printer.warn(&format!("`{modulepath}` has no cache: {why}"));
     }
     printer.hint("`quell modules check` says when a cache is stale: nothing else does");

@@ -1,6 +1,6 @@
 //! `quell modules check`: whether caches are what their trees are.
 
-use super::caches::{LeftOut, barred};
+use super::caches::barred;
 use super::{caches, explain, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
@@ -8,52 +8,14 @@ use crate::failure::Failure;
 use crate::flags::ModulesCheck;
 use crate::printer::Printer;
 use quell_modules::caches::{Change, What, lmod, modules};
+use quell_report::terminal;
+use quell_report::view::{CacheChange, CacheLeftOut, ModulesCheckView, SCHEMA_VERSION};
 use quell_trace::path::escape;
-use serde::Serialize;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Checked {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// Whether every cache is what it would be if it were built now.
-    pub fresh: bool,
-    /// What is not, by modulepath.
-    pub changes: Vec<Changed>,
-    /// Modulepaths that can have no cache, and why.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A difference.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Changed {
-    /// The modulepath; for what is the matter with a cache of Lmod itself, its directory.
-    pub modulepath: String,
-    /// Below it; empty for the modulepath as a whole.
-    pub path: String,
-    /// The cache, or the directory of one of Lmod.
-    pub cache: String,
-    /// `no-cache`, `unreadable`, `outdated`, `replaced`, `added`, `removed`, `changed`, `touched`, `closed`, `opened` or
-    /// `other`.
-    pub what: &'static str,
-}
-
-/// Version of [`Checked`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// Changes of a modulepath that are shown.
-const SHOWN: usize = 10;
-
-/// The JSON schema of [`Checked`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Checked).to_value()
-}
 
 pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {
     let mut found: Vec<Stale> = Vec::new();
-    let mut left_out: Vec<LeftOut> = Vec::new();
+    let mut left_out: Vec<CacheLeftOut> = Vec::new();
     let paths = paths::modulepaths(&flags.paths, printer)?;
     for (path, target) in paths.iter().zip(caches::targets(flags.out.as_deref(), &paths)?) {
         if path.join(lmod::LIST).is_file() {
@@ -69,9 +31,10 @@ pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure
             found.extend(Stale::of(path, target, checked.changes));
         }
     }
+    let view = view(&found, left_out);
     let text = match flags.json {
-        true => report::json(&json(&found, left_out))?,
-        false => describe(&found, &left_out),
+        true => report::json(&view)?,
+        false => terminal::modules_check(&view),
     };
     printer.data(&text)?;
     if !found.is_empty() {
@@ -97,17 +60,23 @@ impl Stale {
     }
 }
 
-fn json(found: &[Stale], left_out: Vec<LeftOut>) -> Checked {
-    Checked { schema_version: SCHEMA_VERSION, fresh: found.is_empty(), changes: told(found), left_out }
+fn view(found: &[Stale], left_out: Vec<CacheLeftOut>) -> ModulesCheckView {
+    ModulesCheckView {
+        schema_version: SCHEMA_VERSION,
+        fresh: found.is_empty(),
+        changes: told(found),
+        left_out,
+    }
 }
 
 /// Differences for JSON.
-pub(super) fn told(found: &[Stale]) -> Vec<Changed> {
-    let changed = |stale: &Stale, change: &Change| Changed {
+pub(super) fn told(found: &[Stale]) -> Vec<CacheChange> {
+    let changed = |stale: &Stale, change: &Change| CacheChange {
         modulepath: shown(&stale.modulepath),
         path: escape(&change.path),
         cache: shown(&stale.cache),
         what: word(change.what),
+        words: change.what.words(),
     };
     let changes =
         found.iter().flat_map(|stale| stale.changes.iter().map(move |change| changed(stale, change)));
@@ -128,26 +97,4 @@ fn word(what: What) -> &'static str {
         What::Opened => "opened",
         What::Other => "other",
     }
-}
-
-fn describe(found: &[Stale], left_out: &[LeftOut]) -> String {
-    let mut text = String::new();
-    for Stale { modulepath, cache, changes } in found {
-        _ = writeln!(text, "{}: the cache `{}` is stale", shown(modulepath), shown(cache));
-        for change in changes.iter().take(SHOWN) {
-            let name = if change.path.is_empty() { String::new() } else { escape(&change.path) + " " };
-            _ = writeln!(text, "  {name}{}", change.what.words());
-        }
-        let more = changes.len().saturating_sub(SHOWN);
-        if more > 0 {
-            _ = writeln!(text, "  and {more} more");
-        }
-    }
-    for LeftOut { modulepath, why } in left_out {
-        _ = writeln!(text, "{modulepath}: can have no cache: {why}");
-    }
-    if found.is_empty() {
-        text.push_str("the caches are what their trees are\n");
-    }
-    text
 }

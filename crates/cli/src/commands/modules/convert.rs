@@ -1,6 +1,6 @@
 //! `quell modules convert`: the plan, what was written, what differs, and undoing it.
 
-use super::verify::Differing;
+use super::verify::difference;
 use super::{caches, explain, judges, paths};
 use crate::commands::image::shown;
 use crate::commands::report;
@@ -10,100 +10,11 @@ use crate::printer::Printer;
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
 use quell_modules::verify::{self, Difference, Judge};
+use quell_report::view::{
+    ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
+};
 use quell_trace::path::escape;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Conversion {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// `rc`, `eval` or `virtual`.
-    pub strategy: &'static str,
-    /// Whether every modulepath can be converted.
-    pub possible: bool,
-    /// Whether a new modulepath was written; in place, one of which nothing changes is not.
-    pub written: bool,
-    /// Shape: one entry a modulepath, in their order.
-    pub trees: Vec<ConvertedTree>,
-    /// What would differ; then nothing was written.
-    pub differences: Vec<Differing>,
-    /// Requests that were refused before, and are now for another reason; with `--exact` they are among `differences`.
-    pub reworded: Vec<Differing>,
-    /// Tools that were asked; empty where nobody was.
-    pub tools: Vec<String>,
-    /// Variables that users need for it, as `NAME=VALUE`.
-    pub settings: Vec<String>,
-    /// Files by which it can be undone.
-    pub records: Vec<String>,
-}
-
-/// What becomes of a modulepath.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct ConvertedTree {
-    /// The old one.
-    pub source: String,
-    /// The new one; null where none was written.
-    pub target: Option<String>,
-    /// Files that change.
-    pub changes: Vec<ChangedFile>,
-    /// rc files that stay, and why.
-    pub left: Vec<Reason>,
-    /// Why it cannot be converted.
-    pub refused: Vec<Reason>,
-    /// What one should know besides, such as that the old one must stay.
-    pub notes: Vec<String>,
-}
-
-/// A file that changes.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct ChangedFile {
-    /// Its path below the modulepath.
-    pub path: String,
-    /// `written`, `removed` or `linked`.
-    pub change: &'static str,
-}
-
-/// A path and a reason.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Reason {
-    /// The rule that it follows from; docs/modules.md lists them.
-    pub rule: u8,
-    /// The path below the modulepath.
-    pub path: String,
-    /// The reason.
-    pub text: String,
-}
-
-/// What is printed with `--undo` and `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Undoing {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// Whether it is done; not with `--dry-run`.
-    pub undone: bool,
-    /// Modulepaths that are what they were.
-    pub restored: Vec<String>,
-    /// New modulepaths that are gone.
-    pub removed: Vec<String>,
-}
-
-/// Version of [`Conversion`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// Version of [`Undoing`].
-const UNDOING_VERSION: u32 = 1;
-
-/// The JSON schema of [`Undoing`].
-pub fn undo_schema() -> serde_json::Value {
-    schemars::schema_for!(Undoing).to_value()
-}
-
-/// The JSON schema of [`Conversion`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Conversion).to_value()
-}
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
     if let Some(record) = &flags.undo {
@@ -248,10 +159,10 @@ fn json(
     destination: Option<&Destination>,
     written: Option<&Written>,
     tools: Vec<String>,
-) -> Conversion {
+) -> ModulesConvertView {
     let done = written.filter(|written| written.differences.is_empty());
     let targets: Vec<&Option<PathBuf>> = done.iter().flat_map(|written| &written.targets).collect();
-    let reason = |rule, path: &[u8], text| Reason { rule, path: escape(path), text };
+    let reason = |rule, path: &[u8], text| ConvertReason { rule, path: escape(path), text };
     let trees = plan.trees.iter().enumerate().map(|(number, tree)| ConvertedTree {
         source: shown(&tree.source),
         target: targets.get(number).and_then(|target| target.as_deref()).map(shown),
@@ -264,14 +175,14 @@ fn json(
             .collect(),
         notes: tree.notes_for(destination).cloned().collect(),
     });
-    Conversion {
+    ModulesConvertView {
         schema_version: SCHEMA_VERSION,
         strategy: plan.strategy.name(),
         possible: plan.is_possible(),
         written: targets.iter().any(|target| target.is_some()),
         trees: trees.collect(),
-        differences: written.iter().flat_map(|written| &written.differences).map(Differing::of).collect(),
-        reworded: written.iter().flat_map(|written| &written.reworded).map(Differing::of).collect(),
+        differences: written.iter().flat_map(|written| &written.differences).map(difference).collect(),
+        reworded: written.iter().flat_map(|written| &written.reworded).map(difference).collect(),
         tools,
         settings: plan
             .strategy
@@ -283,13 +194,13 @@ fn json(
     }
 }
 
-fn changed(path: &[u8], change: &Change) -> ChangedFile {
+fn changed(path: &[u8], change: &Change) -> ConvertedFile {
     let change = match change {
         Change::Write { .. } => "written",
         Change::Remove { .. } => "removed",
         Change::Link { .. } => "linked",
     };
-    ChangedFile { path: escape(path), change }
+    ConvertedFile { path: escape(path), change }
 }
 
 fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {
@@ -299,7 +210,8 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
     if flags.json {
         let all = |paths: &[PathBuf]| paths.iter().map(|path| shown(path)).collect();
         let (restored, removed) = (all(&undone.restored), all(&undone.removed));
-        let undoing = Undoing { schema_version: UNDOING_VERSION, undone: !flags.dry_run, restored, removed };
+        let undoing =
+            ModulesUndoView { schema_version: SCHEMA_VERSION, undone: !flags.dry_run, restored, removed };
         printer.data(&report::json(&undoing)?)?;
         return Ok(0);
     }

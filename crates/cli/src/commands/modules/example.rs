@@ -7,28 +7,7 @@ use crate::failure::Failure;
 use crate::flags::ModulesExample;
 use crate::printer::Printer;
 use quell_modules::example::{self, Size};
-use serde::Serialize;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Made {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The modulepaths, in the order of their making.
-    pub modulepaths: Vec<String>,
-    /// Files that were written.
-    pub files: u64,
-    /// Modulefiles that `module avail` lists for an ordinary user.
-    pub modulefiles: u64,
-}
-
-/// Version of [`Made`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Made`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Made).to_value()
-}
+use quell_report::view::{ModulesExampleView, SCHEMA_VERSION};
 
 pub(crate) fn run(flags: &ModulesExample, printer: &Printer) -> Result<u8, Failure> {
     let ModulesExample { directory, modulepaths, names, versions, lines, json } = flags;
@@ -38,7 +17,7 @@ pub(crate) fn run(flags: &ModulesExample, printer: &Printer) -> Result<u8, Failu
     let modulepaths: Vec<String> = made.modulepaths.iter().map(|path| shown(path)).collect();
     if *json {
         let (files, modulefiles) = (made.files, made.modulefiles);
-        let made = Made { schema_version: SCHEMA_VERSION, modulepaths, files, modulefiles };
+        let made = ModulesExampleView { schema_version: SCHEMA_VERSION, modulepaths, files, modulefiles };
         printer.data(&report::json(&made)?)?;
         return Ok(0);
     }

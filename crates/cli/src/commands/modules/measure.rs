@@ -10,94 +10,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
 use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
 use quell_modules::trust;
-use serde::Serialize;
-use std::fmt::Write as _;
+use quell_report::terminal;
+use quell_report::view::{
+    MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, SCHEMA_VERSION, UnmeasuredStrategy,
+};
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// What is printed with `--json`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Measured {
-    /// Version of this shape; fields are only added.
-    pub schema_version: u32,
-    /// The modulepaths, in the order in which they were given.
-    pub modulepaths: Vec<String>,
-    /// Who ran the tools.
-    pub user: String,
-    /// What a call on a tree is taken to last. Unit: microseconds.
-    pub latency_us: u64,
-    /// One entry a tool, strategy and command.
-    pub strategies: Vec<Counted>,
-    /// Strategies that were not measured.
-    pub not_measured: Vec<NotMeasured>,
-    /// What to do, for each tool, modulepath and command.
-    pub advice: Vec<Advised>,
-}
-
-/// A command with a strategy.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Counted {
-    /// The strategy.
-    pub name: String,
-    /// `avail`, `avail -t` or `load`.
-    pub command: &'static str,
-    /// Calls of the recorder's set.
-    pub calls: u64,
-    /// Calls on the module trees that reached their file system.
-    pub on_tree: u64,
-    /// Modulefiles that a terse listing has.
-    pub modulefiles: u64,
-    /// Calls that failed.
-    pub errors: u64,
-    /// Calls on each modulepath, in their order.
-    pub on_each_tree: Vec<u64>,
-    /// CPU time of the tool, median. Unit: microseconds.
-    pub cpu_us: u64,
-    /// CPU time, and the latency for each call on a tree.
-    pub seconds: f64,
-    /// `modules` or `lmod`.
-    pub tool: &'static str,
-    /// The tool's version.
-    pub version: String,
-}
-
-/// A strategy that was not measured.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct NotMeasured {
-    /// `modules` or `lmod`.
-    pub tool: &'static str,
-    /// The tool's version.
-    pub version: String,
-    /// The strategy.
-    pub name: String,
-    /// Why not.
-    pub why: String,
-}
-
-/// A recommendation.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Advised {
-    /// `modules` or `lmod`.
-    pub tool: &'static str,
-    /// The tool's version.
-    pub version: String,
-    /// The modulepath.
-    pub modulepath: String,
-    /// The command.
-    pub command: &'static str,
-    /// The strategy that takes least time.
-    pub strategy: String,
-    /// What to do, and what it costs.
-    pub text: String,
-}
-
-/// Version of [`Measured`].
-const SCHEMA_VERSION: u32 = 1;
-
-/// The JSON schema of [`Measured`].
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Measured).to_value()
-}
 
 pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
@@ -125,9 +43,10 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
         measurements.push(watched(&request, printer)?);
     }
     let latency = Duration::from_micros(flags.latency);
+    let view = view(&measurements, &modulepaths, &user.name, latency);
     let text = match flags.json {
-        true => report::json(&json(&measurements, &modulepaths, &user.name, latency))?,
-        false => describe(&measurements, &modulepaths, latency),
+        true => report::json(&view)?,
+        false => terminal::modules_measure(&view),
     };
     printer.data(&text)?;
     Ok(0)
@@ -152,8 +71,13 @@ fn seconds(row: &Row, latency: Duration) -> f64 {
     row.cpu.as_secs_f64() + row.on_tree as f64 * latency.as_secs_f64()
 }
 
-fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, latency: Duration) -> Measured {
-    let mut measured = Measured {
+fn view(
+    measurements: &[Measurement],
+    modulepaths: &[PathBuf],
+    user: &str,
+    latency: Duration,
+) -> ModulesMeasureView {
+    let mut measured = ModulesMeasureView {
         schema_version: SCHEMA_VERSION,
         modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
         user: user.to_owned(),
@@ -161,11 +85,13 @@ fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, laten
         strategies: Vec::new(),
         not_measured: Vec::new(),
         advice: Vec::new(),
+        tools: Vec::new(),
     };
     for measurement in measurements {
+        let before = (measured.strategies.len(), measured.not_measured.len(), measured.advice.len());
         let (tool, version) = (site::kind(&measurement.tool), measurement.tool.version.to_string());
         for Strategy { name, rows, note } in &measurement.strategies {
-            let counted = |row: &Row| Counted {
+            let counted = |row: &Row| MeasuredStrategy {
                 name: name.clone(),
                 command: row.action.name(),
                 calls: row.calls,
@@ -181,10 +107,10 @@ fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, laten
             measured.strategies.extend(rows.iter().map(counted));
             if let (true, Some(why)) = (rows.is_empty(), note) {
                 let (version, name, why) = (version.clone(), name.clone(), why.clone());
-                measured.not_measured.push(NotMeasured { tool, version, name, why });
+                measured.not_measured.push(UnmeasuredStrategy { tool, version, name, why });
             }
         }
-        let advised = |advice: Advice| Advised {
+        let advised = |advice: Advice| MeasuredAdvice {
             tool,
             version: version.clone(),
             modulepath: shown(&modulepaths[advice.modulepath]),
@@ -195,69 +121,18 @@ fn json(measurements: &[Measurement], modulepaths: &[PathBuf], user: &str, laten
         measured
             .advice
             .extend(measure::advise(measurement, modulepaths.len(), latency).into_iter().map(advised));
+        let plain = measurement.strategies.iter().find(|strategy| strategy.name == "plain");
+        let plain = plain.and_then(|plain| plain.rows.first());
+        measured.tools.push(MeasuredTool {
+            title: measurement.tool.to_string(),
+            module: measurement.module.clone(),
+            modulefiles: plain.map_or(0, |row| row.modulefiles),
+            commands: Action::ALL.map(Action::name),
+            width: measurement.strategies.iter().map(|strategy| strategy.name.len()).max().unwrap_or(0),
+            strategies: before.0..measured.strategies.len(),
+            not_measured: before.1..measured.not_measured.len(),
+            advice: before.2..measured.advice.len(),
+        });
     }
     measured
-}
-
-fn describe(measurements: &[Measurement], modulepaths: &[PathBuf], latency: Duration) -> String {
-    let mut text = String::new();
-    for measurement in measurements {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        table(&mut text, measurement, latency);
-        let not = measurement.strategies.iter().filter(|strategy| strategy.rows.is_empty());
-        let not: Vec<String> = not
-            .map(|strategy| format!("  {}: {}", strategy.name, strategy.note.as_deref().unwrap_or_default()))
-            .collect();
-        if !not.is_empty() {
-            _ = writeln!(text, "\nnot measured:\n{}", not.join("\n"));
-        }
-        let advice = measure::advise(measurement, modulepaths.len(), latency);
-        for (number, modulepath) in modulepaths.iter().enumerate() {
-            _ = writeln!(text, "\nat {} us a call, {}", latency.as_micros(), shown(modulepath));
-            for advice in advice.iter().filter(|advice| advice.modulepath == number) {
-                _ = writeln!(text, "  {:<9} {}", advice.action.name(), advice.text);
-            }
-        }
-    }
-    text
-}
-
-fn table(text: &mut String, measurement: &Measurement, latency: Duration) {
-    let Measurement { tool, module, strategies } = measurement;
-    let plain = strategies.iter().find(|strategy| strategy.name == "plain");
-    let modulefiles = plain.and_then(|plain| plain.rows.first()).map_or(0, |row| row.modulefiles);
-    _ = writeln!(text, "{tool}, {modulefiles} modulefiles, load {module}\n");
-    let width = strategies.iter().map(|strategy| strategy.name.len()).max().unwrap_or(0);
-    for action in Action::ALL {
-        _ = writeln!(
-            text,
-            "{:<width$} {:>8} {:>7} {:>8} {:>7} {:>7} {:>9}",
-            action.name(),
-            "calls",
-            "errors",
-            "on tree",
-            "found",
-            "CPU ms",
-            "seconds"
-        );
-        for strategy in strategies {
-            let Some(row) = strategy.rows.iter().find(|row| row.action == action) else { continue };
-            _ = writeln!(
-                text,
-                "{:<width$} {:>8} {:>7} {:>8} {:>7} {:>7.0} {:>9.3}",
-                strategy.name,
-                row.calls,
-                row.errors,
-                row.on_tree,
-                row.modulefiles,
-                row.cpu.as_secs_f64() * 1000.0,
-                seconds(row, latency)
-            );
-        }
-        if action != Action::Load {
-            text.push('\n');
-        }
-    }
 }

@@ -1,15 +1,15 @@
 //! `quell modules`: what its commands share.
 
-pub mod audit;
-pub mod caches;
-pub mod check;
-pub mod convert;
-pub mod example;
+mod audit;
+mod caches;
+mod check;
+mod convert;
+mod example;
 mod judges;
-pub mod measure;
+mod measure;
 mod paths;
 mod site;
-pub mod verify;
+mod verify;
 
 use crate::failure::Failure;
 use crate::flags::ModulesCommand;

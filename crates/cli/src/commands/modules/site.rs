@@ -162,12 +162,6 @@ fn is_setting(name: &str) -> bool {
     is_of_modules || OF_LMOD.contains(&name) || name == GLOBAL_RC
 }
 
-/// A tool in two words, for people.
-pub(super) fn names(tools: &[Tool]) -> String {
-    let names: Vec<String> = tools.iter().map(ToString::to_string).collect();
-    names.join(", ")
-}
-
 /// A short name for the kind, for JSON.
 pub(super) fn kind(tool: &Tool) -> &'static str {
     match tool.kind {

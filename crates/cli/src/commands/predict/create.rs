@@ -5,7 +5,9 @@ use crate::commands::{html, report};
 use crate::failure::Failure;
 use crate::flags::PredictCreate;
 use crate::printer::Printer;
-use quell_predict::create::{self, Connections, Directory, InodeToken, Prediction, Request, State, split};
+use quell_predict::create::{
+    self, Connections, CreateForecast, Directory, InodeToken, Request, State, split,
+};
 use quell_predict::{Kind, Profile};
 
 pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
@@ -14,9 +16,9 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
     let profile = profiles::load(flags.fs.as_deref().unwrap_or(DEFAULT))?;
-    let prediction = create::predict(&profile, &request(flags, &profile))
+    let forecast = create::forecast(&profile, &request(flags, &profile))
         .map_err(|error| Failure::message(&error).hint(error.hint()))?;
-    show(flags, &prediction, printer)?;
+    show(flags, &forecast, printer)?;
     if flags.fs.is_none() {
         printer
             .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
@@ -27,9 +29,9 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
     Ok(0)
 }
 
-fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Result<(), Failure> {
+fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> Result<(), Failure> {
     let measured = flags.measured.as_deref().map(measured::load).transpose()?.unwrap_or_default();
-    let object = quell_report::json::create(prediction);
+    let object = quell_report::view::create(forecast);
     if let Some(file) = &flags.html {
         let page = quell_report::html::prediction::of_creates(&object, &measured);
         html::write(&quell_report::html::prediction::prediction(&page, &object)?, file, printer)?;
@@ -37,7 +39,7 @@ fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Re
     match flags.json {
         true => printer.data(&report::json(&object)?),
         false if flags.html.is_some() => Ok(()),
-        false => printer.data(&quell_report::terminal::create(prediction, printer.style())),
+        false => printer.data(&quell_report::terminal::create(forecast, printer.style())),
     }
 }
 

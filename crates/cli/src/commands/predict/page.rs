@@ -4,29 +4,30 @@ use super::measured;
 use crate::commands::html;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use quell_predict::{Changes, Image, Prediction, Profile, Question, Script};
+use quell_predict::start::{self, StartForecast};
+use quell_predict::{Changes, Image, Profile, Question, Script};
 use quell_report::html::prediction::{Change, WhatIfs};
-use quell_report::json;
+use quell_report::view;
 use std::path::Path;
 
 /// What was predicted.
 pub(super) struct Asked<'a> {
     pub(super) scripts: &'a [Script],
     pub(super) question: &'a Question,
-    pub(super) predictions: &'a [(Profile, Prediction)],
+    pub(super) forecasts: &'a [(Profile, StartForecast)],
 }
 
 /// Writes the page to `file`.
 pub(super) fn write(
     asked: &Asked<'_>,
-    object: &json::Predict,
+    object: &view::PredictView,
     file: &Path,
     measured: Option<&Path>,
     printer: &Printer,
 ) -> Result<(), Failure> {
     let measured = measured.map(measured::load).transpose()?.unwrap_or_default();
-    let Asked { scripts, question, predictions } = asked;
-    let what_ifs = predictions.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
+    let Asked { scripts, question, forecasts } = asked;
+    let what_ifs = forecasts.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
     let page = quell_report::html::prediction::of_start(object, what_ifs, &measured);
     html::write(&quell_report::html::prediction::prediction(&page, object)?, file, printer)
 }
@@ -36,12 +37,9 @@ fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatI
     let nodes = question.nodes.last().copied().unwrap_or(1);
     let change = |(words, changes): (&str, Changes)| {
         let question = Question { nodes: vec![nodes], changes, ..question.clone() };
-        let prediction = quell_predict::predict(scripts, profile, &question);
-        let slowest = prediction.points.first().map(|point| point.slowest).unwrap_or_default();
-        Change {
-            change: words.to_owned(),
-            seconds: json::Range { p10: slowest.p10, p50: slowest.p50, p90: slowest.p90 },
-        }
+        let forecast = start::forecast(scripts, profile, &question);
+        let seconds = forecast.points.first().map(|point| point.seconds).unwrap_or_default();
+        Change { change: words.to_owned(), seconds: seconds.into() }
     };
     WhatIfs {
         name: profile.name.clone(),

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
 use quell_predict::profile::wide;
-use quell_predict::{Changes, Image, Kind, Prediction, Profile, Question, Roots, Script};
+use quell_predict::start::{self, StartForecast};
+use quell_predict::{Changes, Image, Kind, Profile, Question, Roots, Script};
 use quell_trace::Trace;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -29,15 +30,15 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let (scripts, notes) = scripts(&trace, flags)?;
     let question = question(flags);
     let predict = |profile: Profile| {
-        let prediction = quell_predict::predict(&scripts, &profile, &question);
-        (profile, prediction)
+        let forecast = start::forecast(&scripts, &profile, &question);
+        (profile, forecast)
     };
-    let predictions: Vec<(Profile, Prediction)> = profiles.into_iter().map(predict).collect();
+    let forecasts: Vec<(Profile, StartForecast)> = profiles.into_iter().map(predict).collect();
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
-    let object = quell_report::json::predict(&command, &scripts, &question, &predictions, notes);
+    let object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
     if let Some(file) = &flags.html {
-        let asked = page::Asked { scripts: &scripts, question: &question, predictions: &predictions };
+        let asked = page::Asked { scripts: &scripts, question: &question, forecasts: &forecasts };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
     }
     match (flags.json, &flags.html) {
@@ -45,18 +46,18 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         (false, Some(_)) => {}
         (false, None) => printer.data(&quell_report::terminal::predict(&object, printer.style()))?,
     }
-    say_where_from(flags, &predictions, printer);
+    say_where_from(flags, &forecasts, printer);
     Ok(0)
 }
 
 /// A prior is never taken in silence.
-fn say_where_from(flags: &Predict, predictions: &[(Profile, Prediction)], printer: &Printer) {
+fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], printer: &Printer) {
     if flags.fs.is_empty() {
         printer.warn("no --fs: this is a wide prior of any shared file system, not a measurement of yours");
         printer.hint(
             "`quell calibrate DIR -o fs.toml` measures it, and `--list-fs` lists others; then `--fs fs.toml`",
         );
-    } else if predictions.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
+    } else if forecasts.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
     }
 }

@@ -1,8 +1,10 @@
-//! The files of a cache of Lmod: made by its own program, put into place, and whether Lmod uses what is there.
+//! The files of a cache of Lmod: making them with Lmod's own program, putting them into place, and checking whether Lmod
+//! uses them.
 
-use super::super::{PATIENCE, What, place};
-use super::{SETTINGS, literal};
+use super::super::{PATIENCE, What};
+use super::literal;
 use crate::ModulesError;
+use crate::place;
 use crate::scan::CACHE_LIMIT;
 use crate::tools::{self, Environment, Kind, Tool, User};
 use std::collections::BTreeMap;
@@ -13,25 +15,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What Lmod reads, unless there is bytecode beside it.
+/// The name of the settings file that makes Lmod use the cache.
+pub const SETTINGS: &str = "lmodrc.lua";
+
+/// The file that Lmod reads, unless there is bytecode beside it.
 pub(super) const CACHE: &str = "spiderT.lua";
 
-/// What the name of every file begins with that Lmod may read: `spiderT.luac_5.3` before `spiderT.old.luac_5.3` before
-/// `spiderT.lua`, for its own version of Lua. The first that is there decides, even if it is too old. Source: `Cache.lua`.
+/// The beginning of the name of every file that Lmod may read: `spiderT.luac_5.3` before `spiderT.old.luac_5.3` before
+/// `spiderT.lua`, for its own version of Lua. Lmod takes the first that exists, even if that is too old. Source:
+/// `Cache.lua`.
 const FAMILY: &str = "spiderT.";
 
 const TIMESTAMP: &str = "timestamp";
 
-/// What the name of a directory begins with in which a cache is made.
+/// The beginning of the name of a directory in which a cache is made.
 const ASIDE: &str = ".quell-cache-";
 
-/// Whether a name is that of a directory in which a cache was made.
+/// Tells whether a directory of this name was made to hold an unfinished cache.
 pub(super) fn is_left_aside(name: &OsStr) -> bool {
     name.as_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Lets the tool make a cache beside its place. Of what another user than ours made, only text that is data is taken over: what
-/// Lmod reads it evaluates, as every user.
+/// Runs Lmod's program, which makes a cache beside its place. If another user ran it, only text that is plain data is taken
+/// over, because every user evaluates what Lmod reads.
 pub(super) fn make(
     tool: &Tool,
     user: &User,
@@ -50,7 +56,7 @@ pub(super) fn make(
         Some(_) => aside.path().join(MADE),
     };
     if user.credentials.is_some() {
-        place::open_directory(&made).map_err(ModulesError::write(&made))?;
+        place::make_open_directory(&made).map_err(ModulesError::write(&made))?;
         super::super::hand_over(&made, user)?;
         crate::trust::let_pass(aside.path(), user).map_err(ModulesError::write(aside.path()))?;
     }
@@ -76,10 +82,10 @@ pub(super) fn make(
     Ok(aside)
 }
 
-/// The directory of another user's in which a cache is made.
+/// The directory in which another user makes a cache.
 const MADE: &str = "made";
 
-/// Takes over what another user made, and removes the rest: bytecode is no text that could be looked at.
+/// Takes over the text that another user made, and removes the rest: bytecode cannot be checked.
 fn take_over(
     made: &Path,
     user: &User,
@@ -95,11 +101,11 @@ fn take_over(
     for (name, content) in [(TIMESTAMP, &[][..]), (CACHE, &text)] {
         place::write(&aside.join(name), content)?;
     }
-    // A list that let the maker pass goes with the mode.
+    // The list that let the other user pass is dropped with the mode.
     crate::copy::no_lists(aside).map_err(ModulesError::write(aside))
 }
 
-/// Lets every user read a new cache, whatever the umask is, and names it in settings of its own.
+/// Lets every user read a new cache, whatever the umask is, and writes settings that name the cache.
 fn open(aside: &Path) -> Result<(), ModulesError> {
     let mode = |path: &Path, mode| {
         let permissions = std::fs::Permissions::from_mode(mode);
@@ -121,7 +127,7 @@ fn names(directory: &Path) -> Result<Vec<OsString>, ModulesError> {
     Ok(names)
 }
 
-/// A number for each file of a cache.
+/// A digest of each file of a cache.
 ///
 /// **Errors**: [`ModulesError::Read`].
 pub(super) fn prints(directory: &Path) -> Result<BTreeMap<String, String>, ModulesError> {
@@ -139,9 +145,9 @@ fn print(path: &Path) -> std::io::Result<String> {
     Ok(hasher.finalize().to_hex()[..32].to_owned())
 }
 
-/// Renames each file of a new cache into place, and removes what is left of those before it: of another version of Lua, or
-/// put away by Lmod's own program, Lmod would read it first. The timestamp comes last, so that every cache is younger than
-/// the timestamp that is there with it.
+/// Renames each file of a new cache into place and removes the older files. Lmod would read a file for another version of
+/// Lua, or one that its own program put away, before the new one. The timestamp comes last, so that the cache is never older
+/// than the timestamp beside it.
 pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError> {
     let new = names(aside)?;
     let rename = |name: &OsStr| {
@@ -156,9 +162,10 @@ pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError
     rename(TIMESTAMP.as_ref())
 }
 
-/// Why Lmod, or some of its users, would not use the cache that was put into a directory; `known` are its files' numbers.
+/// The reason for which Lmod, or some of its users, would not use the cache in a directory. `known` holds the digests of its
+/// files.
 ///
-/// Source: `Cache.lua` of Lmod: what is older than the timestamp, by seconds, is passed over without a word.
+/// Source: `Cache.lua` of Lmod: a cache older than the timestamp, compared by seconds, is ignored without a message.
 pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<What> {
     let paths = || known.keys().map(|name| directory.join(name));
     let settings = directory.join(SETTINGS);
@@ -179,14 +186,14 @@ pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Optio
     if paths().any(|path| seconds(&path) < stamp) {
         return Some(What::Outdated);
     }
-    // One that is not known is one that somebody else made.
+    // An unknown file was made by another program.
     let now = prints(directory);
     (now.ok().as_ref() != Some(known)).then_some(What::Replaced)
 }
 
-/// Writes what LMOD_RC names.
+/// Writes the settings file that LMOD_RC names.
 pub(super) fn write_settings(directory: &Path) -> Result<(), ModulesError> {
-    // A Lua string in quotes: what ends it, and what begins an escape.
+    // Characters that end a quoted Lua string or begin an escape in it.
     let shown = directory.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let text = format!(
         "scDescriptT = {{\n  {{ [\"dir\"] = \"{shown}\", [\"timestamp\"] = \"{shown}/{TIMESTAMP}\" }},\n}}\n"

@@ -1,15 +1,17 @@
-//! Whether a cache of Lmod is what it should be: data, and of each modulepath nothing but what lies below it.
+//! Checks a cache of Lmod before it is installed: it must be plain data, and each modulepath may hold only paths below
+//! itself.
 //!
-//! Lmod evaluates its cache, as every user who has it. Its maker does not quote every name, and evaluates modulefiles: who writes
-//! one could write any Lua into the cache, or lead the modules of one modulepath to files of another. So nothing passes but
-//! variables that are set to tables of literals, in which a modulefile lies below its modulepath.
+//! Every user evaluates the cache of Lmod. Lmod's program does not quote every name, and evaluates modulefiles while it
+//! builds. The author of a modulefile could therefore write any Lua into the cache, or lead the modules of one modulepath to
+//! files of another. The check passes nothing but assignments of tables of literals in which each modulefile lies below its
+//! modulepath.
 //!
 //! Source: Lua 5.3 reference manual, section 3.1; `serializeTbl.lua` of Lmod.
 
 /// The fault of a text.
 pub(super) type Fault = &'static str;
 
-/// Tables within tables; Lmod makes fewer than ten.
+/// Nesting of tables; Lmod's own is below ten.
 const DEEPEST: usize = 64;
 
 /// The variable that holds modulepaths.
@@ -48,13 +50,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Tells whether anything follows but space.
+    /// Skips space. Tells whether anything follows.
     fn skips_to_more(&mut self) -> bool {
         self.text = self.text.trim_ascii_start();
         !self.text.is_empty()
     }
 
-    /// Tells whether this sign is next, which is passed then.
+    /// Skips this character if it is next, and tells whether it was.
     fn passes(&mut self, sign: u8) -> bool {
         self.skips_to_more();
         match self.text.split_first() {
@@ -132,7 +134,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The key that a field has, if it has one.
+    /// The key of a field; `None` if it has none.
     fn key(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         self.skips_to_more();
         let key = match self.text {
@@ -163,7 +165,7 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// A string in quotes, without the backslashes before what they keep from ending it.
+    /// A string in quotes, without the backslashes before quotes, backslashes and newlines.
     fn quoted(&mut self) -> Result<Vec<u8>, Fault> {
         self.expect(b'"')?;
         let mut text = Vec::new();
@@ -177,7 +179,7 @@ impl<'a> Reader<'a> {
                 b'\n' => break,
                 b'\\' => match rest.next() {
                     Some(kept @ (b'"' | b'\\' | b'\n')) => text.push(*kept),
-                    // What it stands for is no matter, unless it is a path.
+                    // Its meaning does not matter. The NUL keeps the text from being taken for a path.
                     Some(other) => text.extend([0, *other]),
                     None => break,
                 },
@@ -200,7 +202,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Refuses a file of a modulepath that lies elsewhere.
+/// Refuses the path of a modulefile that does not lie below its modulepath.
 fn refuse_elsewhere(value: &[u8], within: &Within<'_>) -> Result<(), Fault> {
     let Some(modulepath) = within.modulepath else { return Ok(()) };
     if !within.key.is_some_and(|key| FILES.contains(&key)) {

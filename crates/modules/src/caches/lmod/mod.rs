@@ -7,59 +7,55 @@
 //! DIR/quell-cache.json                what it was made from, for `check`
 //! ```
 //!
-//! Lmod has one cache for all users. A modulepath with files that not everybody can read is left out: users see it as
-//! without a cache, each as they may.
+//! Lmod has one cache for all users. A modulepath with files that some users cannot read is left out: users see it as if
+//! there were no cache, each according to the permissions.
 
 mod files;
 mod literal;
 mod sources;
 
 use super::digest::Reader;
-use super::{Barrier, Builder, Change, What, barrier, place};
+use super::{Barrier, Builder, Change, What, eligibility};
 use crate::ModulesError;
-use crate::convert;
+use crate::place;
 use crate::scan::Tree;
+pub use files::SETTINGS;
+pub use sources::LIST;
 use sources::Sources;
 use std::path::{Path, PathBuf};
 
-/// The name of the list of what a cache was made from.
-pub const LIST: &str = "quell-cache.json";
-
-/// The name of the settings file that makes Lmod use the cache.
-pub const SETTINGS: &str = "lmodrc.lua";
-
-/// A cache that was built, or was found to be what it would be.
+/// A cache after a build. The build may have left it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Whether it was built now.
+    /// The cache was built now.
     pub rebuilt: bool,
     /// Modulepaths in it.
     pub modulepaths: Vec<PathBuf>,
-    /// Modulepaths that are left out, and why.
+    /// Modulepaths that are left out, with the reasons.
     pub left_out: Vec<(PathBuf, Barrier)>,
-    /// Length of what Lmod reads. Unit: bytes.
+    /// Length of the file that Lmod reads. Unit: bytes.
     pub bytes: u64,
 }
 
-/// A cache that no user sees yet. Nobody else builds in its directory as long as it is there.
+/// A cache that no user sees yet. No other process builds in its directory while this value exists.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it will be.
+    /// The cache as it will be.
     pub built: Built,
     directory: PathBuf,
     sources: Sources,
-    /// `None` where the last one is what it would be.
+    /// `None` where the last cache needs no change.
     aside: Option<tempfile::TempDir>,
     lock: crate::lock::Lock,
 }
 
 impl Prepared {
-    /// The settings file with which Lmod uses it before it is in its place; `None` where nothing changes.
+    /// The settings file with which Lmod uses the new cache before it is in its place; `None` where nothing changes.
     pub fn settings(&self) -> Option<PathBuf> {
         Some(self.aside.as_ref()?.path().join(SETTINGS))
     }
 
-    /// Puts it in its place. Readers see the last cache or this one whole.
+    /// Puts the cache in its place. Readers see the last cache or this one, each complete.
     ///
     /// **Errors**: [`ModulesError::Write`].
     pub fn install(mut self) -> Result<Built, ModulesError> {
@@ -76,7 +72,7 @@ impl Prepared {
     }
 }
 
-/// Builds the cache of modulepaths in `directory` and puts it in its place without asking anybody. See [`prepare`].
+/// Builds the cache of modulepaths in `directory` and puts it in its place without a comparison of answers. See [`prepare`].
 ///
 /// **Errors**: those of [`prepare`] and [`Prepared::install`].
 pub fn build<'a>(
@@ -87,7 +83,7 @@ pub fn build<'a>(
     prepare(builder, modulepaths, directory)?.install()
 }
 
-/// Makes the cache of modulepaths beside its place in `directory`, unless it is what it would be.
+/// Makes the cache of modulepaths beside its place in `directory`, unless the last one needs no change.
 ///
 /// **Errors**: [`ModulesError::Barred`] if every modulepath would have to be left out; [`ModulesError::NoCache`] if the tool
 /// makes none; [`ModulesError::Within`] for a directory in a modulepath, where Lmod would take the cache for modulefiles;
@@ -101,8 +97,8 @@ pub fn prepare<'a>(
     let tool = builder.tool;
     let directory = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
-    // Every user evaluates what lies there, root too.
-    place::refuse_others(&directory)?;
+    // Every user evaluates the files of this directory, root included.
+    place::make_trusted_directory(&directory)?;
     let user = builder.user(&wanted.trees.iter().collect::<Vec<_>>())?;
     let lock = crate::lock::Lock::inside(&directory)?;
     place::clear(&lock, &directory, files::is_left_aside);
@@ -120,12 +116,12 @@ pub fn prepare<'a>(
     Ok(Prepared { built, directory, sources, aside, lock })
 }
 
-/// In what a cache differs from the modulepaths that it was made from, and whether Lmod uses it.
+/// Differences between a cache and the modulepaths that it was made from, and faults for which Lmod does not use it.
 ///
-/// Shape: for each modulepath with differences these, sorted by path; before them the cache's own directory, if something is
-/// wrong with the cache itself.
+/// Shape: for each modulepath with differences these, sorted by path; before them the cache's own directory, if the cache
+/// itself has a fault.
 ///
-/// **Errors**: those of reading; a list that is none is [`ModulesError::NoCache`].
+/// **Errors**: those of reading; [`ModulesError::NoCache`] for a damaged list of sources.
 pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesError> {
     let sources = sources::read(directory)?;
     let mut found = of_itself(directory, &sources);
@@ -134,8 +130,8 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
                 whole(What::Removed)
             }
-            // Whoever reads the cache would be shown what is behind the directory.
-            Ok(_) if barrier::outside(&source.path(), directory).is_some() => whole(What::Closed),
+            // Readers of the cache would see what lies behind the closed directory.
+            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(What::Closed),
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -143,18 +139,18 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
     Ok(found)
 }
 
-/// What a build would do.
+/// The effect that a build would have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Why a cache would be built; empty where it is there as it would be. Shape: as [`check`].
+    /// The reasons to build a cache; empty where it needs no change. Shape: as [`check`].
     pub changes: Vec<(PathBuf, Vec<Change>)>,
-    /// Modulepaths that would be left out, and why.
+    /// Modulepaths that would be left out, with the reasons.
     pub left_out: Vec<(PathBuf, Barrier)>,
 }
 
-/// What a build of the cache of these modulepaths in `directory` would do.
+/// Tells the effect of building the cache of these modulepaths in `directory`.
 ///
-/// **Errors**: those of [`prepare`], but those of running and writing.
+/// **Errors**: those of [`prepare`], except those of running and writing.
 pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, ModulesError> {
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
@@ -177,7 +173,7 @@ pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, Mod
     Ok(Pending { changes: found, left_out: wanted.left_out })
 }
 
-/// A difference of all of it.
+/// A difference of the whole modulepath.
 fn whole(what: What) -> Vec<Change> {
     vec![Change { path: Vec::new(), what }]
 }
@@ -187,7 +183,7 @@ fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<Change>)>
     fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }
 
-/// The modulepaths that a cache can hold, and those that it cannot.
+/// The modulepaths that a cache can hold, and those that it cannot hold.
 struct Wanted {
     trees: Vec<Tree>,
     left_out: Vec<(PathBuf, Barrier)>,
@@ -200,12 +196,12 @@ impl Wanted {
         for modulepath in modulepaths {
             let modulepath = std::path::absolute(modulepath).map_err(ModulesError::read(modulepath))?;
             crate::verify::refuse_name(&modulepath)?;
-            if convert::resolved(directory).starts_with(convert::resolved(&modulepath)) {
+            if place::resolved(directory).starts_with(place::resolved(&modulepath)) {
                 return Err(ModulesError::Within { path: directory.to_owned(), modulepath });
             }
             let tree = sources::tree(&modulepath)?;
             tree.refuse_special()?;
-            match barrier::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
+            match eligibility::of_lmod(&tree, directory, |entry| Reader::Lmod.looks_at(entry)) {
                 Some(barrier) => wanted.left_out.push((modulepath, barrier)),
                 None => wanted.trees.push(tree),
             }

@@ -1,9 +1,9 @@
-//! What a cache of Lmod was made from: a number for each name that Lmod looks at, since nothing in the cache tells.
+//! The sources of a cache of Lmod: a digest for each name that Lmod looks at, because the cache itself holds none.
 
 use super::super::digest::{Reader, digest, prints};
-use super::super::{Change, What, place};
-use super::LIST;
+use super::super::{Change, What};
 use crate::ModulesError;
+use crate::place;
 use crate::scan::{Kind, Options, Tree};
 use crate::tools::Tool;
 use quell_trace::path::escape;
@@ -13,15 +13,18 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The list beside a cache.
+/// The name of the list of a cache's sources.
+pub const LIST: &str = "quell-cache.json";
+
+/// The list of sources beside a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sources {
     schema_version: u32,
     /// Name and version of the tool that made it.
     tool: String,
-    /// Shape: in the order of MODULEPATH; none that is left out.
+    /// Shape: in the order of MODULEPATH, without those that are left out.
     pub(super) modulepaths: Vec<Source>,
-    /// A number for each file of the cache.
+    /// A digest of each file of the cache.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
 }
@@ -31,18 +34,18 @@ pub(super) struct Sources {
 pub(super) struct Source {
     path: String,
     digest: String,
-    /// A number for each name.
+    /// A digest of each name.
     names: BTreeMap<String, String>,
 }
 
-/// Version 2 has the files of the cache, and every name that Lmod looks at.
+/// Version 2 adds the files of the cache and every name that Lmod looks at.
 const SCHEMA_VERSION: u32 = 2;
 
-/// A list longer than this is none: 20 000 modulefiles take 2 MB.
+/// A longer list is refused: 20 000 modulefiles take 2 MB.
 const LONGEST: u64 = 1 << 28;
 
 impl Sources {
-    /// Of trees that [`tree`] read; without the cache's own files.
+    /// The sources of trees that [`tree`] read, without the cache's own files.
     pub(super) fn of(tool: &Tool, trees: &[Tree]) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -52,7 +55,7 @@ impl Sources {
         }
     }
 
-    /// Whether a cache of these would be made as this one was.
+    /// Tells whether the same sources would give this cache.
     pub(super) fn is_made_from(&self, sources: &Self) -> bool {
         let Self { schema_version, tool, modulepaths, files: _ } = sources;
         (self.schema_version, &self.tool, &self.modulepaths) == (*schema_version, tool, modulepaths)
@@ -70,7 +73,7 @@ impl Source {
         PathBuf::from(OsString::from(&self.path))
     }
 
-    /// In what it differs from what is there now. Shape: sorted.
+    /// The differences from the present tree. Shape: sorted.
     pub(super) fn changes(&self, tree: &Tree) -> Vec<Change> {
         let now = Self::of(tree).names;
         let change = |name: &String, what| Change { path: name.clone().into_bytes(), what };
@@ -91,7 +94,7 @@ impl Source {
 
 /// The list in a directory.
 ///
-/// **Errors**: [`ModulesError::Read`]; [`ModulesError::NoCache`] for one that is none.
+/// **Errors**: [`ModulesError::Read`]; [`ModulesError::NoCache`] for a damaged list.
 pub(super) fn read(directory: &Path) -> Result<Sources, ModulesError> {
     let path = directory.join(LIST);
     let text = place::read(&path, LONGEST).map_err(ModulesError::read(&path))?;
@@ -101,7 +104,7 @@ pub(super) fn read(directory: &Path) -> Result<Sources, ModulesError> {
     })
 }
 
-/// A modulepath as Lmod sees it: with what is in directories that Environment Modules leaves out, such as `CVS`.
+/// A modulepath as Lmod sees it, with the directories that Environment Modules leaves out, such as `CVS`.
 ///
 /// **Errors**: those of [`Tree::scan`].
 pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
@@ -113,14 +116,14 @@ pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
         entries.map(|entry| (entry.path.clone(), entry.identity)).collect()
     };
     let mut waiting = left_out(&tree);
-    // A link in one may lead to it, or to another.
+    // A link in such a directory may lead back to it, or to another.
     let mut seen = BTreeSet::new();
     while let Some((path, identity)) = waiting.pop() {
         if !seen.insert(identity) {
             continue;
         }
         let below = match Tree::scan(&tree.full_path(&path), Options::default()) {
-            // Its permissions are known, and that is all that anybody sees of it.
+            // An unreadable directory is judged by its permissions, which are known.
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What the page of a prediction shows, whatever was predicted: curves over nodes, what spreads them, what changes give.
 
-use crate::json::{Bounds, Create, InputFigure, Range};
+use crate::view::{Bounds, CreateView, InputFigure, Range};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -137,7 +137,7 @@ pub struct Inputs {
 }
 
 /// The page of creates.
-pub fn of_creates(create: &Create, measured: &[MeasuredPoint]) -> Page {
+pub fn of_creates(create: &CreateView, measured: &[MeasuredPoint]) -> Page {
     let name = create.profile.name.clone();
     let nodes = create.points.last().map_or(0, |point| point.nodes);
     let curve = Curve {
@@ -147,16 +147,16 @@ pub fn of_creates(create: &Create, measured: &[MeasuredPoint]) -> Page {
         knee: None,
         points: create.points.iter().map(of_create_point).collect(),
     };
-    let change = |what_if: &crate::json::CreateWhatIf| Change {
+    let change = |what_if: &crate::view::CreateWhatIf| Change {
         change: what_if.change.clone(),
         seconds: what_if.seconds,
     };
-    let swing = |swing: &crate::json::Sensitivity| Swing {
+    let swing = |swing: &crate::view::Sensitivity| Swing {
         key: swing.key.clone(),
         at_p10: swing.at_p10,
         at_p90: swing.at_p90,
     };
-    let advice = |advice: &crate::json::CreateAdvice| Advice {
+    let advice = |advice: &crate::view::CreateAdvice| Advice {
         title: format!("{}: {}", advice.setting, advice.value),
         reason: advice.reason.clone(),
         command: advice.command.clone(),
@@ -184,7 +184,7 @@ pub fn of_creates(create: &Create, measured: &[MeasuredPoint]) -> Page {
     }
 }
 
-fn of_create_point(point: &crate::json::CreatePoint) -> CurvePoint {
+fn of_create_point(point: &crate::view::CreatePoint) -> CurvePoint {
     CurvePoint {
         nodes: point.nodes,
         ranks: point.ranks,
@@ -195,7 +195,7 @@ fn of_create_point(point: &crate::json::CreatePoint) -> CurvePoint {
     }
 }
 
-fn title(create: &Create) -> String {
+fn title(create: &CreateView) -> String {
     use crate::number::{counted, seconds};
     let Some(point) = create.points.last() else { return "Nothing is created".to_owned() };
     format!(
@@ -208,7 +208,7 @@ fn title(create: &Create) -> String {
     )
 }
 
-fn subject(create: &Create) -> String {
+fn subject(create: &CreateView) -> String {
     let Some(point) = create.points.last() else { return String::new() };
     let directories = match point.directories {
         1 => "one directory".to_owned(),

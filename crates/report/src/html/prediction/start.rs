@@ -1,12 +1,12 @@
 //! The page of a program's start, from the object of `quell predict --json`.
 
 use super::model::{Curve, CurvePoint, Inputs, MeasuredPoint, Page, Swing, Tornado, WhatIfs};
-use crate::json::{Predict, PredictInputs, PredictPoint, PredictProfile};
 use crate::number::{self, bytes, counted, grouped, seconds};
+use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView};
 use quell_trace::Bytes;
 
 /// The page of a start. Shape of `what_ifs`: one entry a profile, the first change as asked.
-pub fn of_start(predict: &Predict, what_ifs: Vec<WhatIfs>, measured: &[MeasuredPoint]) -> Page {
+pub fn of_start(predict: &PredictView, what_ifs: Vec<WhatIfs>, measured: &[MeasuredPoint]) -> Page {
     Page {
         title: title(predict),
         subject: format!("quell predict: {}", crate::text::command(&predict.command)),
@@ -21,7 +21,7 @@ pub fn of_start(predict: &Predict, what_ifs: Vec<WhatIfs>, measured: &[MeasuredP
     }
 }
 
-fn title(predict: &Predict) -> String {
+fn title(predict: &PredictView) -> String {
     let Some(point) = predict.points.last() else { return "Nothing starts".to_owned() };
     let on = format!("{} of {}", counted(point.nodes, "node"), predict.profile);
     if point.may_fail {
@@ -58,7 +58,7 @@ fn point(point: &PredictPoint) -> CurvePoint {
 
 fn tornado(profile: &PredictProfile) -> Option<Tornado> {
     let last = profile.points.last()?;
-    let swing = |found: &crate::json::PredictSensitivity| Swing {
+    let swing = |found: &crate::view::PredictSensitivity| Swing {
         key: found.figure.clone(),
         at_p10: found.seconds_at_p10,
         at_p90: found.seconds_at_p90,
@@ -76,7 +76,7 @@ fn inputs(profile: &PredictProfile) -> Inputs {
     Inputs { name: profile.name.clone(), figures: profile.figures.clone() }
 }
 
-fn notes(predict: &Predict) -> Vec<String> {
+fn notes(predict: &PredictView) -> Vec<String> {
     let PredictInputs { calls, think_seconds, processes_per_node, clients, .. } = &predict.inputs;
     let inputs = &predict.inputs;
     let mut notes = vec![format!(

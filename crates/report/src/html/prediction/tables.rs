@@ -3,8 +3,8 @@
 use super::super::escape::{prose, text};
 use super::super::sentence;
 use super::{Change, Inputs, Page, WhatIfs};
-use crate::json::{InputFigure, Range};
 use crate::number::{self, counted, grouped, seconds};
+use crate::view::{InputFigure, Range};
 
 /// Every point of every curve.
 pub(super) fn points(page: &Page) -> String {

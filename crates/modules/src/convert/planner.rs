@@ -1,0 +1,80 @@
+//! Plans a conversion: each strategy in turn, for all modulepaths together.
+
+use super::beside::note_names;
+use super::fingerprint::{Span, fingerprint};
+use super::names::{Names, Remembered};
+use super::plan::{Basis, Change, Plan, Refusal, TreePlan};
+use super::request::{Consent, Strategy};
+use super::together::{Listed, Meanings};
+use super::{eval, rc, virtual_modules};
+use crate::cookie::CACHE;
+use crate::rc::{Command, Merged, Spoken};
+use crate::scan::{Kind, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Plans a conversion of modulepaths together.
+pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> Plan {
+    let names: &mut dyn Names = &mut Remembered::new(names);
+    let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
+    let merge_one = |(number, tree): (usize, &Tree)| merge_rc(tree, &Spoken::but(&spoken, number));
+    let (mut plans, merged): (Vec<TreePlan>, Vec<Merged>) = trees.iter().enumerate().map(merge_one).unzip();
+    let listed: Vec<Listed> =
+        trees.iter().zip(&merged).map(|(tree, merged)| Listed::of(tree, merged)).collect();
+    let meanings = Meanings::of(trees, merged.iter());
+    for (number, (plan, merged)) in plans.iter_mut().zip(&merged).enumerate() {
+        let tree = &trees[number];
+        if strategy != Strategy::Rc {
+            eval::virtual_targets(number, trees, plan);
+        }
+        match strategy {
+            Strategy::Rc => rc::write_root(tree, merged.text(Command::clone), Vec::new(), plan),
+            Strategy::Eval => {
+                let hidden = eval::hide(number, trees, &listed, consent, names, plan, &|_| true);
+                meanings.refuse_hidden(plan);
+                let hides: BTreeSet<_> =
+                    plan.hidden.iter().filter(|path| !plan.changes.contains_key(*path)).cloned().collect();
+                eval::note_secrets(tree, |entry| hides.contains(&entry.path), plan);
+                rc::write_root(tree, merged.text(Command::clone), hidden, plan);
+            }
+            Strategy::Virtual => {
+                virtual_modules::plan(number, trees, &listed, merged, &meanings, names, plan);
+            }
+        }
+    }
+    note_names(trees, &mut plans);
+    Plan { strategy, consent, trees: plans }
+}
+
+/// Plans a modulepath as far as its own rc files go.
+fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
+    let mut plan = TreePlan {
+        source: tree.root.clone(),
+        basis: Basis::Copy,
+        changes: BTreeMap::new(),
+        left: Vec::new(),
+        refusals: Vec::new(),
+        hidden: BTreeSet::new(),
+        notes: Vec::new(),
+        beside: Vec::new(),
+        seen: fingerprint(tree, Span::Moment),
+    };
+    special(tree, &mut plan);
+    let merged = rc::plan(tree, others, &mut plan);
+    (plan, merged)
+}
+
+/// Refuses what cannot be copied or compared, and leaves out the cache.
+fn special(tree: &Tree, plan: &mut TreePlan) {
+    for entry in &tree.entries {
+        let (rule, text) = match entry.kind {
+            Kind::Special => (13, "is neither file nor directory, and cannot be copied"),
+            Kind::Loop | Kind::TooDeep => (5, "leads around in a circle, so one file has many names"),
+            _ => continue,
+        };
+        plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
+    }
+    if tree.find(CACHE).is_some() {
+        plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });
+        plan.notes.push("the cache is that of the old tree and is left out: build it anew".into());
+    }
+}

@@ -1,0 +1,31 @@
+//! The users that may read a modulefile.
+
+use crate::access::{Permission, Who};
+use crate::rc::OLDEST;
+use crate::scan::{Entry, Tree};
+use std::collections::BTreeSet;
+
+/// Tells whether a file is a modulefile for every user and version.
+pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
+    tree.is_for_everybody(entry) && entry.cookie().is_some_and(|cookie| cookie.accepted_by(OLDEST))
+}
+
+/// The users that may read a modulefile.
+pub(super) enum Readers {
+    Everybody,
+    /// Root alone.
+    Nobody,
+    /// Users, and members of groups.
+    Only(BTreeSet<u32>, BTreeSet<u32>),
+    Mixed,
+}
+
+pub(super) fn readers(entry: &Entry) -> Readers {
+    let Some(access) = &entry.access else { return Readers::Nobody };
+    match access.who(Permission::Read) {
+        Who::Everybody => Readers::Everybody,
+        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Nobody,
+        Who::Only { users, groups } => Readers::Only(users, groups),
+        Who::Mixed => Readers::Mixed,
+    }
+}

@@ -1,0 +1,174 @@
+//! Files that readers see complete, old or new, whatever the umask is; and directories for all users.
+
+use crate::ModulesError;
+use crate::lock::Lock;
+use crate::tools::User;
+use crate::{trust, walk};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The mode of a file that every user may read.
+pub(crate) const OPEN: u32 = 0o644;
+
+/// Removes what interrupted builders left in a directory. The lock is held, so it is not in use. As root the directory is
+/// root's.
+pub(crate) fn clear(lock: &Lock, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
+    let entries = lock.is_held().then(|| directory.read_dir().ok()).flatten();
+    for entry in entries.into_iter().flatten().flatten().filter(|entry| is_left(&entry.file_name())) {
+        // A file that cannot be removed stays.
+        _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => std::fs::remove_dir_all(entry.path()),
+            false => std::fs::remove_file(entry.path()),
+        };
+    }
+}
+
+/// The number of characters that make the name of a temporary file unique.
+const RANDOM: usize = 6;
+
+/// Tells whether a name is that of a temporary file that will replace `name`.
+fn is_temporary(found: &OsStr, name: &OsStr) -> bool {
+    let middle = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_suffix(b"~"));
+    middle.is_some_and(|middle| middle.len() == RANDOM && middle.iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// Tells whether every user may read a file, according to its mode.
+pub(crate) fn is_open(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & OPEN == OPEN)
+}
+
+/// Writes a temporary file beside `path` and renames it into place. The temporary name ends in `~`, which both tools ignore.
+/// Leftovers of interrupted writers are removed.
+///
+/// The directory may belong to another user. It is held by a descriptor, and no link in it is followed. Its owner can put
+/// something in the file's place, as that user could without us.
+///
+/// **Errors**: [`ModulesError::Write`]; then the file is what it was.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), ModulesError> {
+    let name = path.file_name().unwrap_or_default();
+    let put = || -> io::Result<()> {
+        let above = path.parent().unwrap_or(Path::new("."));
+        let directory = walk::open_plain(above, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        clear_temporary(&directory, name)?;
+        let (temporary, mut file) = temporary(&directory, name)?;
+        let written = (|| {
+            file.write_all(content)?;
+            // Set explicitly, because the umask would remove bits from a mode that is given on creation.
+            file.set_permissions(Permissions::from_mode(OPEN))?;
+            file.sync_all()?;
+            Ok(rustix::fs::renameat(&directory, &temporary, &directory, name)?)
+        })();
+        if written.is_err() {
+            _ = rustix::fs::unlinkat(&directory, &temporary, AtFlags::empty());
+        }
+        written
+    };
+    put().map_err(ModulesError::write(path))
+}
+
+/// A new file that no other user can open yet, with its name. Its lock shows that its writer is alive.
+fn temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<(OsString, File)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let mut own = name.to_owned();
+        own.push(format!("{:06x}~", random & 0xff_ffff));
+        match rustix::fs::openat(directory, &own, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => {
+                // On a file system without locks no temporary file is taken for left over.
+                _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+                return Ok((own, File::from(file)));
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Removes the temporary files of writers of this user that have ended.
+fn clear_temporary(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let ourselves = rustix::process::geteuid().as_raw();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        if !is_temporary(OsStr::from_bytes(entry.file_name().to_bytes()), name) {
+            continue;
+        }
+        let Ok(file) = walk::open_in(directory, entry.file_name(), OFlags::RDONLY | OFlags::NONBLOCK) else {
+            continue;
+        };
+        let is_ours = rustix::fs::fstat(&file).is_ok_and(|stat| trust::refuse_file(&stat, ourselves).is_ok());
+        if is_ours && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            _ = rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty());
+        }
+    }
+    Ok(())
+}
+
+/// Makes a directory as [`make_open_directory`] does. As root it refuses a directory that another user can change or
+/// exchange.
+///
+/// **Errors**: [`ModulesError::Untrusted`], [`ModulesError::Write`].
+pub(crate) fn make_trusted_directory(directory: &Path) -> Result<(), ModulesError> {
+    let there = directory.ancestors().find(|path| path.symlink_metadata().is_ok());
+    trust::refuse_place(there.unwrap_or(directory))?;
+    make_open_directory(directory).map_err(ModulesError::write(directory))?;
+    trust::refuse_place(directory)
+}
+
+/// Makes a directory that every user can enter, and the missing ones above it. A directory that exists stays as it is.
+///
+/// **Errors**: what the system says.
+pub(crate) fn make_open_directory(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.is_dir()).collect();
+    for path in missing.into_iter().rev() {
+        std::fs::create_dir(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Reads the first `limit` bytes of a regular file. Opening does not block, even if a pipe has taken the file's place.
+///
+/// Behind another user's link root reads with that user's rights.
+///
+/// **Errors**: what the system says; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let path = std::path::absolute(path)?;
+    let (file, _) = walk::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    let file = File::from(file);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(limit).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Reads a file as [`read`] does, and refuses it if `user` did not make it.
+///
+/// **Errors**: [`io::ErrorKind::InvalidInput`] for a file of another user.
+pub(crate) fn read_made(path: &Path, user: &User, limit: u64) -> io::Result<Vec<u8>> {
+    let maker = user.number().unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let file = walk::open_plain(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+    trust::refuse_file(&rustix::fs::fstat(&file)?, maker)?;
+    let mut content = Vec::new();
+    File::from(file).take(limit).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// A path without links, as far as it exists.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)));
+    match there {
+        Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => path.to_owned(),
+    }
+}

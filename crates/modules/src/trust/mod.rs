@@ -1,0 +1,22 @@
+//! The users that root would trust by using a path or a module tree: every other user that can change it, or the way to it.
+//! Only this module decides as which user a tool may evaluate a tree.
+//!
+//! ```text
+//! path    each directory on the way, behind each link: its owner, and the users that may write in it
+//! tree    the way to it, every entry, the way behind every link in it
+//! start   that of the trees, of the tool and of the files that the environment names -> root, an ordinary user, or a refusal
+//! ```
+//!
+//! An ordinary user invents the modes and lists that its FUSE server shows. Such a mount therefore counts as that user's.
+
+mod evaluation;
+mod hands;
+mod inquiry;
+mod place;
+
+pub(crate) use evaluation::{builder, ordinary, prober};
+pub use hands::NOBODY;
+pub(crate) use hands::{Hands, Whose, is_root, is_roots};
+pub(crate) use inquiry::Inquiry;
+pub use place::{let_pass, refuse_place};
+pub(crate) use place::{refuse_file, refuse_foreign};

@@ -1,0 +1,140 @@
+//! Appends, each exactly once, also where the server is killed in the middle of one.
+//!
+//! The kernel moves an open file's position within the same system call that appends, behind what it appended. The open
+//! file outlives the server, so its position proves what a killed server did, whatever other processes append meanwhile: it
+//! is set to zero first, and as long as it is zero nothing was appended.
+//!
+//! A system call that is cut short by the kill has appended the first part of the data. The rest is then appended by
+//! itself. The length of the first part follows from the file's size before, or is looked for in the file.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::Server;
+use super::handles::Handle;
+use super::slots::{Attempt, Before, Note};
+use crate::fuse::request::Caller;
+
+impl Server {
+    /// Appends `data`. The caller holds the handle's lock. Returns how many bytes of it were written.
+    pub(crate) fn append(
+        &self,
+        handle: &Handle,
+        file: &OwnedFd,
+        data: &[u8],
+        caller: Caller,
+        attempt: Attempt<'_>,
+    ) -> Result<usize, Errno> {
+        let standing = match attempt.before() {
+            Before::Done(Ok(())) | Before::Complete(Ok(())) => {
+                return Ok(usize::try_from(attempt.remembered(Note::Written)).unwrap_or(data.len()));
+            }
+            Before::Done(Err(errno)) | Before::Complete(Err(errno)) => return Err(errno),
+            Before::Begun => self.appended_before(handle, file, data, attempt)?,
+            Before::Nothing => {
+                attempt.remember(Note::Size, rustix::fs::fstat(file)?.st_size.cast_unsigned());
+                rustix::fs::seek(file, SeekFrom::Start(0))?;
+                attempt.remember(Note::Progress, Progress { standing: 0, position: 0 }.pack());
+                attempt.begin();
+                0
+            }
+        };
+        let outcome = if standing < data.len() {
+            let rest = self.as_caller(caller, || self.originals.append(file, &data[standing..])).flatten();
+            match rest {
+                Err(_) if standing > 0 => Ok(standing),
+                rest => rest.map(|rest| standing + rest),
+            }
+        } else {
+            Ok(standing)
+        };
+        attempt.remember(Note::Written, *outcome.as_ref().unwrap_or(&0) as u64);
+        attempt.finish(outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
+        outcome
+    }
+
+    /// Bytes of `data` that an earlier server appended before it was killed; noted for the next one.
+    fn appended_before(
+        &self,
+        handle: &Handle,
+        file: &OwnedFd,
+        data: &[u8],
+        attempt: Attempt<'_>,
+    ) -> Result<usize, Errno> {
+        let known = Progress::unpack(attempt.remembered(Note::Progress));
+        let position = rustix::fs::seek(file, SeekFrom::Current(0))?;
+        let standing = known.standing.min(data.len());
+        if position & POSITION == known.position {
+            return Ok(standing);
+        }
+        let room = position.checked_sub(attempt.remembered(Note::Size)).filter(|room| *room > 0);
+        let rest = &data[standing..];
+        // Less room than that only where another process cut the file meanwhile.
+        let most = usize::try_from(room.unwrap_or(position)).map_or(rest.len(), |room| room.min(rest.len()));
+        let region = self.region_before(handle, position, most);
+        let standing = standing + region.map_or(most, |region| overlap(&region, rest));
+        attempt.remember(Note::Progress, Progress { standing, position: position & POSITION }.pack());
+        Ok(standing)
+    }
+
+    /// What stands in a file before `position`; `None` if it cannot be read.
+    fn region_before(&self, handle: &Handle, position: u64, length: usize) -> Option<Vec<u8>> {
+        let reader = if handle.reads() {
+            handle.file()?
+        } else {
+            let original = self.pin(handle.node).ok()?;
+            Arc::new(self.originals.open(&original, OFlags::RDONLY).ok()?)
+        };
+        let mut region = vec![0; length];
+        let bytes = self.originals.read(&reader, &mut region, position - length as u64).ok()?;
+        (bytes == length).then_some(region)
+    }
+}
+
+/// Bytes at the beginning of `data` that stand at the end of `region`; all of the region where none do, because it was written
+/// over since.
+fn overlap(region: &[u8], data: &[u8]) -> usize {
+    let most = region.len().min(data.len());
+    (1..=most).rev().find(|length| region.ends_with(&data[..*length])).unwrap_or(most)
+}
+
+/// How far an append is: so many bytes stand in the file, after which the open file's position was this, modulo 2^40.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    standing: usize,
+    position: u64,
+}
+
+const POSITION: u64 = (1 << 40) - 1;
+
+impl Progress {
+    fn pack(self) -> u64 {
+        (self.standing as u64) << 40 | self.position
+    }
+
+    fn unpack(word: u64) -> Self {
+        Self { standing: usize::try_from(word >> 40).unwrap_or(usize::MAX), position: word & POSITION }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_append_is_found_at_its_end() {
+        assert_eq!(overlap(b"otherabc", b"abcdef"), 3);
+        assert_eq!(overlap(b"abcdef", b"abcdef"), 6);
+        assert_eq!(overlap(b"zzzz", b"abcdef"), 4, "written over since");
+        assert_eq!(overlap(b"", b"abcdef"), 0);
+    }
+
+    #[test]
+    fn progress_is_one_word() {
+        let progress = Progress { standing: 1 << 20, position: POSITION };
+        assert_eq!(Progress::unpack(progress.pack()), progress);
+    }
+}

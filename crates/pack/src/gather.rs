@@ -1,0 +1,388 @@
+//! Reading the chosen roots into a tree: listings and attributes of covered directories, links, and which files
+//! are to be held.
+
+use quell_image::path::{components, is_within, join, split};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::extents::Extent;
+use crate::forest::Forest;
+use crate::roots::Choice;
+use crate::secrets::{HEAD, suspicion};
+use crate::{Hold, LeftOut, PackError, Progress};
+use quell_image::BlockSet;
+use quell_image::erofs::BLOCK_BYTES;
+use quell_image::original::{Original, OriginalError, attributes_of};
+use quell_image::write::Audience;
+use quell_image::{Attributes, Coverage, Kind, Timestamp};
+use quell_image::{NodeId, Source, Tree};
+
+/// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
+/// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
+pub(crate) const PARTIAL_ABOVE: usize = 20_000;
+
+/// Largest file that is held whole in any case: a READ or two get all of it, which costs less than to push a part.
+const WHOLE_UP_TO: u64 = 32 << 10;
+
+/// The permission of others to read a file or list a directory.
+const READ: u16 = 0o4;
+
+/// The permission of others to look names up in a directory.
+const EXECUTE: u16 = 0o1;
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) tree: Tree,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Covered directories.
+    pub(crate) directories: u64,
+    /// Names known to be absent that the recording asked for.
+    pub(crate) absences: u64,
+    /// Directories that turned out to hold sockets or pipes: they have to be live.
+    pub(crate) disturbed: Vec<(Vec<u8>, String)>,
+    /// Where links lead that the recording asked for.
+    pub(crate) led_to: Vec<Vec<u8>>,
+}
+
+/// Reads `choices` as far as the recordings, `forest`, asked for them.
+pub(crate) fn gather(
+    forest: &Forest,
+    choices: &[Choice],
+    (audience, hold): (Audience, Hold),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Gathered, PackError> {
+    let gathered = Gathered {
+        tree: Tree::new(way_to(b"/")?)?,
+        left_out: Vec::new(),
+        directories: 0,
+        absences: 0,
+        disturbed: Vec::new(),
+        led_to: Vec::new(),
+    };
+    let mut gatherer =
+        Gatherer { gathered, audience, hold, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
+    for choice in choices {
+        gatherer.live = &choice.live;
+        gatherer.root(forest, choice)?;
+    }
+    gatherer.finish()
+}
+
+struct Gatherer<'a> {
+    gathered: Gathered,
+    audience: Audience,
+    hold: Hold,
+    /// Live directories of the root that is being read, sorted.
+    live: &'a [(Vec<u8>, String)],
+    /// Nodes with several names, by device and inode.
+    linked: HashMap<(u64, u64), NodeId>,
+    held: Vec<ToHold>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+/// A file to hold.
+struct ToHold {
+    first_access: u64,
+    node: NodeId,
+    path: Vec<u8>,
+    /// The blocks that were used; `None` for all.
+    part: Option<BlockSet>,
+}
+
+/// A directory of the tree that is being read.
+struct Place<'a> {
+    node: NodeId,
+    path: &'a [u8],
+    original: &'a Original,
+}
+
+impl Gatherer<'_> {
+    fn root(&mut self, forest: &Forest, choice: &Choice) -> Result<(), PackError> {
+        let node = self.reach(&choice.path, &choice.path)?;
+        if let Some(seen) = forest.find(&choice.path) {
+            self.gathered.tree.touch(node);
+            let original = Original::open(as_path(&choice.path))?;
+            self.list(&Place { node, path: &choice.path, original: &original }, seen)?;
+        }
+        self.gathered.tree.add_root(&choice.path, &choice.reason, &choice.file_system)?;
+        for (path, reason) in &choice.live {
+            self.reach(path, &choice.path)?;
+            self.gathered.tree.add_live(path, reason)?;
+        }
+        Ok(())
+    }
+
+    /// The node of the directory at `path`, in or above `root`, with all that lead to it. A live directory has one
+    /// to bind the original to even where nothing else led there.
+    fn reach(&mut self, path: &[u8], root: &[u8]) -> Result<NodeId, PackError> {
+        let mut node = self.gathered.tree.root();
+        let mut at = b"/".to_vec();
+        for name in components(path) {
+            at = join(&at, name);
+            node = match self.gathered.tree.child(node, name) {
+                Some(known) => known,
+                None if is_within(&at, root) => {
+                    self.gathered.tree.add(node, name, attributes_of(as_path(&at))?)?
+                }
+                None => self.gathered.tree.add(node, name, way_to(&at)?)?,
+            };
+        }
+        Ok(node)
+    }
+
+    /// Takes over what a directory holds: all of it, or what the recordings asked for if they only passed through,
+    /// if it is too large, or if it may not be listed.
+    fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+        match self.components(place) {
+            Ok(_) if seen.is_passage() => self.partial(place, seen)?,
+            Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
+            Ok(_) => self.partial(place, seen)?,
+            Err(error) if error.is_forbidden() => self.partial(place, seen)?,
+            Err(error) => return Err(error.into()),
+        }
+        self.gathered.directories += 1;
+        let missed = seen.children.iter().filter(|(name, child)| {
+            child.seen.missed && self.gathered.tree.child(place.node, name).is_none()
+        });
+        self.gathered.absences += missed.count() as u64;
+        let entries = self.gathered.tree.len() as u64;
+        (self.progress)(Progress::Listing { directories: self.gathered.directories, entries });
+        Ok(())
+    }
+
+    /// The names in a directory, if those who are to use the image may list it.
+    fn components(&self, place: &Place<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
+        if self.is_withheld(place.node, READ) {
+            let source = io::ErrorKind::PermissionDenied.into();
+            return Err(OriginalError { action: "list", path: as_path(place.path).into(), source });
+        }
+        place.original.names()
+    }
+
+    fn complete(&mut self, place: &Place<'_>, seen: &Forest, names: &[Vec<u8>]) -> Result<(), PackError> {
+        self.gathered.tree.cover(place.node, Coverage::Complete)?;
+        for (name, attributes) in names.iter().zip(place.original.all_attributes(names)) {
+            match attributes {
+                Ok(attributes) => self.entry(place, name, seen.children.get(&name[..]), attributes)?,
+                // It went away since the directory was listed: so it is absent, and the directory's time tells.
+                Err(error) if error.is_absence() => {}
+                Err(error) if error.is_forbidden() => return self.uncover(place),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn partial(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+        self.gathered.tree.cover(place.node, Coverage::Partial)?;
+        for (name, child) in seen.children.iter().filter(|(_, child)| child.is_used()) {
+            match place.original.attributes(name) {
+                Ok(attributes) => self.entry(place, name, Some(child), attributes)?,
+                Err(error) if error.is_absence() => self.gathered.tree.absent(place.node, name)?,
+                Err(error) if error.is_forbidden() => return self.uncover(place),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up a directory in which names may not be looked up.
+    fn uncover(&mut self, place: &Place<'_>) -> Result<(), PackError> {
+        self.leave_out(place.path, "names in it may not be looked up");
+        Ok(self.gathered.tree.cover(place.node, Coverage::Uncovered)?)
+    }
+
+    fn entry(
+        &mut self,
+        place: &Place<'_>,
+        name: &[u8],
+        seen: Option<&Forest>,
+        attributes: Attributes,
+    ) -> Result<(), PackError> {
+        let several = attributes.nlink > 1 && attributes.kind != Kind::Directory;
+        let identity = (attributes.device, attributes.inode);
+        let path = join(place.path, name);
+        let node = match self.linked.get(&identity).filter(|_| several) {
+            Some(&node) => {
+                self.gathered.tree.link(place.node, name, node)?;
+                node
+            }
+            None => self.add(place, name, attributes)?,
+        };
+        if several {
+            self.linked.insert(identity, node);
+        }
+        if matches!(attributes.kind, Kind::Fifo | Kind::Socket) {
+            let reason = format!("it holds a socket or named pipe, `{}`", name.escape_ascii());
+            self.gathered.disturbed.push((place.path.to_vec(), reason));
+        }
+        let Some(seen) = seen else { return Ok(()) };
+        if seen.seen.touched {
+            self.gathered.tree.touch(node);
+            self.gathered.tree.set_xattrs(node, place.original.xattrs(name)?)?;
+        }
+        match attributes.kind {
+            Kind::Directory => self.directory(place, name, (&path, node), seen),
+            Kind::Symlink => self.follow(place, name),
+            Kind::Regular => {
+                self.hold(place, name, (path, node), seen);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, place: &Place<'_>, name: &[u8], attributes: Attributes) -> Result<NodeId, PackError> {
+        if attributes.kind == Kind::Symlink {
+            let target = place.original.link_target(name)?;
+            return Ok(self.gathered.tree.add_symlink(place.node, name, attributes, &target)?);
+        }
+        Ok(self.gathered.tree.add(place.node, name, attributes)?)
+    }
+
+    /// Goes into a directory in which a name was asked for, or that was listed itself.
+    fn directory(
+        &mut self,
+        place: &Place<'_>,
+        name: &[u8],
+        (path, node): (&[u8], NodeId),
+        seen: &Forest,
+    ) -> Result<(), PackError> {
+        let is_live = self.live.binary_search_by(|(live, _)| live[..].cmp(path)).is_ok();
+        let needed = seen.seen.entered || seen.is_used_below();
+        if is_live || !needed {
+            return Ok(());
+        }
+        if self.is_withheld(node, EXECUTE) {
+            self.leave_out(path, "not everybody may look names up in it");
+            return Ok(());
+        }
+        match place.original.open_child(name) {
+            Ok(original) => self.list(&Place { node, path, original: &original }, seen),
+            Err(error) if error.is_forbidden() => {
+                self.leave_out(path, "it may not be opened");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether an image for everybody must do without what others have no `permission` for.
+    fn is_withheld(&self, node: NodeId, permission: u16) -> bool {
+        let permissions = self.gathered.tree.attributes(node).permissions;
+        self.audience == Audience::Everyone && permissions & permission == 0
+    }
+
+    /// Notes where a link leads, so that what it means can be covered too.
+    fn follow(&mut self, place: &Place<'_>, name: &[u8]) -> Result<(), PackError> {
+        let Ok(target) = place.original.link_target(name) else { return Ok(()) };
+        let mut path = if target.starts_with(b"/") { b"/".to_vec() } else { place.path.to_vec() };
+        for part in target.split(|&byte| byte == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => path = split(&path).0.to_vec(),
+                part => path = join(&path, part),
+            }
+        }
+        self.gathered.led_to.push(path);
+        Ok(())
+    }
+
+    fn hold(&mut self, place: &Place<'_>, name: &[u8], (path, node): (Vec<u8>, NodeId), seen: &Forest) {
+        let Some(first_access) = seen.seen.read else { return };
+        if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
+            self.leave_out(&path, reason);
+        } else if self.is_withheld(node, READ) {
+            self.leave_out(&path, "not everybody may read it");
+        } else if !place.original.is_readable(name) {
+            self.leave_out(&path, "it may not be read");
+        } else {
+            let part = self.part(node, &seen.seen.extent);
+            self.held.push(ToHold { first_access, node, path, part });
+        }
+    }
+
+    /// The blocks to hold of a file, unless it is to be held whole. Whatever looks at a file looks at its first block,
+    /// the kernel too when it executes it.
+    fn part(&self, node: NodeId, extent: &Extent) -> Option<BlockSet> {
+        let attributes = self.gathered.tree.attributes(node);
+        let time = attributes.mtime;
+        let seconds = u64::try_from(time.seconds).ok()?;
+        let modified = seconds.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())?;
+        // Of a file that was changed since, other blocks may be wanted.
+        let same = extent.version.is_none_or(|version| version == (attributes.size, modified));
+        let used = self.hold == Hold::Used && same && !extent.whole && attributes.size > WHOLE_UP_TO;
+        used.then(|| {
+            let mut blocks = extent.blocks.clone();
+            blocks.insert(0..1);
+            blocks
+        })
+    }
+
+    fn leave_out(&mut self, path: &[u8], reason: &'static str) {
+        self.gathered.left_out.push(LeftOut { path: path.to_vec(), reason });
+    }
+
+    fn finish(mut self) -> Result<Gathered, PackError> {
+        self.held.sort_unstable_by(|a, b| {
+            (a.first_access, a.node, &a.path).cmp(&(b.first_access, b.node, &b.path))
+        });
+        // Of a file with several names, what was used under any of them.
+        let mut parts: HashMap<NodeId, Option<BlockSet>> = HashMap::new();
+        for file in &self.held {
+            let part = parts.entry(file.node).or_insert_with(|| Some(BlockSet::default()));
+            match (part.as_mut(), &file.part) {
+                (Some(blocks), Some(further)) => blocks.union(further),
+                _ => *part = None,
+            }
+        }
+        for ToHold { node, path, .. } in &self.held {
+            let source = Source::File(as_path(path).into());
+            match parts.remove(node) {
+                Some(Some(mut blocks)) => {
+                    let size = self.gathered.tree.attributes(*node).size;
+                    // A server cannot tell from need what is read ahead of a block between two that the kernel has.
+                    blocks.fill_single_gaps(size.div_ceil(BLOCK_BYTES));
+                    self.gathered.tree.hold_part(*node, source, &blocks)?;
+                }
+                Some(None) => self.gathered.tree.hold(*node, source)?,
+                None => {}
+            }
+        }
+        self.gathered.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(self.gathered)
+    }
+}
+
+/// Attributes of a directory that only leads to a root: what `stat` says, without what changes when something
+/// unrelated happens in it, so that an image does not depend on that.
+fn way_to(path: &[u8]) -> Result<Attributes, OriginalError> {
+    let still = Timestamp::default();
+    Ok(Attributes { size: 0, nlink: 2, mtime: still, ctime: still, ..attributes_of(as_path(path))? })
+}
+
+fn as_path(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+/// The paths of `led_to` that lie in a root and that no recording asked for.
+pub(crate) fn unseen<'a>(
+    forest: &'a Forest,
+    choices: &'a [Choice],
+    led_to: &'a [Vec<u8>],
+) -> impl Iterator<Item = &'a Vec<u8>> {
+    led_to.iter().filter(|path| {
+        let known = forest.find(path).is_some_and(Forest::is_used);
+        !known && choices.iter().any(|choice| is_within(path, &choice.path))
+    })
+}
+
+impl From<OriginalError> for PackError {
+    fn from(error: OriginalError) -> Self {
+        Self::Original(error)
+    }
+}

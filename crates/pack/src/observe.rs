@@ -1,0 +1,319 @@
+//! What the recordings say about each path: asked for, absent, read, changed. One pass over the events.
+//!
+//! Paths are those that the trace resolved, links followed as the calls follow them. The file system is asked
+//! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
+//! lies, which the kernel opens itself.
+
+use quell_image::path::split;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use quell_trace::flags::{
+    LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE,
+    O_TRUNC, PROT_WRITE,
+};
+use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
+
+use crate::extents::{Extent, Extents};
+use crate::forest::Forest;
+use crate::waiting::{Awaited, Waiting};
+
+/// Folds the events of all recordings, in their order, into a forest of paths.
+pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
+    let mut forest = Forest::default();
+    let mut clock = 0;
+    for recording in &trace.recordings {
+        observe_one(recording, &mut forest, &mut clock)?;
+    }
+    Ok(forest)
+}
+
+/// The same for each recording by itself, in their order.
+pub(crate) fn observe_each(trace: &Trace) -> Result<Vec<Forest>, TraceError> {
+    let one = |recording| {
+        let mut forest = Forest::default();
+        observe_one(recording, &mut forest, &mut 0)?;
+        Ok(forest)
+    };
+    trace.recordings.iter().map(one).collect()
+}
+
+fn observe_one(recording: &Recording, forest: &mut Forest, clock: &mut u64) -> Result<(), TraceError> {
+    let mounts = recording.context.mounts.iter();
+    for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
+        forest.mount(mount.mount_point.as_bytes(), &mount.kind);
+    }
+    let mut observer = Observer::new(recording, forest, clock)?;
+    recording.for_each_event(|event| observer.event(event))?;
+    observer.context();
+    observer.extents();
+    Ok(())
+}
+
+struct Observer<'a> {
+    recording: &'a Recording,
+    forest: &'a mut Forest,
+    /// Counts events over all recordings: the order of first access.
+    clock: &'a mut u64,
+    /// Paths that this recording missed and has not met since.
+    missed: HashSet<PathId>,
+    waiting: Waiting<'a>,
+    /// Links, which a call may have missed only because they lead nowhere.
+    links: HashSet<PathId>,
+    /// The program may read in ways that are not seen.
+    reads_unseen: bool,
+    /// Files opened for reading, in order.
+    opened: Vec<(u64, PathId)>,
+    /// Files of which only a part may have been used.
+    in_part: HashSet<Vec<u8>>,
+    extents: Extents<'a>,
+}
+
+impl<'a> Observer<'a> {
+    fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Result<Self, TraceError> {
+        let links = recording.context.links.iter().map(|link| link.path).collect();
+        let (missed, opened) = (HashSet::new(), Vec::new());
+        let waiting = Waiting::new(recording);
+        let (in_part, extents) = (HashSet::new(), Extents::new(recording)?);
+        let reads_unseen = false;
+        Ok(Self { recording, forest, clock, missed, waiting, links, reads_unseen, opened, in_part, extents })
+    }
+
+    fn event(&mut self, event: &Event) {
+        *self.clock += 1;
+        self.extents.event(event);
+        if matches!(event.call, Call::IoUringSetup | Call::IoSetup) {
+            self.reads_unseen = true;
+        }
+        if event.call.class() == Class::Write && event.outcome.errno().is_none() {
+            // Of two files that data moves between, either may be a pipe or a socket.
+            self.write(event);
+        }
+        let Some(target) = event.target else { return };
+        match event.outcome {
+            Outcome::Failure(errno) => self.failure(event, target, errno),
+            Outcome::Success(_) | Outcome::Unfinished => self.success(event, target),
+        }
+        if event.call.class().is_metadata() {
+            self.wait(event, target);
+        }
+    }
+
+    /// What is waited for is live, although nothing happened to it in this recording.
+    fn wait(&mut self, event: &Event, target: PathId) {
+        match self.waiting.event(event, target) {
+            Some(Awaited::Name(name)) => self.forest.live_parent(self.path(name), "is waited for"),
+            Some(Awaited::Names(directory)) => {
+                self.forest.live_itself(self.path(directory), "the program lists it again and again");
+            }
+            None => {}
+        }
+    }
+
+    fn failure(&mut self, event: &Event, target: PathId, errno: Errno) {
+        let path = self.path(target);
+        if is_lock(event) && matches!(errno, Errno::EAGAIN | Errno::EACCES) {
+            self.change(path, "was locked by another");
+        }
+        if !event.call.class().is_metadata() {
+            return;
+        }
+        self.count(event, path);
+        if errno == Errno::EEXIST && is_exclusive(event) {
+            self.change(path, "was to be made by one only");
+        }
+        if errno == Errno::ENOENT {
+            self.forest.seen(path).missed = true;
+            if event.call.class() != Class::Change {
+                self.missed.insert(target);
+            }
+        } else {
+            self.forest.seen(path).touched = true;
+        }
+    }
+
+    fn success(&mut self, event: &Event, target: PathId) {
+        let path = self.path(target);
+        let class = event.call.class();
+        if class.is_metadata() {
+            self.count(event, path);
+            self.forest.seen(path).touched = true;
+            if self.missed.remove(&target) && !self.links.contains(&target) {
+                self.change(path, "was missing at first and appeared later");
+            }
+        }
+        match class {
+            Class::Open => self.open(event, target),
+            Class::List => self.forest.seen(path).entered = true,
+            Class::Exec => self.read_part(path),
+            Class::Read if event.bytes_moved().0 > 0 => self.read_part(path),
+            Class::Map => self.map(event, path),
+            Class::Change => self.rename(event, path),
+            Class::Lock | Class::Descriptor if is_lock(event) => self.change(path, "was locked"),
+            Class::Watch => self.watch(path),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, event: &Event, target: PathId) {
+        let path = self.path(target);
+        let flags = event.flags;
+        if flags & O_TMPFILE == O_TMPFILE {
+            self.forest.live_itself(path, "a temporary file was made in it");
+        } else if event.call == Call::Creat || flags & (O_CREAT | O_TRUNC) != 0 || flags & O_ACCMODE != 0 {
+            self.change(path, "was opened for writing");
+        } else if flags & O_DIRECTORY != 0 {
+            self.forest.seen(path).entered = true;
+        } else if flags & O_PATH == 0 {
+            self.opened.push((*self.clock, target));
+        }
+    }
+
+    fn map(&mut self, event: &Event, path: &[u8]) {
+        let (protection, flags) = (event.flags >> 32, event.flags & 0xFFFF_FFFF);
+        if protection & PROT_WRITE != 0 && flags & MAP_TYPE != MAP_PRIVATE {
+            self.change(path, "was written through a mapping");
+        }
+        self.read_part(path);
+    }
+
+    /// What the program watches others change is never served from an image.
+    fn watch(&mut self, path: &[u8]) {
+        if Path::new(OsStr::from_bytes(path)).is_dir() {
+            self.forest.live_itself(path, "the program watches it for changes");
+        } else {
+            self.forest.live_parent(path, "is watched for changes");
+        }
+    }
+
+    /// A data call that writes; some read another file at the same time.
+    fn write(&mut self, event: &Event) {
+        let bytes = |path: Option<PathId>| path.map(|path| self.path(path));
+        let (first, second) = (bytes(event.target), bytes(event.target2));
+        let (source, target) = match event.call {
+            Call::Sendfile => (second, first),
+            Call::CopyFileRange | Call::Splice | Call::Tee => (first, second),
+            _ => (None, first),
+        };
+        if let Some(source) = source {
+            self.read(source);
+        }
+        if let Some(target) = target {
+            self.change(target, "was written");
+        }
+    }
+
+    fn rename(&mut self, event: &Event, path: &[u8]) {
+        self.change(path, "was created, removed or changed");
+        if let Some(second) = event.target2 {
+            let second = self.path(second);
+            self.forest.seen(second).touched = true;
+            self.change(second, "was created, removed or changed");
+            if split(path).0 != split(second).0 {
+                self.forest.live_together(path, second, "was moved or linked to another directory");
+            }
+        }
+    }
+
+    /// Notes that the recording changed `path`, so that its directory is live; or, of bytecode that a first run
+    /// writes, that later runs will read it.
+    fn change(&mut self, path: &[u8], how: &str) {
+        let bytecode = path.split(|&byte| byte == b'/').any(|name| name == b"__pycache__");
+        if bytecode {
+            self.read(path);
+        } else {
+            self.forest.live_parent(path, how);
+        }
+    }
+
+    /// The content of `path` was needed, all of it.
+    fn read(&mut self, path: &[u8]) {
+        let clock = *self.clock;
+        let seen = self.forest.seen(path);
+        seen.read.get_or_insert(clock);
+        seen.extent.whole = true;
+    }
+
+    /// The content of `path` was needed, or a part of it.
+    fn read_part(&mut self, path: &[u8]) {
+        let clock = *self.clock;
+        self.forest.seen(path).read.get_or_insert(clock);
+        if !self.in_part.contains(path) {
+            self.in_part.insert(path.to_vec());
+        }
+    }
+
+    /// Counts a metadata operation that a metadata server had to answer.
+    fn count(&mut self, event: &Event, path: &[u8]) {
+        let mount = event.file_system.and_then(|id| self.recording.context.mounts.get(usize::from(id.0)));
+        if mount.is_some_and(|mount| mount.served_by() == ServedBy::Network) {
+            self.forest.seen(path).operations += 1;
+        }
+    }
+
+    /// What the context knows beyond the events: links on the way, programs and their interpreters, which the
+    /// kernel opens itself.
+    fn context(&mut self) {
+        let context = &self.recording.context;
+        for link in &context.links {
+            self.forest.seen(self.path(link.path)).touched = true;
+        }
+        for program in context.executions.iter().filter_map(|execution| execution.program) {
+            let path = self.path(program);
+            self.forest.seen(path).touched = true;
+            self.read_part(path);
+        }
+        for interpreter in context.elf_files.iter().filter_map(|file| file.interpreter.as_ref()) {
+            if let Ok(path) = Path::new(interpreter).canonicalize() {
+                let path = path.into_os_string().into_vec();
+                self.forest.seen(&path).touched = true;
+                self.read_part(&path);
+            }
+        }
+        if self.reads_unseen {
+            for (clock, path) in std::mem::take(&mut self.opened) {
+                let path = self.path(path);
+                let seen = self.forest.seen(path);
+                seen.read.get_or_insert(clock);
+                seen.extent.whole = true;
+            }
+        }
+    }
+
+    /// Says of each file how much of it was used: all of it where that is not known.
+    fn extents(self) {
+        let Self { recording, forest, in_part, extents, .. } = self;
+        let known: HashMap<&[u8], Extent> =
+            extents.finish().map(|(path, extent)| (recording.paths.bytes(path), extent)).collect();
+        let whole = Extent { whole: true, ..Extent::default() };
+        for path in in_part {
+            forest.seen(&path).extent.add(known.get(&path[..]).unwrap_or(&whole));
+        }
+    }
+
+    /// A path, for as long as the recording lives. One that is longer than any can be counts as `/`, which is never
+    /// packed as a whole: so nothing that is forged grows the forest deeper than a walk of it can go.
+    fn path(&self, id: PathId) -> &'a [u8] {
+        let path = self.recording.paths.bytes(id);
+        if path.len() <= PATH_MAX { path } else { b"/" }
+    }
+}
+
+/// Whether a call takes a lock or a lease, asks for one, or asks to be told of changes.
+fn is_lock(event: &Event) -> bool {
+    event.call == Call::Flock || (event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags))
+}
+
+/// Whether a call makes a name only if nobody else has made it, which is how programs lock without locks. Not
+/// `mkdir`: programs make sure that a directory exists with it.
+fn is_exclusive(event: &Event) -> bool {
+    match event.call {
+        Call::Link | Call::Linkat | Call::Symlink | Call::Symlinkat => true,
+        call => call.class() == Class::Open && event.flags & O_EXCL != 0,
+    }
+}
+
+/// Paths that are longer cannot be opened, and have no place in an image. Source: `limits.h` of Linux.
+const PATH_MAX: usize = 4096;

@@ -1,0 +1,77 @@
+//! Packing again without a recording: the image tells what was asked for, the originals tell what is there now.
+//!
+//! Roots, directories that stay the original, and everything asked for below are taken from `/.quell/asked`; then all
+//! goes the way of [`pack`](crate::pack). So an image that was made anew equals, byte for byte, the one that
+//! its recordings would give on the same day; but for roots: a directory beside the old ones that was missing when it
+//! was recorded is none.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::asked::Asked;
+use crate::changes::{Altered, changes};
+use crate::roots::{Choice, Within};
+use crate::{Order, PackError, Packed, Progress, is_directory, lessons, make};
+use quell_image::Image;
+use quell_image::Tree;
+use quell_image::learned::Learned;
+use quell_image::write::{Audience, Form};
+
+/// An image that was made anew, and what is otherwise in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refreshed {
+    /// The image.
+    pub packed: Packed,
+    /// What differs from the image that it was made of. Shape: sorted, empty if nothing does.
+    pub altered: Vec<Altered>,
+    /// Paths that were learned, below the roots.
+    pub learned: u64,
+}
+
+/// How an image is to be made anew.
+#[derive(Debug, Clone, Default)]
+pub struct RefreshOptions {
+    /// Who may use it, if not those who may use the old one.
+    pub audience: Option<Audience>,
+    /// Whether it is compressed, which an image does not tell.
+    pub form: Form,
+    /// What runs learned, to be taken in as if it had been recorded.
+    pub learned: Vec<Learned>,
+}
+
+/// Makes `image` anew, at `target`, of the originals as they are now.
+///
+/// **Errors** see [`PackError`]; whatever it is, `target` is as it was. [`PackError::RootGone`] when a whole root is
+/// missing, which is more often a file system that is not mounted than one that was given up.
+pub fn refresh<B: AsRef<[u8]>>(
+    image: &Image<B>,
+    target: &Path,
+    options: &RefreshOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Refreshed, PackError> {
+    let mut asked = image.asked().and_then(Asked::decode).ok_or(PackError::Untold)?;
+    if let Some((path, _)) = asked.roots.iter().find(|(path, _)| !is_directory(path)) {
+        return Err(PackError::RootGone { path: Path::new(OsStr::from_bytes(path)).into() });
+    }
+    let learned = lessons::take(&mut asked.forest, &asked.roots, &options.learned);
+    let command = image.index().command().map(<[u8]>::to_vec).collect();
+    let order = Order {
+        within: Within::Again(&asked.roots),
+        command,
+        directory: image.index().directory().to_vec(),
+        beyond: image.index().beyond(),
+        added: Vec::new(),
+        target,
+        audience: options.audience.unwrap_or(asked.audience),
+        form: options.form,
+        hold: asked.hold,
+    };
+    let mut altered = Vec::new();
+    let mut compare = |_: &[Choice], tree: &Tree| {
+        altered = changes(image, tree)?;
+        Ok(())
+    };
+    let packed = make(asked.forest, order, &mut compare, progress)?;
+    Ok(Refreshed { packed, altered, learned })
+}

@@ -1,0 +1,312 @@
+//! Choosing the frozen roots: which directories an image may answer for.
+//!
+//! From each network file system's mount point downwards: a directory below which the recording changed nothing
+//! is a root as a whole. One that holds live directories is a root with these bound back, if the program does not
+//! use them, or if it asks for something in the directory itself and nothing below the live ones is worth a root.
+//! Else its parts are looked at.
+
+use quell_image::path::{is_within, join};
+use quell_trace::ServedBy;
+
+use crate::forest::Forest;
+
+/// A directory that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) path: Vec<u8>,
+    pub(crate) reason: String,
+    pub(crate) file_system: String,
+    /// Topmost directories below it that stay the original, with the reason; sorted.
+    pub(crate) live: Vec<(Vec<u8>, String)>,
+    /// How it came to be considered.
+    pub(crate) stance: Stance,
+}
+
+/// Where roots may lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Within<'a> {
+    /// On any network file system.
+    Network,
+    /// Below these directories.
+    Given(&'a [Vec<u8>]),
+    /// Where an image has them: each is a root again, unless it became live itself.
+    Again(&'a [(Vec<u8>, Stance)]),
+}
+
+/// Chooses roots. Sorted by path, none within another.
+///
+/// `is_directory` tells whether a path is a directory now: a trace cannot know.
+pub(crate) fn choose(
+    forest: &Forest,
+    within: Within<'_>,
+    is_directory: &dyn Fn(&[u8]) -> bool,
+) -> Vec<Choice> {
+    let again = if let Within::Again(again) = within { again } else { &[] };
+    let chooser = Chooser { forest, again, is_directory };
+    let mut choices = Vec::new();
+    match within {
+        Within::Network => {
+            for mount in forest.network_mounts() {
+                choices.extend(chooser.at_path(&mount, Stance::Judged));
+            }
+        }
+        Within::Given(given) => {
+            for path in given {
+                choices.extend(chooser.at_path(path, Stance::Given));
+            }
+        }
+        Within::Again(again) => {
+            for (path, stance) in again {
+                choices.extend(chooser.at_path(path, *stance));
+            }
+        }
+    }
+    choices.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut apart: Vec<Choice> = Vec::new();
+    for choice in choices {
+        if !apart.iter().any(|chosen| is_within(&choice.path, &chosen.path)) {
+            apart.push(choice);
+        }
+    }
+    apart
+}
+
+/// Whether a directory was named by the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stance {
+    /// It was.
+    Given,
+    /// It lies below one that was, and is judged by itself.
+    Below,
+    /// It was not.
+    Judged,
+}
+
+impl Stance {
+    /// That of a directory's parts.
+    fn of_parts(self) -> Self {
+        match self {
+            Self::Given | Self::Below => Self::Below,
+            Self::Judged => Self::Judged,
+        }
+    }
+}
+
+struct Chooser<'a> {
+    forest: &'a Forest,
+    /// Roots that an image has.
+    again: &'a [(Vec<u8>, Stance)],
+    is_directory: &'a dyn Fn(&[u8]) -> bool,
+}
+
+impl Chooser<'_> {
+    fn at_path(&self, path: &[u8], stance: Stance) -> Vec<Choice> {
+        // A directory in a live one cannot be frozen by the parts around it, but it can be by itself.
+        self.forest.find(path).map(|node| self.consider(path, node, stance)).unwrap_or_default()
+    }
+
+    /// The choices at `path` and below.
+    fn consider(&self, path: &[u8], node: &Forest, stance: Stance) -> Vec<Choice> {
+        if !node.is_used() {
+            return Vec::new();
+        }
+        // Nothing can be mounted over `/` for a program that runs in it: where it is a network file system (diskless
+        // nodes) its parts are frozen.
+        if node.live.is_some() || path == b"/" {
+            return self.parts(path, node, stance);
+        }
+        let mut live = Vec::new();
+        topmost_live(path, node, &mut live);
+        let undisturbed = || live.iter().all(|(path, below, _)| self.parts_of_live(path, below).is_empty());
+        let unused = live.iter().all(|(_, below, _)| !below.is_used());
+        let again = self.again.iter().any(|(root, _)| root == path);
+        let whole = unused || again || stance == Stance::Given || (has_own(node) && undisturbed());
+        if !whole {
+            return self.parts(path, node, stance);
+        }
+        let worth = stance == Stance::Given || node.seen.entered || node.is_used_below();
+        if !worth || !(self.is_directory)(path) {
+            return Vec::new();
+        }
+        vec![self.choice(path, node, live, stance)]
+    }
+
+    fn choice(
+        &self,
+        path: &[u8],
+        node: &Forest,
+        live: Vec<(Vec<u8>, &Forest, String)>,
+        stance: Stance,
+    ) -> Choice {
+        let file_system = self.forest.file_system(path).unwrap_or_default();
+        let used = node.count_asked();
+        let live: Vec<_> = live
+            .into_iter()
+            .filter(|(path, ..)| (self.is_directory)(path))
+            .map(|(path, _, reason)| (path, reason))
+            .collect();
+        let why = match stance {
+            Stance::Given => "it was given with `--root`".to_owned(),
+            Stance::Below => "it lies below a directory given with `--root`".to_owned(),
+            Stance::Judged => format!("it is on a network file system ({file_system})"),
+        };
+        let changed = match live.len() {
+            0 => "nothing below it was changed".to_owned(),
+            1 => "1 directory below it stays the original".to_owned(),
+            count => format!("{count} directories below it stay the original"),
+        };
+        let reason = format!("{why}, {used} paths were asked for, {changed}");
+        Choice { path: path.to_vec(), reason, file_system: file_system.into(), live, stance }
+    }
+
+    /// The choices below `path`, each child by itself.
+    fn parts(&self, path: &[u8], node: &Forest, stance: Stance) -> Vec<Choice> {
+        let children = node.children.iter().filter(|(_, child)| child.mounted.is_none());
+        let stance = stance.of_parts();
+        children.flat_map(|(name, child)| self.consider(&join(path, name), child, stance)).collect()
+    }
+
+    /// What would be chosen in a live directory, or on another file system that is mounted there.
+    fn parts_of_live(&self, path: &[u8], node: &Forest) -> Vec<Choice> {
+        match node.mounted.as_deref().map(ServedBy::of_type) {
+            Some(ServedBy::Network) => self.consider(path, node, Stance::Judged),
+            Some(ServedBy::Quell | ServedBy::Local) => Vec::new(),
+            None => self.parts(path, node, Stance::Judged),
+        }
+    }
+}
+
+/// The topmost directories below `node` that must stay the original, each with its reason.
+fn topmost_live<'a>(path: &[u8], node: &'a Forest, live: &mut Vec<(Vec<u8>, &'a Forest, String)>) {
+    for (name, child) in &node.children {
+        let path = join(path, name);
+        match (&child.mounted, &child.live) {
+            (Some(kind), _) => {
+                live.push((path, child, format!("another file system ({kind}) is mounted there")));
+            }
+            (None, Some(reason)) => live.push((path, child, reason.clone())),
+            (None, None) => topmost_live(&path, child, live),
+        }
+    }
+}
+
+/// Whether the program asks for names in the directory itself, not only for the way to what lies deeper.
+fn has_own(node: &Forest) -> bool {
+    let asked = |child: &Forest| child.seen.touched || child.seen.missed;
+    node.seen.entered || node.children.values().any(|child| child.children.is_empty() && asked(child))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forest: `+` touched, `-` missed, `w` written, `l` entered, `mKIND` mounted.
+    fn forest(lines: &[(&str, &str)]) -> Forest {
+        let mut forest = Forest::default();
+        forest.mount(b"/", "ext4");
+        for (what, path) in lines {
+            let path = path.as_bytes();
+            match what.as_bytes()[0] {
+                b'+' => forest.seen(path).touched = true,
+                b'-' => forest.seen(path).missed = true,
+                b'l' => forest.seen(path).entered = true,
+                b'w' => {
+                    forest.seen(path).touched = true;
+                    forest.live_parent(path, "was written");
+                }
+                _ => forest.mount(path, &what[1..]),
+            }
+        }
+        forest
+    }
+
+    fn chosen(lines: &[(&str, &str)], given: &[&str]) -> Vec<(String, Vec<String>)> {
+        let given: Vec<_> = given.iter().map(|path| path.as_bytes().to_vec()).collect();
+        let is_directory = |path: &[u8]| !path.ends_with(b".py");
+        let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
+        let within = if given.is_empty() { Within::Network } else { Within::Given(&given) };
+        let choices = choose(&forest(lines), within, &is_directory);
+        choices
+            .into_iter()
+            .map(|choice| (text(choice.path), choice.live.into_iter().map(|(path, _)| text(path)).collect()))
+            .collect()
+    }
+
+    fn whole(path: &str) -> (String, Vec<String>) {
+        (path.into(), Vec::new())
+    }
+
+    #[test]
+    fn the_mount_point_is_a_root_where_nothing_was_changed() {
+        let lines =
+            [("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("-", "/l/sw/env/lib/y"), ("+", "/etc/passwd")];
+        assert_eq!(chosen(&lines, &[]), [whole("/l")]);
+    }
+
+    #[test]
+    fn outputs_part_a_file_system() {
+        let lines = [("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("w", "/l/scratch/u/out")];
+        assert_eq!(chosen(&lines, &[]), [whole("/l/sw")]);
+    }
+
+    #[test]
+    fn a_lock_deep_in_an_environment_is_bound_back() {
+        let lines =
+            [("mlustre", "/l"), ("+", "/l/env/pyvenv.cfg"), ("+", "/l/env/lib/a"), ("w", "/l/env/locks/x")];
+        assert_eq!(chosen(&lines, &[]), [("/l/env".into(), vec!["/l/env/locks".into()])]);
+    }
+
+    #[test]
+    fn an_environment_in_the_working_directory_is_a_root() {
+        let lines =
+            [("mnfs4", "/h"), ("+", "/h/u/.profile"), ("+", "/h/u/app/venv/bin/x"), ("w", "/h/u/app/out")];
+        assert_eq!(chosen(&lines, &[]), [whole("/h/u/app/venv")]);
+    }
+
+    #[test]
+    fn other_file_systems_are_not_frozen_along() {
+        let lines =
+            [("mnfs4", "/"), ("mproc", "/proc"), ("+", "/proc/self"), ("+", "/usr/lib/x"), ("+", "/init")];
+        assert_eq!(chosen(&lines, &[]), [whole("/usr")]);
+        let nested =
+            [("mnfs4", "/n"), ("mlustre", "/n/l"), ("+", "/n/l/x/y"), ("+", "/n/a/b"), ("+", "/n/c")];
+        assert_eq!(chosen(&nested, &[]), [whole("/n/a"), whole("/n/l")]);
+    }
+
+    #[test]
+    fn live_directories_that_the_program_does_not_use_part_nothing() {
+        let mut forest = forest(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
+        forest.live_itself(b"/l/images", "the image is written to it");
+        let choices = choose(&forest, Within::Network, &|_| true);
+        assert_eq!(choices.len(), 1);
+        assert_eq!(choices[0].path, b"/l");
+        let live: Vec<_> = choices[0].live.iter().map(|(path, _)| &path[..]).collect();
+        assert_eq!(live, [&b"/l/auto"[..], b"/l/images"]);
+    }
+
+    #[test]
+    fn given_roots_need_no_network() {
+        let lines = [("+", "/opt/env/bin/x"), ("w", "/opt/env/var/log")];
+        assert_eq!(chosen(&lines, &[]), []);
+        assert_eq!(chosen(&lines, &["/opt/env"]), [("/opt/env".into(), vec!["/opt/env/var".into()])]);
+        assert_eq!(chosen(&lines, &["/opt/env", "/opt"]), [("/opt".into(), vec!["/opt/env/var".into()])]);
+        assert_eq!(chosen(&lines, &["/opt/other"]), []);
+    }
+
+    #[test]
+    fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
+        let mut forest = forest(&[("+", "/opt/env/bin/x")]);
+        forest.live_itself(b"/opt/env", "something is renamed in it");
+        let choices = choose(&forest, Within::Given(&[b"/opt/env".to_vec()]), &|_| true);
+        assert_eq!(choices[0].path, b"/opt/env/bin");
+        assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
+    }
+
+    #[test]
+    fn files_and_unused_directories_are_no_roots() {
+        let lines = [("mlustre", "/l"), ("+", "/l/app.py"), ("w", "/l/out"), ("+", "/l/data")];
+        assert_eq!(chosen(&lines, &[]), []);
+        let listed = [("mlustre", "/l"), ("l", "/l/data"), ("w", "/l/out")];
+        assert_eq!(chosen(&listed, &[]), [whole("/l/data")]);
+    }
+}

@@ -1,0 +1,341 @@
+//! The object of `quell diff --json`.
+
+use super::ROWS;
+use super::parts::{CallsAndErrors, Doubt, Totals};
+use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
+use quell_analyse::searches::EntryCounts;
+use quell_analyse::{Comparison, PathCounts};
+use quell_trace::path::escape;
+use quell_trace::{Call, ServedBy};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Two runs side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DiffView {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The commands of both runs.
+    pub command: Pair<Vec<String>>,
+    /// How long both runs took. Unit: seconds.
+    pub seconds: Pair<Option<f64>>,
+    /// Metadata operations by who answers for the file system: `network`, `quell`, `local`, in this order.
+    pub served_by: Vec<ServedPair>,
+    /// Metadata operations on no known file system.
+    pub served_by_unknown: Pair<u64>,
+    /// Sorted by name.
+    pub syscalls: Vec<SyscallPair>,
+    /// Calls that only the first run made. Sorted.
+    pub disappeared: Vec<String>,
+    /// Calls that only the second run made. Sorted.
+    pub appeared: Vec<String>,
+    /// Both runs in a few numbers.
+    pub totals: Pair<Totals>,
+    /// How long calls took. Sorted by name.
+    pub latency: Vec<LatencyPair>,
+    /// Entries of search lists that were asked differently, at most 1000: by the change of probes, most first.
+    pub searches: Vec<SearchPair>,
+    /// Paths that were asked differently.
+    pub paths: Paths,
+    /// Totals that grew by more than `--fail-on-increase` allows. In the order in which they were given.
+    pub increases: Vec<Increase>,
+    /// Reasons to read the numbers of either run with care.
+    pub doubts: Pair<Vec<Doubt>>,
+    /// Reasons to compare the numbers of the two runs with care.
+    pub comparison_doubts: Vec<Doubt>,
+}
+
+/// The same of both runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Pair<T> {
+    /// Of the first run.
+    pub a: T,
+    /// Of the second run.
+    pub b: T,
+}
+
+/// Metadata operations of both runs that one kind of file system answered for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ServedPair {
+    /// `network`, `quell` or `local`.
+    pub by: String,
+    /// In the first run.
+    pub a: u64,
+    /// In the second run.
+    pub b: u64,
+}
+
+/// A system call of both runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SyscallPair {
+    /// The kernel's name.
+    pub name: String,
+    /// In the first run; zero when it was never called.
+    pub a: CallsAndErrors,
+    /// In the second run.
+    pub b: CallsAndErrors,
+}
+
+/// How long a call took in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyPair {
+    /// The kernel's name.
+    pub name: String,
+    /// In the first run; null when it never returned.
+    pub a: Option<Latency>,
+    /// In the second run.
+    pub b: Option<Latency>,
+}
+
+/// How long a call took, the recorder's work inside: upper bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Latency {
+    /// Calls that returned.
+    pub calls: u64,
+    /// Unit: seconds.
+    pub mean_seconds: f64,
+    /// Half of the calls took at most so long, within a sixteenth. Unit: seconds.
+    pub p50_seconds: f64,
+    /// 99 of 100 calls took at most so long, within a sixteenth. Unit: seconds.
+    pub p99_seconds: f64,
+}
+
+/// An entry of a search list in both runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SearchPair {
+    /// Whose list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
+    pub kind: String,
+    /// What put it into the list.
+    pub origin: String,
+    /// The entry.
+    pub directory: String,
+    /// `gone`, `new`, `less`, `more` or `otherwise`.
+    pub change: String,
+    /// In the first run; null when it was not searched.
+    pub a: Option<SearchCounts>,
+    /// In the second run.
+    pub b: Option<SearchCounts>,
+}
+
+/// What was asked of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SearchCounts {
+    /// Its place in the list, from 0.
+    pub position: u32,
+    /// Searches that looked into it.
+    pub searches: u64,
+    /// Metadata operations on names in it.
+    pub probes: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Searches that found here what they looked for.
+    pub hits: u64,
+}
+
+/// The paths of both runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Paths {
+    /// How many paths became what.
+    pub shares: Vec<PathShare>,
+    /// Directories of several paths that differ, at most 1000: by the change of metadata operations, most first.
+    pub directories: Vec<CommonPaths>,
+    /// Names of several paths that differ, in whatever directories, at most 1000: in the same order.
+    pub names: Vec<CommonPaths>,
+    /// Those that differ, at most 1000: by the change of metadata operations, most first, then by path.
+    pub changed: Vec<ChangedPath>,
+    /// Paths whose names change from run to run, such as temporary ones, and that stand together with others.
+    pub folded: u64,
+    /// The rows in which they stand, those without a difference included.
+    pub folded_rows: u64,
+}
+
+/// Paths of which the same became.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PathShare {
+    /// `gone`, `new`, `less`, `more`, `moved` (as often, of another kind of file system), `otherwise` or `same`.
+    pub change: String,
+    /// How many; those that stand together count once.
+    pub paths: u64,
+    /// Metadata operations on them in the first run.
+    pub a: u64,
+    /// In the second run.
+    pub b: u64,
+}
+
+/// Paths that differ and have a directory or a name in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommonPaths {
+    /// The directory or the name.
+    pub name: String,
+    /// How many; those that stand together count once.
+    pub paths: u64,
+    /// Metadata operations on them in the first run.
+    pub a: u64,
+    /// In the second run.
+    pub b: u64,
+}
+
+/// A path that was asked differently.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChangedPath {
+    /// The path; bytes that are not text are escaped. `[..]` where it stands for several.
+    pub path: String,
+    /// The paths that it stands for.
+    pub paths: u64,
+    /// `gone`, `new`, `less`, `more`, `moved` or `otherwise`.
+    pub change: String,
+    /// In the first run.
+    pub a: PathSide,
+    /// In the second run.
+    pub b: PathSide,
+}
+
+/// What a run asked about a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PathSide {
+    /// `network`, `quell`, `local`, or null when unknown or never asked.
+    pub served_by: Option<String>,
+    /// Calls on the name or its attributes.
+    pub metadata_operations: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Those that had succeeded before.
+    pub repeated: u64,
+}
+
+/// A total that grew by more than it may.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Increase {
+    /// Its name, as `--fail-on-increase` takes it.
+    pub metric: String,
+    /// In the first run.
+    pub a: u64,
+    /// In the second run.
+    pub b: u64,
+    /// The most that it may be.
+    pub most: u64,
+}
+
+/// The object of `quell diff --json`. `increases` are the totals that grew by more than was allowed.
+pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> DiffView {
+    let Comparison { a, b, .. } = comparison;
+    let served = |by: ServedBy, a, b| ServedPair { by: by.name().into(), a, b };
+    let counts =
+        |counts: comparison::CallsAndErrors| CallsAndErrors { calls: counts.calls, errors: counts.errors };
+    let pair = |pair: &comparison::CallPair| SyscallPair {
+        name: pair.call.name().into(),
+        a: counts(pair.a),
+        b: counts(pair.b),
+    };
+    let doubts = |doubts: &[quell_analyse::Doubt]| doubts.iter().map(Doubt::from).collect();
+    DiffView {
+        schema_version: super::SCHEMA_VERSION,
+        command: Pair { a: a.command.clone(), b: b.command.clone() },
+        seconds: Pair { a: a.seconds, b: b.seconds },
+        served_by: vec![
+            served(ServedBy::Network, a.served.network, b.served.network),
+            served(ServedBy::Quell, a.served.quell, b.served.quell),
+            served(ServedBy::Local, a.served.local, b.served.local),
+        ],
+        served_by_unknown: Pair { a: a.served.unknown, b: b.served.unknown },
+        syscalls: comparison.calls.iter().map(pair).collect(),
+        disappeared: names(&comparison.disappeared()),
+        appeared: names(&comparison.appeared()),
+        totals: Pair { a: a.totals.into(), b: b.totals.into() },
+        latency: comparison.calls.iter().map(LatencyPair::from).collect(),
+        searches: comparison.searches.iter().take(ROWS).map(SearchPair::from).collect(),
+        paths: (&comparison.paths).into(),
+        increases: increases.iter().map(Increase::from).collect(),
+        doubts: Pair { a: doubts(&a.doubts), b: doubts(&b.doubts) },
+        comparison_doubts: comparison.doubt().iter().map(Doubt::from).collect(),
+    }
+}
+
+impl From<&comparison::CallPair> for LatencyPair {
+    fn from(pair: &comparison::CallPair) -> Self {
+        let latency = |latency: quell_analyse::Latency| Latency {
+            calls: latency.calls,
+            mean_seconds: latency.mean.as_seconds(),
+            p50_seconds: latency.p50.as_seconds(),
+            p99_seconds: latency.p99.as_seconds(),
+        };
+        Self { name: pair.call.name().into(), a: pair.latency_a.map(latency), b: pair.latency_b.map(latency) }
+    }
+}
+
+impl From<&EntryPair> for SearchPair {
+    fn from(pair: &EntryPair) -> Self {
+        let counts = |counts: EntryCounts| SearchCounts {
+            position: counts.position,
+            searches: counts.searches,
+            probes: counts.probes,
+            missed: counts.missed,
+            hits: counts.hits,
+        };
+        Self {
+            kind: pair.key.kind.name().into(),
+            origin: pair.key.origin.clone(),
+            directory: escape(&pair.key.directory),
+            change: pair.change().name().into(),
+            a: pair.a.map(counts),
+            b: pair.b.map(counts),
+        }
+    }
+}
+
+impl From<&comparison::Paths> for Paths {
+    fn from(paths: &comparison::Paths) -> Self {
+        let share = |(change, share): (Change, comparison::Share)| PathShare {
+            change: change.name().into(),
+            paths: share.paths,
+            a: share.a,
+            b: share.b,
+        };
+        Self {
+            shares: paths.shares().into_iter().map(share).collect(),
+            directories: common(paths, By::Directory),
+            names: common(paths, By::Name),
+            changed: paths.changed.iter().take(ROWS).map(ChangedPath::from).collect(),
+            folded: paths.folded,
+            folded_rows: paths.folded_rows,
+        }
+    }
+}
+
+fn common(paths: &comparison::Paths, by: By) -> Vec<CommonPaths> {
+    let row = |row: comparison::Common<'_>| CommonPaths {
+        name: row.name.to_owned(),
+        paths: row.share.paths,
+        a: row.share.a,
+        b: row.share.b,
+    };
+    paths.common(by).into_iter().take(ROWS).map(row).collect()
+}
+
+impl From<&PathPair> for ChangedPath {
+    fn from(pair: &PathPair) -> Self {
+        let side = |counts: PathCounts| PathSide {
+            served_by: counts.served_by.map(|by| by.name().into()),
+            metadata_operations: counts.metadata_operations,
+            missed: counts.missed,
+            repeated: counts.repeated,
+        };
+        Self {
+            path: pair.path.clone(),
+            paths: pair.paths,
+            change: pair.change().name().into(),
+            a: side(pair.a),
+            b: side(pair.b),
+        }
+    }
+}
+
+impl From<&comparison::Increase> for Increase {
+    fn from(increase: &comparison::Increase) -> Self {
+        Self { metric: increase.metric.name().into(), a: increase.a, b: increase.b, most: increase.most }
+    }
+}
+
+fn names(calls: &[Call]) -> Vec<String> {
+    calls.iter().map(|call| call.name().to_owned()).collect()
+}

@@ -1,0 +1,47 @@
+//! The object of `quell modules convert --to cache --json` and `--to lmod-cache`.
+
+use super::CacheChange;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Caches that were built.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ModulesCachesView {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The tool that built them.
+    pub tool: String,
+    /// Shape: one entry a cache.
+    pub caches: Vec<CacheBuilt>,
+    /// Modulepaths that have no cache, and why.
+    pub left_out: Vec<CacheLeftOut>,
+    /// Answers that would differ; such a cache was taken back.
+    pub differences: usize,
+    /// With `--dry-run`: why something would be built; null else.
+    pub pending: Option<Vec<CacheChange>>,
+    /// Whether a cache that can be was not built.
+    #[serde(skip)]
+    pub failed: bool,
+}
+
+/// A cache.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CacheBuilt {
+    /// Where it is.
+    pub path: String,
+    /// Whether something of it was built now.
+    pub rebuilt: bool,
+    /// Its length.
+    pub bytes: u64,
+    /// Paths below the modulepath that not everybody can read: users are sent to the tree for them.
+    pub closed: Vec<String>,
+}
+
+/// A modulepath without a cache.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CacheLeftOut {
+    /// The modulepath.
+    pub modulepath: String,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,105 @@
+//! The object of `quell modules measure --json`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ops::Range;
+
+/// The cost of each strategy.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ModulesMeasureView {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The modulepaths, in the order in which they were given.
+    pub modulepaths: Vec<String>,
+    /// Who ran the tools.
+    pub user: String,
+    /// What a call on a tree is taken to last. Unit: microseconds.
+    pub latency_us: u64,
+    /// One entry a tool, strategy and command.
+    pub strategies: Vec<MeasuredStrategy>,
+    /// Strategies that were not measured.
+    pub not_measured: Vec<UnmeasuredStrategy>,
+    /// What to do, for each tool, modulepath and command.
+    pub advice: Vec<MeasuredAdvice>,
+    /// The rows of each tool, for the terminal. Shape: in the order of the rows.
+    #[serde(skip)]
+    pub tools: Vec<MeasuredTool>,
+}
+
+/// The rows of one tool.
+#[derive(Debug)]
+pub struct MeasuredTool {
+    /// The tool with its version and place.
+    pub title: String,
+    /// The module that was loaded.
+    pub module: String,
+    /// Modulefiles that the tool lists without any strategy.
+    pub modulefiles: u64,
+    /// The commands, in the order in which they are shown.
+    pub commands: [&'static str; 3],
+    /// Columns of the longest name of a strategy.
+    pub width: usize,
+    /// Its rows of [`ModulesMeasureView::strategies`].
+    pub strategies: Range<usize>,
+    /// Its rows of [`ModulesMeasureView::not_measured`].
+    pub not_measured: Range<usize>,
+    /// Its rows of [`ModulesMeasureView::advice`].
+    pub advice: Range<usize>,
+}
+
+/// A command with a strategy.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MeasuredStrategy {
+    /// The strategy.
+    pub name: String,
+    /// `avail`, `avail -t` or `load`.
+    pub command: &'static str,
+    /// Calls of the recorder's set.
+    pub calls: u64,
+    /// Calls on the module trees that reached their file system.
+    pub on_tree: u64,
+    /// Modulefiles that a terse listing has.
+    pub modulefiles: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Calls on each modulepath, in their order.
+    pub on_each_tree: Vec<u64>,
+    /// CPU time of the tool, median. Unit: microseconds.
+    pub cpu_us: u64,
+    /// CPU time, and the latency for each call on a tree.
+    pub seconds: f64,
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+}
+
+/// A strategy that was not measured.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UnmeasuredStrategy {
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+    /// The strategy.
+    pub name: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// A recommendation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MeasuredAdvice {
+    /// `modules` or `lmod`.
+    pub tool: &'static str,
+    /// The tool's version.
+    pub version: String,
+    /// The modulepath.
+    pub modulepath: String,
+    /// The command.
+    pub command: &'static str,
+    /// The strategy that takes least time.
+    pub strategy: String,
+    /// What to do, and what it costs.
+    pub text: String,
+}

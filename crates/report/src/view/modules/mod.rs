@@ -1,0 +1,17 @@
+//! Objects of the commands of `quell modules`.
+
+mod audit;
+mod caches;
+mod check;
+mod convert;
+mod example;
+mod measure;
+mod verify;
+
+pub use audit::{AuditFinding, ModulesAuditView};
+pub use caches::{CacheBuilt, CacheLeftOut, ModulesCachesView};
+pub use check::{CacheChange, ModulesCheckView};
+pub use convert::{ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView};
+pub use example::ModulesExampleView;
+pub use measure::{MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, UnmeasuredStrategy};
+pub use verify::{ModulesDifference, ModulesVerifyView};

@@ -1,0 +1,285 @@
+//! The object of `quell predict --json`.
+
+use super::range::{Bounds, InputFigure, Range};
+use quell_predict::profile::Slot;
+use quell_predict::start::{StartDetail, StartForecast};
+use quell_predict::{FigureSensitivity, ForecastPoint, Image, Operation, Profile, Question, Script};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How long a program takes to start, predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictView {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The recorded command with its arguments.
+    pub command: Vec<String>,
+    /// The first profile that was given: `points` and `knee_nodes` are of it.
+    pub profile: String,
+    /// One a number of nodes, sorted by it.
+    pub points: Vec<PredictPoint>,
+    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
+    pub knee_nodes: Option<f64>,
+    /// Every profile, as given.
+    pub profiles: Vec<PredictProfile>,
+    /// What the prediction was made from, beside profiles.
+    pub inputs: PredictInputs,
+    /// What to know beside the numbers.
+    pub notes: Vec<String>,
+}
+
+/// The prediction for one number of nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictPoint {
+    /// Nodes.
+    pub nodes: u64,
+    /// Processes on all of them.
+    pub ranks: u64,
+    /// Until the slowest rank has started, `launch_seconds` of the inputs included.
+    pub seconds: Range,
+    /// Of a rank, from its own start, over all.
+    pub mean_seconds: Range,
+    /// With every figure at its median.
+    pub bounds: Bounds,
+    /// What decides the time.
+    pub bottleneck: String,
+    /// More is asked than the busiest server does in the time of one node.
+    pub saturated: bool,
+    /// How often.
+    pub load: f64,
+    /// So often that real file systems have failed: the seconds are a regime, not a figure.
+    pub may_fail: bool,
+    /// Requests at the metadata servers.
+    pub metadata_operations: f64,
+    /// The same by operation, and reads of data.
+    pub operations: BTreeMap<String, f64>,
+    /// Data that the data servers send.
+    pub bytes: f64,
+}
+
+/// The prediction with one profile.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictProfile {
+    /// Its name.
+    pub name: String,
+    /// `measured`, `prior` or `fitted`.
+    pub kind: String,
+    /// How, when and where its figures were got.
+    pub note: Option<String>,
+    /// Its place at the largest number of nodes, fastest first, from 1.
+    pub rank: usize,
+    /// Those with a better place that it cannot be told apart from there: its p10 is below their p90. In order of their places.
+    pub overlaps: Vec<String>,
+    /// One a number of nodes, sorted by it.
+    pub points: Vec<PredictPoint>,
+    /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
+    pub knee_nodes: Option<f64>,
+    /// What the time depends on at the largest number of nodes, largest swing first.
+    pub sensitivities: Vec<PredictSensitivity>,
+    /// Keys that it does not name and that were taken from the wide prior.
+    pub assumed: Vec<String>,
+    /// Its own figures.
+    pub figures: Vec<InputFigure>,
+    /// Its own switches.
+    pub switches: BTreeMap<String, bool>,
+}
+
+/// How the time changes with one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictSensitivity {
+    /// The figure.
+    pub figure: String,
+    /// d ln seconds / d ln figure.
+    pub elasticity: f64,
+    /// Seconds with this figure at its p10, all others at their medians.
+    pub seconds_at_p10: f64,
+    /// Seconds with it at its p90.
+    pub seconds_at_p90: f64,
+}
+
+/// What a prediction was made from, beside profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PredictInputs {
+    /// Metadata calls of one rank on the tree, as recorded.
+    pub calls: f64,
+    /// Computing of one rank, the recorder's own cost taken off.
+    pub think_seconds: f64,
+    /// What the recorder cost a call.
+    pub recorder_us: f64,
+    /// Processes a node.
+    pub processes_per_node: u32,
+    /// From the first node's start to the last one's.
+    pub skew_seconds: f64,
+    /// Share of the metadata servers' time that others take.
+    pub background: f64,
+    /// `cold` or `warm`.
+    pub clients: String,
+    /// Cores that the processes of a node share. Unit: one that works alone.
+    pub cores: Option<f64>,
+    /// All nodes and servers share the cores of one machine.
+    pub shared_host: bool,
+    /// Data servers that files are spread over.
+    pub stripes: Option<u32>,
+    /// Launcher, MPI_Init and whatever else is no file system's time.
+    pub launch_seconds: f64,
+    /// What would be changed, in words.
+    pub what_if: Vec<String>,
+    /// Size of the image, where one was asked for.
+    pub image_bytes: Option<f64>,
+    /// Runs of which the ranges are made.
+    pub samples: u32,
+    /// Of the runs' choices.
+    pub seed: u64,
+}
+
+/// The object of `quell predict --json`. Shape: profiles and predictions in the same order, at least one; `notes` a sentence
+/// each, without its full stop.
+pub fn predict(
+    command: &[String],
+    scripts: &[Script],
+    question: &Question,
+    predictions: &[(Profile, StartForecast)],
+    notes: Vec<String>,
+) -> PredictView {
+    let last = |prediction: &StartForecast| prediction.points.last().map_or(0.0, |point| point.seconds.p50);
+    let faster = |own: f64| predictions.iter().filter(|(_, other)| last(other) < own).count();
+    let profile = |(profile, prediction): &(Profile, StartForecast)| PredictProfile {
+        name: profile.name.clone(),
+        kind: profile.kind.name().to_owned(),
+        note: profile.note.clone(),
+        rank: 1 + faster(last(prediction)),
+        overlaps: overlaps(predictions, prediction),
+        points: prediction.points.iter().map(PredictPoint::from).collect(),
+        knee_nodes: finite(prediction.summary.knee),
+        sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
+        assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),
+        figures: figures(profile),
+        switches: switches(profile),
+    };
+    let profiles: Vec<PredictProfile> = predictions.iter().map(profile).collect();
+    let first = profiles.first();
+    PredictView {
+        schema_version: super::SCHEMA_VERSION,
+        command: command.to_vec(),
+        profile: first.map(|first| first.name.clone()).unwrap_or_default(),
+        points: first.map(|first| first.points.clone()).unwrap_or_default(),
+        knee_nodes: first.and_then(|first| first.knee_nodes),
+        inputs: inputs(scripts, question, predictions),
+        profiles,
+        notes,
+    }
+}
+
+/// Names of the faster profiles whose range reaches into that of `own`, fastest first.
+fn overlaps(predictions: &[(Profile, StartForecast)], own: &StartForecast) -> Vec<String> {
+    let Some(own) = own.points.last().map(|point| point.seconds) else { return Vec::new() };
+    let at = |(profile, other): &(Profile, StartForecast)| {
+        Some((other.points.last()?.seconds, profile.name.clone()))
+    };
+    let mut better: Vec<_> = predictions
+        .iter()
+        .filter_map(at)
+        .filter(|(other, _)| other.p50 < own.p50 && own.p10 < other.p90)
+        .collect();
+    better.sort_by(|(one, _), (other, _)| one.p50.total_cmp(&other.p50));
+    better.into_iter().map(|(_, name)| name).collect()
+}
+
+fn inputs(
+    scripts: &[Script],
+    question: &Question,
+    predictions: &[(Profile, StartForecast)],
+) -> PredictInputs {
+    let mean =
+        |of: &dyn Fn(&Script) -> f64| scripts.iter().map(of).sum::<f64>() / scripts.len().max(1) as f64;
+    PredictInputs {
+        calls: mean(&|script| script.calls as f64),
+        think_seconds: mean(&Script::think),
+        recorder_us: mean(&|script| script.overhead * 1e6),
+        processes_per_node: question.processes,
+        skew_seconds: question.skew,
+        background: question.background,
+        clients: if question.is_warm { "warm" } else { "cold" }.to_owned(),
+        cores: question.cores,
+        shared_host: question.is_shared_host,
+        stripes: question.stripes,
+        launch_seconds: question.launch,
+        what_if: what_if(question),
+        image_bytes: predictions.first().and_then(|(_, prediction)| prediction.summary.image_bytes),
+        samples: question.samples,
+        seed: question.seed,
+    }
+}
+
+/// What would be changed, in words. Shape: empty when nothing is.
+fn what_if(question: &Question) -> Vec<String> {
+    let changes = &question.changes;
+    let share = |share: f64, what: &str| (share > 0.0).then(|| format!("{:.0} % of {what}", share * 100.0));
+    let image = changes.image.map(|image| match image {
+        Image::Read => "an image that each node reads".to_owned(),
+        Image::Broadcast => "an image that is broadcast".to_owned(),
+    });
+    let said = [
+        image,
+        changes.keeps_absences.then(|| "clients that keep absent names".to_owned()),
+        share(changes.fewer_misses, "absent names not asked for"),
+        share(changes.fewer_files, "files gathered into others"),
+        changes.atomic_open.then(|| "lookup and open in one request".to_owned()),
+    ];
+    said.into_iter().flatten().collect()
+}
+
+impl From<&ForecastPoint<StartDetail>> for PredictPoint {
+    fn from(point: &ForecastPoint<StartDetail>) -> Self {
+        let StartDetail { mean, load, operations, bytes } = point.detail;
+        let counts =
+            Operation::ALL.iter().map(|operation| (operation.name().to_owned(), operations.get(*operation)));
+        Self {
+            nodes: point.nodes,
+            ranks: point.ranks,
+            seconds: point.seconds.into(),
+            mean_seconds: mean.into(),
+            bounds: point.bounds.into(),
+            bottleneck: point.bottleneck.words(),
+            saturated: point.is_saturated(),
+            load,
+            may_fail: point.may_fail(),
+            metadata_operations: operations.metadata(),
+            operations: counts.filter(|(_, count)| *count > 0.0).collect(),
+            bytes,
+        }
+    }
+}
+
+fn sensitivity(found: &FigureSensitivity) -> PredictSensitivity {
+    PredictSensitivity {
+        figure: found.figure.clone(),
+        elasticity: found.elasticity,
+        seconds_at_p10: found.at_p10,
+        seconds_at_p90: found.at_p90,
+    }
+}
+
+fn figures(profile: &Profile) -> Vec<InputFigure> {
+    let mut copy = profile.clone();
+    let figure = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
+        Slot::Figure(Some(figure), _) => Some(InputFigure::of(&format!("{section}.{key}"), figure)),
+        _ => None,
+    };
+    copy.slots().into_iter().filter_map(figure).collect()
+}
+
+fn switches(profile: &Profile) -> BTreeMap<String, bool> {
+    let mut copy = profile.clone();
+    let switch = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
+        Slot::Switch(Some(on)) => Some((format!("{section}.{key}"), *on)),
+        _ => None,
+    };
+    copy.slots().into_iter().filter_map(switch).collect()
+}
+
+/// JSON has no infinity.
+fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}

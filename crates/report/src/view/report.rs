@@ -1,0 +1,367 @@
+//! The object of `quell report --json`.
+
+use super::ROWS;
+use super::activity::{Activity, OpenFiles, Phase, phases};
+use super::data::Data;
+use super::findings::Finding;
+use super::folds;
+use super::headline::Headline;
+use super::parts::{Doubt, Totals};
+use super::searches::Searches;
+use quell_analyse::facts::RecordingFacts;
+use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
+use quell_analyse::{Scope, Summary};
+use quell_trace::{Completeness, Exit};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a program asked of its file systems.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReportView {
+    /// The version of this object.
+    pub schema_version: u32,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Its status as a shell shows it: 128 + N for signal N. Null when the recording ended first.
+    pub exit_status: Option<i32>,
+    /// How long it took. Unit: seconds.
+    pub seconds: Option<f64>,
+    /// The whole in a sentence, and what to do next.
+    pub headline: Headline,
+    /// The recorder.
+    pub recorder: Recorder,
+    /// The whole in a few numbers.
+    pub totals: Totals,
+    /// Metadata operations by who answers for the file system; their sum is `totals.metadata_operations`.
+    pub served_by: ServedBy,
+    /// The time in which nearly all metadata operations came. Null when there were none.
+    pub start_up: Option<StartUp>,
+    /// Operations over time.
+    pub activity: Activity,
+    /// In the order of a run.
+    pub phases: Vec<Phase>,
+    /// Sorted by calls, most first, then by name.
+    pub syscalls: Vec<Syscall>,
+    /// Metadata operations that failed for another reason than absence. Sorted by name and errno.
+    pub failures: Vec<Failure>,
+    /// Sorted by metadata operations, most first, then by mount point.
+    pub file_systems: Vec<FileSystem>,
+    /// The paths with most metadata operations, at most 1000.
+    pub top_paths: Vec<PathRow>,
+    /// The directories with most metadata operations on names in them, at most 1000.
+    pub top_directories: Vec<Directory>,
+    /// The directories with most misses, at most 1000.
+    pub missed_directories: Vec<Directory>,
+    /// The names with most misses, at most 1000.
+    pub missed_names: Vec<MissedName>,
+    /// Which lists were searched, and at which cost.
+    pub searches: Searches,
+    /// Requests, file by file.
+    pub data: Data,
+    /// Files open over time.
+    pub open_files: OpenFiles,
+    /// The command lines with most metadata operations, at most 1000.
+    pub commands: Vec<Command>,
+    /// Recordings that did the same, together. Sorted by recordings, most first.
+    pub folds: Vec<folds::FoldRow>,
+    /// Sorted by rank, then name.
+    pub recordings: Vec<Recording>,
+    /// Reasons to read the numbers with care.
+    pub doubts: Vec<Doubt>,
+    /// Causes and remedies. Sorted by operations, most first.
+    pub findings: Vec<Finding>,
+}
+
+/// The recorder of all recordings together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Recorder {
+    /// The engine; several are joined by a plus sign.
+    pub engine: String,
+    /// Events recorded.
+    pub events: u64,
+    /// Events that happened and were not recorded.
+    pub lost: u64,
+}
+
+/// Metadata operations by who answers for the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ServedBy {
+    /// File systems that other nodes share.
+    pub network: u64,
+    /// Images mounted by quell.
+    pub quell: u64,
+    /// File systems of the node alone.
+    pub local: u64,
+    /// On no known file system: pipes, sockets, unresolved paths.
+    pub unknown: u64,
+}
+
+/// The time in which nearly all metadata operations came.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StartUp {
+    /// From the first metadata operation until 95 % of them had begun. Unit: seconds.
+    pub seconds: f64,
+    /// Those that had begun by then.
+    pub metadata_operations: u64,
+    /// Their number by that time.
+    pub metadata_operations_per_second: f64,
+}
+
+/// A system call.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Syscall {
+    /// The kernel's name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// How often it failed.
+    pub errors: u64,
+    /// Time in it, the recorder's work inside. Unit: seconds.
+    pub seconds: f64,
+}
+
+/// A reason for which a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Failure {
+    /// The call.
+    pub name: String,
+    /// The symbolic name of the error.
+    pub errno: String,
+    /// How often.
+    pub calls: u64,
+}
+
+/// A file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileSystem {
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Its type, as mountinfo names it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `network`, `quell` or `local`.
+    pub served_by: String,
+    /// Calls on names or attributes.
+    pub metadata_operations: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Calls of every class.
+    pub calls: u64,
+    /// Bytes that read calls returned.
+    pub bytes_read: u64,
+    /// Bytes that write calls took.
+    pub bytes_written: u64,
+}
+
+/// A path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PathRow {
+    /// The path; bytes that are not text are escaped.
+    pub path: String,
+    /// `network`, `quell`, `local`, or null when unknown.
+    pub served_by: Option<String>,
+    /// Calls on the name or its attributes.
+    pub metadata_operations: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+}
+
+/// A directory, with the names directly in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Directory {
+    /// The directory.
+    pub path: String,
+    /// `network`, `quell`, `local`, or null when unknown.
+    pub served_by: Option<String>,
+    /// Calls on its names or their attributes.
+    pub metadata_operations: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Names that were asked for.
+    pub names: u64,
+    /// Names that were never found.
+    pub absent: u64,
+}
+
+/// A name that was looked for and not found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MissedName {
+    /// The last component.
+    pub name: String,
+    /// Metadata operations that failed because it was absent.
+    pub missed: u64,
+    /// Directories in which it was missed.
+    pub directories: u64,
+}
+
+/// A command line with what its processes did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Command {
+    /// Its arguments, its name first.
+    pub arguments: Vec<String>,
+    /// Processes that ran it.
+    pub processes: u64,
+    /// Their calls.
+    pub calls: u64,
+    /// Their calls on names or attributes.
+    pub metadata_operations: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+}
+
+/// A recording.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Recording {
+    /// The name under which it was opened.
+    pub name: String,
+    /// The rank, under a launcher.
+    pub rank: Option<u32>,
+    /// The node's name.
+    pub host: String,
+    /// Its status as a shell shows it.
+    pub exit_status: Option<i32>,
+    /// How long it took. Unit: seconds.
+    pub seconds: Option<f64>,
+    /// Events in it.
+    pub events: u64,
+    /// Events that happened and are not in it.
+    pub lost: u64,
+    /// Whether the recorder was ended early.
+    pub partial: bool,
+}
+
+/// The object of `quell report --json`.
+pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> ReportView {
+    let served = summary.served;
+    let start = summary.start_up().map(|start| StartUp {
+        seconds: start.length.as_seconds(),
+        metadata_operations: start.operations,
+        metadata_operations_per_second: start.rate.0,
+    });
+    let recorder =
+        Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
+    let directories = |rows: Vec<RankedDirectory>| rows.into_iter().map(Directory::from).collect();
+    ReportView {
+        schema_version: super::SCHEMA_VERSION,
+        command: summary.command().to_vec(),
+        exit_status: summary.exit().map(Exit::shell_status),
+        seconds: summary.seconds(),
+        headline: summary.into(),
+        recorder,
+        totals: summary.totals().into(),
+        served_by: ServedBy {
+            network: served.network,
+            quell: served.quell,
+            local: served.local,
+            unknown: served.unknown,
+        },
+        start_up: start,
+        activity: (&summary.activity).into(),
+        phases: phases(&summary.phases),
+        syscalls: syscalls(summary),
+        failures: failures(summary),
+        file_systems: file_systems(summary),
+        top_paths: summary.top_paths(Scope::All, ROWS).into_iter().map(PathRow::from).collect(),
+        top_directories: directories(summary.top_directories(Scope::All, ROWS)),
+        missed_directories: directories(summary.missed_directories(Scope::All, ROWS)),
+        missed_names: summary.missed_names(Scope::All, ROWS).into_iter().map(MissedName::from).collect(),
+        searches: (&summary.searches).into(),
+        data: (&summary.data).into(),
+        open_files: (&summary.data).into(),
+        commands: commands(summary),
+        folds: folds::folds(summary),
+        recordings: summary.recordings.iter().map(Recording::from).collect(),
+        doubts: summary.doubts().iter().map(Doubt::from).collect(),
+        findings: findings.iter().map(Finding::from).collect(),
+    }
+}
+
+fn syscalls(summary: &Summary) -> Vec<Syscall> {
+    let row = |(call, counts): (quell_trace::Call, quell_analyse::CallCounts)| Syscall {
+        name: call.name().into(),
+        calls: counts.calls,
+        errors: counts.errors,
+        seconds: counts.time.as_seconds(),
+    };
+    summary.calls().into_iter().map(row).collect()
+}
+
+fn failures(summary: &Summary) -> Vec<Failure> {
+    let mut rows: Vec<Failure> = summary
+        .failures
+        .iter()
+        .map(|((call, errno), &calls)| Failure { name: call.name().into(), errno: errno.name(), calls })
+        .collect();
+    rows.sort_by(|a, b| (&a.name, &a.errno).cmp(&(&b.name, &b.errno)));
+    rows
+}
+
+fn file_systems(summary: &Summary) -> Vec<FileSystem> {
+    let row = |(key, counts): (&quell_analyse::FileSystem, quell_analyse::FileSystemCounts)| FileSystem {
+        mount_point: key.mount_point.clone(),
+        kind: key.kind.clone(),
+        served_by: key.served_by().name().into(),
+        metadata_operations: counts.metadata_operations,
+        missed: counts.missed,
+        calls: counts.calls,
+        bytes_read: counts.bytes_read.0,
+        bytes_written: counts.bytes_written.0,
+    };
+    summary.file_systems().into_iter().map(row).collect()
+}
+
+fn commands(summary: &Summary) -> Vec<Command> {
+    let row = |row: quell_analyse::ranking::RankedCommand<'_>| Command {
+        arguments: row.arguments.to_vec(),
+        processes: row.counts.processes,
+        calls: row.counts.calls,
+        metadata_operations: row.counts.metadata_operations,
+        missed: row.counts.missed,
+    };
+    summary.top_commands(ROWS).into_iter().map(row).collect()
+}
+
+impl From<RankedPath> for PathRow {
+    fn from(row: RankedPath) -> Self {
+        Self {
+            path: row.path,
+            served_by: row.counts.served_by.map(|by| by.name().into()),
+            metadata_operations: row.counts.metadata_operations,
+            missed: row.counts.missed,
+        }
+    }
+}
+
+impl From<RankedDirectory> for Directory {
+    fn from(row: RankedDirectory) -> Self {
+        Self {
+            path: row.path,
+            served_by: row.counts.served_by.map(|by| by.name().into()),
+            metadata_operations: row.counts.metadata_operations,
+            missed: row.counts.missed,
+            names: row.names,
+            absent: row.absent,
+        }
+    }
+}
+
+impl From<RankedName> for MissedName {
+    fn from(row: RankedName) -> Self {
+        Self { name: row.name, missed: row.missed, directories: row.directories }
+    }
+}
+
+impl From<&RecordingFacts> for Recording {
+    fn from(facts: &RecordingFacts) -> Self {
+        Self {
+            name: facts.name.clone(),
+            rank: facts.rank.map(|rank| rank.0),
+            host: facts.host.clone(),
+            exit_status: facts.exit.map(Exit::shell_status),
+            seconds: facts.seconds,
+            events: facts.events,
+            lost: facts.lost,
+            partial: facts.completeness == Completeness::Partial,
+        }
+    }
+}
