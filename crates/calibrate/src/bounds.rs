@@ -1,4 +1,4 @@
-//! How much a calibration may do: operations, time, bytes.
+//! The limits of a calibration: operations, time, bytes.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ pub struct CalibrationBounds {
     pub phase: Duration,
     /// No phase begins after this; what is left out is named.
     pub total: Duration,
-    /// How long is waited for a client to forget what it keeps.
+    /// The wait for a client to forget its answers.
     pub cache_wait: Duration,
     /// Size of the file that is read. Unit: bytes.
     pub file_bytes: u64,
@@ -57,7 +57,7 @@ impl CalibrationBounds {
         widths
     }
 
-    /// How long a phase lasts at most, as a task says it.
+    /// The longest phase, as a task says it.
     pub(crate) fn phase_ms(&self) -> u64 {
         u64::try_from(self.phase.as_millis()).unwrap_or(u64::MAX)
     }

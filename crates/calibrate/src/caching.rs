@@ -1,4 +1,4 @@
-//! What this client keeps of names, absences, attributes and listings, and for how long: the second client changes
+//! The lifetimes of names, absences, attributes and listings in this client's caches: the second client changes
 //! something that this one has just seen, and this one looks until it sees the change.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The lifetime counts from the first look, which fetched what is kept. A change that is seen at once has two possible
-//! reasons: nothing was kept, or the server took it back (as Lustre's locks do). Entries that nobody changes tell these
+//! reasons: nothing was kept, or the server took it back (as Lustre's locks do). Unchanged entries tell these
 //! apart: while they are kept, looking at them takes no round trip.
 
 use super::leader::{By, Leader, names};
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use super::statistics::SampleSummary;
 
-/// What was found about one kind of thing that a client may keep.
+/// The measurements of one kind of answer that a client may keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheLifetime {
     /// Of what.
     pub aspect: CacheAspect,
-    /// When each change was noticed; 0 where the first look saw it. Unit: seconds since it was fetched.
+    /// The age at which each change was noticed; 0 where the first look saw it. Unit: seconds since it was fetched.
     pub noticed: Vec<f64>,
     /// Changes that were looked for during half a second or more, and not noticed.
     pub unnoticed: usize,
@@ -35,7 +35,7 @@ pub struct CacheLifetime {
     pub asked: Option<f64>,
 }
 
-/// What a lifetime comes to.
+/// The result for one lifetime.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LifetimeVerdict {
     /// It is asked each time.
@@ -56,7 +56,7 @@ pub enum LifetimeVerdict {
 }
 
 impl CacheLifetime {
-    /// What the measurements mean together.
+    /// The result of the measurements together.
     pub fn verdict(&self) -> LifetimeVerdict {
         match SampleSummary::of(self.noticed.iter().copied()) {
             _ if self.unnoticed > self.noticed.len() => LifetimeVerdict::LongerThan(self.waited),
@@ -81,7 +81,7 @@ const LEAST: f64 = 0.5;
 
 /// Entries of each aspect that are changed.
 const CHANGED: usize = 3;
-/// When unchanged entries are looked at again, one each. Unit: seconds.
+/// The ages at which unchanged entries are looked at again, one each. Unit: seconds.
 const AGES: [f64; 18] =
     [0.02, 0.1, 0.3, 0.6, 0.9, 1.1, 1.5, 2.0, 2.8, 3.2, 4.0, 4.8, 7.0, 15.0, 28.0, 32.0, 45.0, 62.0];
 /// A look that takes less than this part of an idle request is answered here.
@@ -134,9 +134,9 @@ struct Watched {
     /// Of an unchanged entry: at which age it is looked at again. Unit: seconds.
     again: Option<f64>,
     fetched: Instant,
-    /// What the first look saw.
+    /// The state that the first look saw.
     first: u64,
-    /// When the last look still saw the old state. Unit: seconds.
+    /// The age at the last look that still saw the old state. Unit: seconds.
     old: f64,
     outcome: Option<Outcome>,
 }
@@ -180,7 +180,7 @@ fn entries(leader: &mut Leader<'_>, aspect: CacheAspect) -> Result<Vec<Watched>,
 }
 
 impl Watched {
-    /// What is seen, and whether this client answered by itself.
+    /// The state that is seen, and true if this client answered by itself.
     fn look(&self, leader: &mut Leader<'_>) -> Result<(u64, bool), CalibrateError> {
         let done = leader.one(By::Ours, Task::Look(Look { entry: self.path.clone(), at: self.aspect }))?;
         let took_us = done.latencies.first().map_or(f64::INFINITY, |nanoseconds| *nanoseconds as f64 / 1e3);
@@ -192,7 +192,7 @@ impl Watched {
         self.fetched.elapsed().as_secs_f64()
     }
 
-    /// Whether its change was looked for long enough, and not seen.
+    /// True if its change was looked for long enough, and not seen.
     fn is_unnoticed(&self) -> bool {
         self.again.is_none() && self.outcome.is_none() && self.old >= LEAST
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_nobody_looked_for_says_nothing_of_a_lifetime() {
+    fn a_change_that_was_not_looked_for_says_nothing_of_a_lifetime() {
         let never = [changed(0.0, None), changed(0.0, None), changed(LEAST / 2.0, None)];
         assert_eq!(lifetime(CacheAspect::Name, &never).verdict(), LifetimeVerdict::NotMeasured);
         let long = [changed(2.0, None), changed(2.5, None), changed(0.0, None)];

@@ -13,15 +13,15 @@ use std::time::Duration;
 pub struct Calibration {
     /// The limits that held.
     pub bounds: CalibrationBounds,
-    /// Whether there was a second client.
+    /// True if there was a second client.
     pub has_second_client: bool,
     /// Rates and latencies by case.
     pub results: CalibrationResults,
-    /// What the client keeps; empty where that was not measured.
+    /// Lifetimes in the client's caches; empty where they were not measured.
     pub lifetimes: Vec<CacheLifetime>,
-    /// Which calls cost a request.
+    /// The calls that cost a request.
     pub habits: ClientHabits,
-    /// What a request and data cost a program.
+    /// The cost of a request and of data to a program.
     pub cost: RequestCost,
     /// First reads of files that were just looked up. Unit: microseconds.
     pub first_read_us: Option<SampleSummary>,
@@ -29,8 +29,8 @@ pub struct Calibration {
     pub close_us: Option<SampleSummary>,
     /// Steps that there was no time for.
     pub skipped: Vec<&'static str>,
-    /// What else a reader should know, a sentence each.
+    /// Remarks, a sentence each.
     pub notes: Vec<String>,
-    /// How long it took.
+    /// The time that it took.
     pub elapsed: Duration,
 }

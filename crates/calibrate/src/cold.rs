@@ -1,4 +1,4 @@
-//! What the server does: operations that no cache of this client can answer.
+//! The server's rates: operations that no cache of this client can answer.
 //!
 //! Files of another client, each seen once, under names that were never asked for; attributes that are forced from the server;
 //! absent names. Besides 1, 2, 4 ... processes there is one measurement with several threads in each, so that the bend of
@@ -37,7 +37,7 @@ pub(super) fn run(leader: &mut Leader<'_>) -> Result<(), CalibrateError> {
     Ok(())
 }
 
-/// So many processes with so many threads each.
+/// One round: a number of processes with a number of threads each.
 #[derive(Clone, Copy)]
 struct Round {
     cache: CaseCache,
@@ -50,7 +50,7 @@ struct Round {
 impl Round {
     fn of(leader: &Leader<'_>, cache: CaseCache, processes: u16, threads: u16) -> Self {
         let items = leader.bounds.items;
-        // More threads wait longer, and somebody has to make the files.
+        // More threads wait longer, and their files must be made first.
         let each = if threads > 1 { (items / 4).max(ENOUGH).min(items) } else { items };
         Self { cache, processes, threads, each }
     }
@@ -175,7 +175,7 @@ impl Round {
     }
 }
 
-/// Whether a listing brought the names along shows in how long their first stat takes.
+/// The time of the first stat of each name shows whether a listing brought the names along.
 fn stats_after_listing(leader: &mut Leader<'_>, directory: &str) -> Result<(), CalibrateError> {
     let task = Task::Names(names(LoadOperation::Stat, directory, "e", 0, ENTRIES));
     let done = leader.unkept(vec![task])?;

@@ -1,4 +1,4 @@
-//! What a request costs a program, and what data does: time, and processor time of everybody on this node together: the
+//! The cost of a request and of data to a program: time, and processor time of all processes on this node together: the
 //! program's own, the client's daemon or kernel threads, and where client and server share processors (one machine as a
 //! test bed) the server's too.
 //!
@@ -30,13 +30,13 @@ const PAIRS: u32 = 6;
 const REST: Duration = Duration::from_millis(300);
 const LOAD: Duration = Duration::from_millis(500);
 
-/// What is computed between two requests: 1.1 s with 2700 requests is an import of Python's. Unit: microseconds.
+/// Computing between two requests: 1.1 s with 2700 requests is an import of Python's. Unit: microseconds.
 pub(super) const COMPUTING_US: u64 = 400;
 
-/// What was found. Unit: microseconds.
+/// The costs that were found. Unit: microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestCost {
-    /// From asking to the answer, nobody else asking.
+    /// From asking to the answer, while no other process asks.
     pub latency: Option<SampleSummary>,
     /// Processor time of a request.
     pub cpu: Option<SampleSummary>,
@@ -61,13 +61,13 @@ struct Pair {
     rested: f64,
     load: Busy,
     loaded: f64,
-    /// What the load did, in requests or megabytes.
+    /// The work of the load, in requests or megabytes.
     did: f64,
-    /// What the load's processes computed for themselves. Unit: seconds.
+    /// Computing of the load's own processes. Unit: seconds.
     computed: f64,
 }
 
-/// Measures both. A part is `None`, with a note, where `/proc` shows nobody's work; and that of data where there is no file.
+/// Measures both. A part is `None`, with a note, where `/proc` shows no process that works for it; and that of data where there is no file.
 pub(super) fn run(leader: &mut Leader<'_>, file: Option<&Content>) -> Result<RequestCost, CalibrateError> {
     let mut latencies = Vec::new();
     let requests = measured(leader, 0.0, "a request", &mut |leader| {
@@ -149,7 +149,7 @@ fn pair(leader: &mut Leader<'_>, load: Load<'_>) -> Result<Pair, CalibrateError>
 }
 
 impl Pair {
-    /// What a process took more under load than at rest. Unit: seconds.
+    /// The processor time of a process under load beyond that at rest. Unit: seconds.
     fn more(&self, process: &Process) -> f64 {
         let of = |busy: &Busy| busy.get(process).copied().unwrap_or(0.0);
         of(&self.load) - of(&self.rest) * self.loaded / self.rested.max(1e-3)

@@ -1,9 +1,9 @@
-//! What can go wrong when operations are issued against a directory.
+//! The errors of operations against a directory.
 
 use rustix::io::Errno;
 use std::path::PathBuf;
 
-/// Why a load ended before it was done.
+/// The error that ended a calibration.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     /// The directory cannot be worked in: missing, no directory, read-only, or not ours to write to.
@@ -11,7 +11,7 @@ pub enum CalibrateError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         #[source]
         source: std::io::Error,
     },
@@ -25,9 +25,9 @@ pub enum CalibrateError {
         path: PathBuf,
         /// `bytes` or `files`.
         what: &'static str,
-        /// What is free to this user.
+        /// The amount that is free to this user.
         free: u64,
-        /// What the load may need.
+        /// The amount that the load may need.
         needed: u64,
     },
     /// An operation failed in a process of the load.
@@ -35,18 +35,18 @@ pub enum CalibrateError {
     Operation {
         /// The operation, as it is named in the results.
         operation: &'static str,
-        /// What it was asked for, below the working directory.
+        /// Its object, below the working directory.
         name: String,
-        /// Which process.
+        /// The process.
         process: String,
-        /// Why.
+        /// The system's reason.
         #[source]
         source: std::io::Error,
     },
-    /// What is measured could not be prepared in time.
+    /// Entries to be measured could not be prepared in time.
     #[error("`{operation}` of {wanted} entries takes more than a minute: {made} were made")]
     Slow {
-        /// What prepares it.
+        /// The operation that prepares them.
         operation: &'static str,
         /// Entries that were made.
         made: u64,
@@ -56,18 +56,18 @@ pub enum CalibrateError {
     /// A process of the load could not be started.
     #[error("cannot start {process}")]
     Start {
-        /// Which process.
+        /// The process.
         process: String,
-        /// Why.
+        /// The system's reason.
         #[source]
         source: std::io::Error,
     },
     /// A process of the load ended, or said what it should not. Usual cause: a wrong command for the second client.
     #[error("{process} {what}")]
     Process {
-        /// Which process.
+        /// The process.
         process: String,
-        /// What it did.
+        /// Its fault, as a verb.
         what: String,
     },
     /// The second client has the same mount of the file system, and so the same cache, as this one.
@@ -79,12 +79,12 @@ pub enum CalibrateError {
         /// The program.
         path: PathBuf,
     },
-    /// What the load made could not be removed.
+    /// The load's directory could not be removed.
     #[error("cannot remove `{}`", path.display())]
     Left {
         /// The directory that it made.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         #[source]
         source: std::io::Error,
     },

@@ -1,6 +1,6 @@
 //! The closed law: what a server can do and how far away it is, from the throughput of 1, 2, 4 ... requests at once.
 //!
-//! A machine repairman: `n` customers, each at a delay `Z` (network and client, nobody waits for another there) and then
+//! A machine repairman: `n` customers, each at a delay `Z` (network and client, no customer waits for another there) and then
 //! at one server with service time `s` and a queue. Throughput by exact mean value analysis, for k = 1 to n:
 //!
 //! ```text
@@ -20,7 +20,7 @@ pub struct ClosedLawPoint {
     pub rate: f64,
 }
 
-/// What was fitted.
+/// The fitted times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClosedLaw {
     /// Service time at the server. Unit: microseconds.
@@ -29,7 +29,7 @@ pub struct ClosedLaw {
     pub delay_us: f64,
     /// Root mean square of `ln(measured / fitted)`: 0.1 is ten percent.
     pub error: f64,
-    /// How busy the server was with the most requests at once. Range: 0 to 1.
+    /// The utilisation of the server with the most requests at once. Range: 0 to 1.
     pub utilisation: f64,
 }
 
@@ -44,7 +44,7 @@ impl ClosedLaw {
         1e6 / self.service_us
     }
 
-    /// Whether the measurements reach the bend: without it only a least rate is known.
+    /// True if the measurements reach the bend: without it only a least rate is known.
     pub fn is_saturated(&self) -> bool {
         self.utilisation >= SATURATED
     }
@@ -126,7 +126,7 @@ mod tests {
     fn the_law_equals_closed_forms() {
         // One customer never waits.
         assert!((rate(1, 40.0, 960.0) - 1000.0).abs() < 1e-9);
-        // No delay: the server is always busy, whoever waits.
+        // No delay: the server is always busy, with any number of customers.
         assert!((rate(7, 40.0, 0.0) - 25_000.0).abs() < 1e-6);
         // Machine repairman with two machines: X = 2 (s + Z) / (2 s^2 + 2 s Z + Z^2), from its three states.
         let (s, z) = (3.0, 5.0);

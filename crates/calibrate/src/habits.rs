@@ -1,4 +1,4 @@
-//! Which calls cost a request, judged by how long they take when nobody waits: less than half an idle request is answered
+//! The calls that cost a request, judged by their time when no other process waits: less than half an idle request is answered
 //! here, one and a half of them is two.
 //!
 //! A client that is a daemon (FUSE) takes a time of its own to answer: what it answers by itself is told from what it asks
@@ -10,7 +10,7 @@ use super::series::{CalibrationCase, CalibrationResults, CaseCache, CaseKind, Ca
 use super::statistics::SampleSummary;
 use crate::operation::LoadOperation;
 
-/// What was found; `None` where it was not measured.
+/// The habits that were found; `None` for those that were not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClientHabits {
     /// Opening a file whose name is known asks.
@@ -19,7 +19,7 @@ pub struct ClientHabits {
     pub open_directory_asks: Option<bool>,
     /// Lookup and open of a file that another client made are one request.
     pub atomic_open: Option<bool>,
-    /// How long after a file's lookup its first open is not waited for.
+    /// The time after a file's lookup for which its first open is not waited for.
     pub open_rides: Option<OpenRides>,
     /// Closing asks.
     pub close_asks: Option<bool>,
@@ -29,7 +29,7 @@ pub struct ClientHabits {
     pub layout_asks: Option<bool>,
     /// Attributes are asked again after a read.
     pub read_spoils_attributes: Option<bool>,
-    /// Attributes that are forced from the server are asked, and not answered by the client all the same.
+    /// Attributes that are forced from the server are asked, and not answered by the client.
     pub getattr_asks: Option<bool>,
     /// Stats of files that another process of this client made are asked.
     pub own_stats_ask: Option<bool>,
@@ -69,7 +69,7 @@ impl ClientHabits {
             atomic_open: match (open_asks, open_rides) {
                 // The protocol of FUSE has no such request.
                 _ if is_fuse => Some(false),
-                // Where opening asks nothing there is nothing to join, and what rides is a request of its own.
+                // An open that asks nothing joins nothing, and an open that rides is a request of its own.
                 (Some(true), rides)
                     if rides.is_none_or(|rides| rides.least == 0.0 && rides.most == Some(0.0)) =>
                 {
@@ -81,7 +81,7 @@ impl ClientHabits {
             open_rides,
             close_asks: asks(closes),
             readdir_fills: match asks(SampleSummary::of(after_listing.iter().copied())) {
-                // Where no file's name is kept a directory's may be.
+                // A client may keep names of directories and none of files.
                 Some(true) => probed.listing_fills().or(Some(false)),
                 asked => asked.map(|asked| !asked),
             },
@@ -92,7 +92,7 @@ impl ClientHabits {
         }
     }
 
-    /// What could not be told, and why. `idle`: an idle request, in microseconds.
+    /// Habits that could not be told, with the reason. `idle`: an idle request, in microseconds.
     pub(super) fn doubts(&self, idle: Option<f64>, is_fuse: bool) -> Option<String> {
         let idle = idle.filter(|idle| *idle < far(is_fuse))?;
         Some(format!(
@@ -150,7 +150,7 @@ impl Probed<'_> {
         Some(self.asks(late - soon))
     }
 
-    /// Told by files whose attributes were still known before the read.
+    /// Judged by files with attributes that were still known before the read.
     fn read_spoils_attributes(&self) -> Option<bool> {
         let known = |file: &&FileSteps| !self.asks(file.look);
         let again = self.probes.files.iter().filter(known).map(|file| file.look_again);
@@ -163,7 +163,7 @@ impl Probed<'_> {
 const NEAR_US: f64 = 50.0;
 /// Unit: microseconds. A daemon answers within some 100, and within 200 on a busy machine.
 const FAR_US: f64 = 400.0;
-/// What a lookup brings is forgotten after so many seconds, where clients forget it.
+/// The time after which clients that forget it forget an answer that came with a lookup. Unit: seconds.
 const LONG: f64 = 1.2;
 
 fn far(is_fuse: bool) -> f64 {
@@ -175,7 +175,7 @@ const ASKED: f64 = 0.5;
 /// This many times a request or more is two.
 const TWO: f64 = 1.5;
 
-/// One process, nobody else.
+/// One process alone.
 fn alone(operation: LoadOperation, cache: CaseCache) -> CalibrationCase {
     CalibrationCase {
         kind: CaseKind::Metadata(operation),

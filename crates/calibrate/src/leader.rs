@@ -10,7 +10,7 @@ use crate::operation::LoadOperation;
 use crate::workers::{Change, Data, Done, Names, Task, WorkerGroup, together};
 use quell_talk::Stop;
 
-/// What every step works with.
+/// The state that all steps share.
 pub(super) struct Leader<'a> {
     pub(super) ours: WorkerGroup,
     pub(super) second: Option<WorkerGroup>,
@@ -55,7 +55,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Whether there is time for a step that takes about so many seconds; else it is noted as left out.
+    /// True if there is time for a step; else it is noted as left out.
     pub(super) fn begins(&mut self, step: &'static str, done: f64) -> bool {
         (self.progress)(CalibrationProgress { step, done, elapsed: self.clock.elapsed() });
         let begins = !self.clock.is_over();
@@ -83,7 +83,7 @@ impl<'a> Leader<'a> {
         Ok((first..self.serial).map(|number| format!("d{number:06}")).collect())
     }
 
-    /// Preparation that nobody times: by the second client where that is wanted and there is one. Everything that was asked
+    /// Preparation without a clock: by the second client where that is wanted and there is one. Everything that was asked
     /// for is there afterwards.
     pub(super) fn prepare(&mut self, by: By, names: Names) -> Result<(), CalibrateError> {
         let (operation, wanted) = (names.operation.name(), names.count * u64::from(names.threads.max(1)));
@@ -147,7 +147,7 @@ impl<'a> Leader<'a> {
         Task::Names(Names { limit_ms: self.bounds.phase_ms(), ..names })
     }
 
-    /// How long a request takes that nobody else's delays: stats of absent names by one process.
+    /// The time of a request that no other delays: stats of absent names by one process.
     pub(super) fn idle_us(&self) -> Option<SampleSummary> {
         self.results.latencies(&IDLE)
     }
@@ -163,7 +163,7 @@ impl<'a> Leader<'a> {
     }
 }
 
-/// Which client does something.
+/// One of the two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     /// This one.

@@ -87,7 +87,7 @@ fn measure(
     })
 }
 
-/// Whether requests go through a daemon of this client.
+/// True if requests go through a daemon of this client.
 fn is_fuse(place: &Path) -> bool {
     rustix::fs::statfs(place).is_ok_and(|found| found.f_type == FUSE)
 }

@@ -51,13 +51,13 @@ impl LoadOperation {
         }
     }
 
-    /// Whether the name is resolved before the clock runs.
+    /// True if the name is resolved before the clock runs.
     pub(crate) const fn is_by_descriptor(self) -> bool {
         matches!(self, Self::Getattr | Self::Reopen | Self::Readdir)
     }
 }
 
-/// How long an operation took. Unit: nanoseconds.
+/// The time of an operation. Unit: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Took {
     /// The operation itself.
@@ -66,7 +66,7 @@ pub(crate) struct Took {
     pub(crate) close: Option<u64>,
 }
 
-/// What an operation is done to.
+/// The object of an operation.
 #[derive(Debug)]
 pub(crate) struct Target<'a> {
     /// The directory of the name.
@@ -123,7 +123,7 @@ impl Target<'_> {
     }
 }
 
-/// What a rename puts behind a name.
+/// The suffix that a rename adds to a name.
 pub(crate) const RENAMED: &str = ".renamed";
 
 /// A descriptor that stands for a name and has not opened it (`O_PATH`).
@@ -165,7 +165,7 @@ pub(crate) fn entries(directory: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What glibc's `readdir(3)` asks for at a time, in bytes.
+/// The buffer of glibc's `readdir(3)`, in bytes.
 const LISTING: usize = 32 << 10;
 
 pub(crate) fn elapsed(since: Instant) -> u64 {

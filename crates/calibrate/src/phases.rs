@@ -1,4 +1,4 @@
-//! What mdtest does: each process creates its files, looks at its neighbour's, renames and removes its own; all in one
+//! mdtest's phases: each process creates its files, looks at its neighbour's, renames and removes its own; all in one
 //! directory, and each in one of its own; by 1, 2, 4 ... processes of one client.
 //!
 //! The neighbour is another process of the same client, whose cache may answer: what the server does is measured in

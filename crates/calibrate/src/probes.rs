@@ -1,4 +1,4 @@
-//! Single calls on files and directories of the second client, timed by one process while nobody else asks: what the first open
+//! Single calls on files and directories of the second client, timed by one process while no other asks: what the first open
 //! after a lookup costs, and how long after it; what reading a file does to its attributes; what opening a directory costs.
 
 use super::cost::COMPUTING_US;
@@ -12,10 +12,10 @@ const STEP: &str = "which calls ask";
 /// Files, and directories, of each measurement.
 const COUNT: u64 = 12;
 
-/// How long names are left alone between lookup and open. Unit: milliseconds.
+/// The rest of names between lookup and open. Unit: milliseconds.
 const RESTS: [u64; 5] = [0, 300, 800, 1200, 2500];
 
-/// What a lookup brings along is still known after so long. Unit: milliseconds.
+/// The time for which answers that come with a lookup are still known. Unit: milliseconds.
 const SOON_MS: u64 = 300;
 
 /// Steps of a file, in the order of the worker's.
@@ -23,7 +23,7 @@ const FILE_STEPS: usize = 5;
 /// The same of a directory.
 const DIRECTORY_STEPS: usize = 3;
 
-/// How long each step took. Unit: microseconds.
+/// The time of each step. Unit: microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Probes {
     /// Of files. Shape: ascending in the time between lookup and open.

@@ -197,7 +197,7 @@ impl Calibration {
         Some(spread(&close, "close of a file, which asks no server".into()))
     }
 
-    /// What one client lets out at once, by Little's law, where two clients together always get clearly more than one, and
+    /// The requests that one client has under way at once, by Little's law, where two clients together always get clearly more than one, and
     /// one has clearly less under way than it was given.
     fn requests_in_flight(&self) -> Option<Figure> {
         let (case, of_both) = self.results.iter().find_map(|(case, _)| {
@@ -261,7 +261,7 @@ const DAEMON_US: f64 = 10.0;
 /// With more than this part of the requests under way that threads wait for, nothing holds them back.
 const BENT: f64 = 0.5;
 
-/// How long a start may take: what outlives it is kept for all of it. Unit: seconds.
+/// The longest start: an answer that outlives it is kept for all of it. Unit: seconds.
 const START: f64 = 3600.0;
 
 fn rides(rides: OpenRides) -> Figure {

@@ -13,7 +13,7 @@ const STEP: &str = "reads and page faults";
 pub(super) struct Content {
     /// Below the working directory.
     file: String,
-    /// What was written of it. Unit: bytes.
+    /// The part that was written. Unit: bytes.
     bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What was measured, by what it was measured of.
+//! The measurements, by case.
 
 use super::fit::{ClosedLaw, ClosedLawPoint, fit};
 use super::statistics::SampleSummary;
@@ -6,7 +6,7 @@ use crate::operation::LoadOperation;
 use crate::workers::{DataAccess, Done};
 use std::collections::BTreeMap;
 
-/// What is done in a phase.
+/// The operation of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaseKind {
     /// A metadata operation.
@@ -28,7 +28,7 @@ impl CaseKind {
     }
 }
 
-/// Where the entries lie.
+/// The directories of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaseLayout {
     /// All processes use one directory, or one file.
@@ -47,7 +47,7 @@ impl CaseLayout {
     }
 }
 
-/// What this client could know of the entries before.
+/// This client's knowledge of the entries before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaseCache {
     /// Nothing: names that were never asked for, or attributes that must be asked of the server.
@@ -72,12 +72,12 @@ impl CaseCache {
     }
 }
 
-/// What a row of results is of. The order is that of tables.
+/// One row of the results. The order is that of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CalibrationCase {
-    /// What is done.
+    /// The operation.
     pub kind: CaseKind,
-    /// Where.
+    /// The directories of the entries.
     pub layout: CaseLayout,
     /// To what.
     pub cache: CaseCache,
@@ -96,7 +96,7 @@ impl CalibrationCase {
     }
 }
 
-/// The case by which an idle request is known: one process asks for names that are not there, and nobody else asks.
+/// The case by which an idle request is known: one process asks for names that are not there, and no other asks.
 pub const IDLE: CalibrationCase = CalibrationCase {
     kind: CaseKind::Metadata(LoadOperation::StatAbsent),
     layout: CaseLayout::Unique,
@@ -120,7 +120,7 @@ pub struct CaseRun {
 }
 
 impl CaseRun {
-    /// What several processes of one node did behind one barrier; of several nodes, whose clocks differ, the longest time
+    /// The work of several processes of one node behind one barrier; of several nodes, whose clocks differ, the longest time
     /// counts.
     pub(crate) fn of(nodes: &[&[Done]]) -> Self {
         let elapsed = nodes.iter().filter_map(|node| {

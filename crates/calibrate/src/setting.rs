@@ -6,15 +6,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// What to measure, and by which means.
+/// A calibration as it is asked for.
 pub struct CalibrationSetting<'a> {
     /// The directory to measure in. A new one is made in it, and removed.
     pub directory: &'a Path,
-    /// How a worker on this client is started; it is told the working directory over its standard input.
+    /// The command of a worker on this client. The working directory comes over its standard input.
     pub worker: Vec<OsString>,
     /// The same for one worker on a second client, if there is one.
     pub second: Option<Vec<OsString>>,
-    /// How much may be done.
+    /// The limits.
     pub bounds: CalibrationBounds,
     /// Asked often; when it says yes the calibration cleans up and ends as [`CalibrateError::Interrupted`].
     pub stop: Stop<'a>,
@@ -30,12 +30,12 @@ impl std::fmt::Debug for CalibrationSetting<'_> {
     }
 }
 
-/// Where a calibration is.
+/// The progress of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibrationProgress {
-    /// What is being measured, in words.
+    /// The current step, in words.
     pub step: &'static str,
-    /// How much of the step is done. Range: 0 to 1.
+    /// The part of the step that is done. Range: 0 to 1.
     pub done: f64,
     /// Since the start of all.
     pub elapsed: Duration,

@@ -1,9 +1,9 @@
 //! Spread of measurements.
 
-/// What a set of numbers is like.
+/// A summary of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleSummary {
-    /// How many there are. Range: from 1.
+    /// Their number. Range: from 1.
     pub count: usize,
     /// Arithmetic mean.
     pub mean: f64,

@@ -44,8 +44,8 @@ impl Mapping {
 
     /// Reads the byte at `offset`, which brings its page in. `None` past the end.
     ///
-    /// A file that somebody cuts short meanwhile ends the process by `SIGBUS`: it is a file of the load, which nobody
-    /// else knows, and the process is a worker.
+    /// A file that is cut short meanwhile ends the process by `SIGBUS`: it is a file of the load, which no other
+    /// program knows, and the process is a worker.
     pub(crate) fn touch(&self, offset: usize) -> Option<u8> {
         if offset >= self.bytes {
             return None;

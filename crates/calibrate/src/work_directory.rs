@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a load will put into its directory.
+/// The room that a load needs in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// Unit: bytes, directories and inodes included.
@@ -22,7 +22,7 @@ pub(crate) struct WorkDirectory {
     path: PathBuf,
 }
 
-/// What its name begins with, so that one that was left by `SIGKILL` is known.
+/// The begin of its name, by which one that `SIGKILL` left is known.
 pub const PREFIX: &str = "quell-calibrate-";
 
 /// Names that are tried: another node's process may have the same number.
@@ -79,13 +79,13 @@ impl WorkDirectory {
 }
 
 impl Drop for WorkDirectory {
-    /// What [`Self::remove`] could not remove it has reported.
+    /// [`Self::remove`] has reported what it could not remove.
     fn drop(&mut self) {
         _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// What earlier calibrations in a directory could not remove, because they were killed. Shape: absolute, sorted; empty where
+/// Directories that earlier calibrations could not remove, because they were killed. Shape: absolute, sorted; empty where
 /// it cannot be listed.
 pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
     let Ok(parent) = directory.canonicalize() else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What-ifs: a script, a client's rules or a node's demand with something changed.
+//! Changes that a forecast tries: a script, a client's rules or a node's demand with something changed.
 
 use crate::model::Scale;
 use crate::parameters::ClientRules;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Entering the mount, a process. Measured by `bench/launch.sh`. Unit: seconds.
 const ENTERING: f64 = 0.003;
 
-/// What the image's server takes to answer one request on the node. Measured by `bench/run.sh`: the first process of a node
+/// The time in which the image's server answers one request on the node. Measured by `bench/run.sh`: the first process of a node
 /// takes 0.2 s more than a further one, for some 4700 requests; a further one 0.1 s more than from a local disk, for some 2900
 /// calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
@@ -105,7 +105,7 @@ impl Share {
     }
 }
 
-/// A client's rules, changed. Where an open asks nobody there is nothing that a lookup could be joined with.
+/// A client's rules, changed. An open that asks no server has nothing that a lookup could be joined with.
 pub(crate) fn rules(rules: ClientRules, changes: &Changes) -> ClientRules {
     let negative = match changes.keeps_absences {
         true => rules.negative.max(rules.directory).max(rules.positive),
@@ -115,8 +115,8 @@ pub(crate) fn rules(rules: ClientRules, changes: &Changes) -> ClientRules {
     ClientRules { negative, atomic_open, ..rules }
 }
 
-/// What a node asks when its processes start from an image. `plain` is what it asks without. What changes the tree reaches the
-/// original all the same.
+/// The demand of a node whose processes start from an image. `plain` is the demand without. A change of the tree reaches the
+/// original from an image too.
 pub(crate) fn from_image(
     plain: &Demand,
     bytes: f64,
@@ -169,7 +169,7 @@ fn broadcast(bytes: f64, parameters: &Parameters, scale: &Scale) -> Broadcast {
     Broadcast { seconds: asks.dot(&parameters.latency()) + bytes / rate + passing, asks, bytes }
 }
 
-/// How large an image of a script is, as far as it tells: what was read of each file, and a little for each name.
+/// The size of an image of a script: the data that was read of each file, and a little for each name.
 pub(crate) fn image_bytes(script: &Script) -> f64 {
     let mut windows: HashMap<NameId, Windows> = HashMap::new();
     let mut bytes = 0.0;
@@ -181,5 +181,5 @@ pub(crate) fn image_bytes(script: &Script) -> f64 {
     bytes + A_NAME * script.names.len() as f64
 }
 
-/// What a name takes in an image. Unit: bytes.
+/// The size of a name in an image. Unit: bytes.
 const A_NAME: f64 = 100.0;

@@ -106,7 +106,7 @@ impl Bottleneck {
     }
 }
 
-/// How the time changes with one figure, all others at their medians. At one number of nodes.
+/// The change of the time with one figure, all others at their medians. At one number of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureSensitivity {
     /// The figure's key.

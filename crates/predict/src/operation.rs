@@ -1,4 +1,4 @@
-//! What a client asks of a server: the operations that the model counts.
+//! The requests of a client: the operations that the model counts.
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
@@ -35,7 +35,7 @@ operations! {
     Readdir "readdir",
     /// The target of a symbolic link.
     Readlink "readlink",
-    /// Where a file's data lies.
+    /// The place of a file's data.
     Layout "layout",
     /// Making a file, a directory, a link.
     Create "create",
@@ -48,18 +48,18 @@ operations! {
 }
 
 impl Operation {
-    /// Whether it changes the tree: no image answers it.
+    /// True if it changes the tree: no image answers it.
     pub const fn is_change(self) -> bool {
         matches!(self, Self::Create | Self::Unlink | Self::Rename)
     }
 
-    /// Whether a metadata server answers it.
+    /// True if a metadata server answers it.
     pub const fn is_metadata(self) -> bool {
         !matches!(self, Self::Read)
     }
 }
 
-/// How many operations there are.
+/// The number of operations.
 pub const OPERATIONS: usize = Operation::ALL.len();
 
 /// A number for each operation: how many, or how long.
@@ -98,7 +98,7 @@ impl PerOperation {
         self.0.iter().zip(other.0).map(|(a, b)| a * b).sum()
     }
 
-    /// How many a metadata server answers.
+    /// The sum over those that a metadata server answers.
     pub fn metadata(&self) -> f64 {
         Operation::ALL
             .iter()

@@ -1,11 +1,11 @@
 //! A profile with every figure decided: the numbers that one run of the model takes.
 //!
-//! What the profile does not name is taken from the wide prior, and named in [`Parameters::assumed`]: never silently.
+//! A figure that the profile lacks is taken from the wide prior, and named in [`Parameters::assumed`]: never silently.
 
 use crate::profile::{Figure, Profile, wide};
 use crate::{Operation, PerOperation};
 
-/// What one run of the model takes.
+/// The numbers of one run of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// To the metadata server and back. Unit: seconds.
@@ -20,7 +20,7 @@ pub struct Parameters {
     pub client: ClientRules,
     /// Requests of one client under way at once.
     pub in_flight: f64,
-    /// How long the program computes, against the recording.
+    /// The program's computing, against the recording.
     pub computing: f64,
     /// Processor time of client and server for one request. Unit: seconds.
     pub cpu: f64,
@@ -40,7 +40,7 @@ pub struct Parameters {
     pub assumed: Vec<&'static str>,
 }
 
-/// What a client remembers and what it asks again. Unit of lifetimes: seconds.
+/// The caches of a client, and the requests that it repeats. Unit of lifetimes: seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientRules {
     /// Of a file's name.
@@ -57,7 +57,7 @@ pub struct ClientRules {
     pub open_directory_asks: bool,
     /// Lookup and open are one request.
     pub atomic_open: bool,
-    /// For so long after its lookup a file's first open costs a request that nobody waits for. Unit: seconds.
+    /// For so long after its lookup a file's first open costs a request that no process waits for. Unit: seconds.
     pub open_rides: f64,
     /// Closing costs a request.
     pub close_asks: bool,
@@ -115,8 +115,8 @@ impl Parameters {
         let round_trip =
             take("round_trip_us", &profile.network.round_trip_us, &wide.network.round_trip_us) / 1e6;
         let servers = take("servers", &profile.metadata.servers, &wide.metadata.servers);
-        // Rates of the wide prior are of a server with its threads. A server that was measured may have threads that nobody
-        // counted: then one request is worked on at a time.
+        // Rates of the wide prior are of a server with its threads. A server that was measured may have threads that were
+        // not counted: then it works on one request at a time.
         let threads = match (&profile.metadata.threads, names_rates(profile)) {
             (None, true) => 1.0,
             (own, _) => take("threads", own, &wide.metadata.threads),
@@ -148,14 +148,14 @@ impl Parameters {
         }
     }
 
-    /// What one request keeps a server busy, all its threads together. Unit: seconds. 0 for data.
+    /// The time for which one request keeps a server busy, all its threads together. Unit: seconds. 0 for data.
     pub fn demand(&self) -> PerOperation {
         PerOperation::of(|operation| {
             if operation.is_metadata() { 1.0 / (self.rates.get(operation) * self.servers) } else { 0.0 }
         })
     }
 
-    /// How long one request takes when nobody else asks. Unit: seconds.
+    /// The time of one request alone. Unit: seconds.
     pub fn latency(&self) -> PerOperation {
         PerOperation::of(|operation| match operation {
             Operation::Read => self.read,
@@ -164,7 +164,7 @@ impl Parameters {
     }
 }
 
-/// Whether a profile names a rate of its own.
+/// True if a profile names a rate of its own.
 fn names_rates(profile: &Profile) -> bool {
     profile.rates != crate::profile::Rates::default()
 }

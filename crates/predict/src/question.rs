@@ -1,4 +1,4 @@
-//! What is asked of the model: scale, what runs beside it, and what would be changed.
+//! A question to the model: scale, load beside it, changes to try.
 
 /// A job, and what is around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Question {
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time. Unit: seconds.
     pub launch: f64,
-    /// What would be changed.
+    /// Changes to try.
     pub changes: Changes,
     /// Runs of which the spread is made.
     pub samples: u32,
@@ -30,7 +30,7 @@ pub struct Question {
     pub seed: u64,
 }
 
-/// What would be changed.
+/// Changes to try.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// The program starts from an image.
@@ -45,7 +45,7 @@ pub struct Changes {
     pub atomic_open: bool,
 }
 
-/// How an image comes to the nodes.
+/// The way of an image to the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Image {
     /// Each node reads it.

@@ -1,6 +1,6 @@
 //! Paths below a directory.
 
-/// What of a path lies below a directory; empty for the directory itself, `None` for what lies elsewhere.
+/// The part of a path below a directory; empty for the directory itself, `None` for what lies elsewhere.
 pub(super) fn below<'a>(path: &'a [u8], directory: &[u8]) -> Option<&'a [u8]> {
     let rest = path.strip_prefix(directory)?;
     match rest {

@@ -11,20 +11,20 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a process is told when it starts. The package comes along, then one file for each slot.
+/// The first message to a process. The package comes along, then one file for each slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// The recorded process that it plays.
     pub(super) process: u32,
     /// The rank that it belongs to.
     pub(super) rank: u32,
-    /// Whether it waits for [`Signal::Begin`], as ranks do.
+    /// True if it waits for [`Signal::Begin`], as ranks do.
     pub(super) waits: bool,
     /// The slots that it is given.
     pub(super) slots: Vec<u32>,
 }
 
-/// What a rank and the conductor say before all begin.
+/// A message between a rank and the conductor before all begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Signal {
     /// From the rank: it stands where the program was started.

@@ -21,7 +21,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// How a replay is played.
+/// The manner in which a replay is played.
 #[derive(Clone, Debug)]
 pub struct ReplayManner {
     /// The directory to replay against, absolute.
@@ -32,7 +32,7 @@ pub struct ReplayManner {
     pub ranks: u32,
     /// Times between calls are multiplied by this; `None` for full speed.
     pub think: Option<f64>,
-    /// A name for a private directory that nobody else chooses.
+    /// A name for a private directory that no other replay chooses.
     pub nonce: u64,
 }
 
@@ -120,7 +120,7 @@ impl ReplayConductor {
             move |source| ReplayError::Private { path, source }
         };
         let make = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path).map_err(failure(path));
-        // What was there before is never used: then this fails.
+        // A directory that was there before is never used: then this fails.
         make(&private)?;
         self.private = Some(private.clone());
         Confined::open(private.as_os_str().as_bytes())
@@ -147,7 +147,7 @@ impl Drop for ReplayConductor {
     fn drop(&mut self) {
         self.children.iter_mut().for_each(Child::end);
         if let Some(private) = &self.private {
-            // What a rank that was stopped still writes is removed at the second try; what then stays has the user's name on it.
+            // The second try removes files that a stopped rank still wrote. A directory that then stays bears the name by which `leftovers` finds it.
             _ = std::fs::remove_dir_all(private).or_else(|_| std::fs::remove_dir_all(private));
         }
     }
@@ -167,7 +167,7 @@ fn check_directory(directory: &Path) -> Result<(), ReplayError> {
     }
 }
 
-/// What ranks execute.
+/// The file that ranks execute.
 struct Program {
     path: PathBuf,
     /// Open as long as the path is used.

@@ -1,4 +1,4 @@
-//! Where a call may change something: the rank's own directory, and nothing that a link in it leads to.
+//! The directory in which calls may change something: the rank's own, and nothing that a link in it leads to.
 //!
 //! Links that the recording makes are made there too, and where they lead to is what a trace says. So the kernel walks every
 //! name from an open directory and refuses to leave it: `openat2(2)` with `RESOLVE_BENEATH`, which Linux has since 5.6. The
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[derive(Debug)]
 pub(super) struct Confined(OwnedFd);
 
-/// So often a walk is begun again that a renaming elsewhere on the node disturbed; the kernel then answers `EAGAIN`. Far more
+/// Tries of a walk that a renaming elsewhere on the node disturbed; the kernel then answers `EAGAIN`. Far more
 /// than one walk was seen to need. Not part of a format.
 const TRIES: usize = 10_000;
 
@@ -76,7 +76,7 @@ impl AsFd for Parent<'_> {
     }
 }
 
-/// What a link is made to contain whose recorded content leads out of the tree: a name that nothing has.
+/// The content of a link whose recorded content leads out of the tree: a name that nothing has.
 const NOWHERE: &[u8] = b".quell-replay-outside";
 
 /// The content of a link that is made at `name`, both below the recorded root: what was recorded where that stays below, the
@@ -96,7 +96,7 @@ pub(super) fn content<'a>(recorded: &'a [u8], root: &[u8], name: &[u8]) -> Cow<'
     }
 }
 
-/// Whether a path that begins `depth` names below a directory never leaves it, by its names alone.
+/// True if a path that begins `depth` names below a directory never leaves it, by its names alone.
 pub(super) fn stays_below(path: &[u8], depth: usize) -> bool {
     let mut depth = depth as i64;
     parts(path).all(|part| {

@@ -1,10 +1,10 @@
-//! Why a trace cannot be replayed.
+//! The reasons for which a trace cannot be replayed.
 
 use quell_talk::MeetingError;
 use quell_trace::TraceError;
 use std::path::PathBuf;
 
-/// Why a trace cannot be replayed.
+/// The reasons for which a trace cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The trace cannot be read.
@@ -34,7 +34,7 @@ pub enum ReplayError {
     /// A process could not be started, or did not answer.
     #[error("cannot {attempt}")]
     Process {
-        /// What was attempted.
+        /// The attempt, as a verb.
         attempt: &'static str,
         /// The system's reason.
         #[source]
@@ -43,7 +43,7 @@ pub enum ReplayError {
     /// The ranks of a launcher did not meet, or did not hear of each other.
     #[error(transparent)]
     Meeting(MeetingError),
-    /// What ranks write to could not be made.
+    /// The directory in which ranks write could not be made.
     #[error("cannot write below `{}`", path.display())]
     Private {
         /// The directory.
@@ -52,7 +52,7 @@ pub enum ReplayError {
         #[source]
         source: std::io::Error,
     },
-    /// What ranks write cannot be kept in their directories: the kernel is older than Linux 5.6, or a container forbids it.
+    /// The writes of ranks cannot be kept in their directories: the kernel is older than Linux 5.6, or a container forbids it.
     #[error("cannot keep what is written in its own directory: `openat2` of Linux 5.6 does not answer")]
     Unconfined {
         /// The system's reason.

@@ -20,7 +20,7 @@ pub(super) struct Scratch(Vec<u8>);
 
 /// Bytes that one system call moves at most; larger ones are issued in parts. Not part of a format.
 const MOST: u64 = 16 << 20;
-/// What the kernel reads of a program's file. Source: `BINPRM_BUF_SIZE`, include/uapi/linux/binfmts.h.
+/// Bytes that the kernel reads of a program's file. Source: `BINPRM_BUF_SIZE`, include/uapi/linux/binfmts.h.
 const HEAD: u64 = 256;
 
 impl Scratch {
@@ -33,7 +33,7 @@ impl Scratch {
     }
 }
 
-/// What a call did.
+/// The bytes that a call moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moved {
     /// Unit: bytes.
@@ -42,7 +42,7 @@ pub(super) struct Moved {
     pub(super) written: u64,
 }
 
-/// Why a call was not issued, or failed.
+/// The failure of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The kernel said so.

@@ -53,7 +53,7 @@ impl LatencyHistogram {
         self.most as f64 / 1e3
     }
 
-    /// How many times were counted.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Result, Write};
 use std::os::unix::fs::FileExt;
 
-/// What every process must know.
+/// The facts that every process needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Head {
     /// The directory in the place of the recorded root, absolute.
@@ -23,7 +23,7 @@ pub(super) struct Head {
     pub(super) private: Option<Vec<u8>>,
     /// Recorded times between calls are multiplied by this; `None` for full speed.
     pub(super) think: Option<f64>,
-    /// Where the first process starts, below the root.
+    /// The directory in which the first process starts, below the root.
     pub(super) directory: Option<Vec<u8>>,
     pub(super) processes: u32,
 }

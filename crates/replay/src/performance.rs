@@ -1,9 +1,9 @@
-//! What the ranks of a replay did.
+//! The work of a replay's ranks.
 
 use super::tally::{ReplayTally, SkippedCalls};
 use serde::{Deserialize, Serialize};
 
-/// What ranks did.
+/// The work of ranks, added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayPerformance {
     /// From the word to begin until the last rank's end. Unit: seconds.
@@ -23,7 +23,7 @@ impl ReplayPerformance {
     }
 }
 
-/// A replay that has been played, for who shows it.
+/// A replay that has been played, as it is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayedReplay {
     /// The recordings' command, for people.
@@ -32,7 +32,7 @@ pub struct PlayedReplay {
     pub from: String,
     /// The directory in its place, escaped.
     pub root: String,
-    /// How many ranks there were.
+    /// The number of ranks.
     pub ranks: u32,
     /// Recorded processes of each rank.
     pub processes: u64,
@@ -40,6 +40,6 @@ pub struct PlayedReplay {
     pub think: Option<f64>,
     /// Calls of each rank that were not issued.
     pub skipped: SkippedCalls,
-    /// What the ranks did.
+    /// The work of the ranks.
     pub performance: ReplayPerformance,
 }

@@ -8,7 +8,7 @@ use super::tally::SkippedCalls;
 use super::writes::{Changes, Prepared, ReplayWrites};
 use quell_trace::Recording;
 
-/// What is replayed.
+/// A replay, planned.
 #[derive(Debug)]
 pub struct ReplayPlan {
     /// The recorded directory that is mapped.
@@ -21,9 +21,9 @@ pub struct ReplayPlan {
     pub skipped: SkippedCalls,
     /// Shape: one entry a recorded process; idle ones are empty.
     pub(super) programmes: Vec<Programme>,
-    /// What a rank's private directory must hold; `None` where nothing is written.
+    /// The entries of a rank's private directory; `None` where nothing is written.
     pub(super) prepared: Option<Vec<(Vec<u8>, Prepared)>>,
-    /// Where the program was started, below the root; `None` for elsewhere.
+    /// The directory in which the program was started, below the root; `None` for elsewhere.
     pub(super) directory: Option<Vec<u8>>,
 }
 
@@ -64,7 +64,7 @@ pub fn plan(
 }
 
 impl ReplayPlan {
-    /// Whether no call in it changes a name or a file of the tree: true of every plan.
+    /// True if no call in it changes a name or a file of the tree: true of every plan.
     pub fn spares_tree(&self) -> bool {
         let spares = |programme: &Programme| {
             programme.threads.iter().flatten().all(|step| match step {

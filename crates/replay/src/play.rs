@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// other end goes away before, this process ends too, and so do those that it started.
 pub fn process() -> ExitCode {
     let done = perform();
-    // Where the socket has gone, no process is left to report to.
+    // Once the socket has gone, no process is left to report to.
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

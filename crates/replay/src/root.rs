@@ -1,11 +1,11 @@
-//! Which recorded directory is meant when nobody says: the mount point of the network file system that was asked most; and
+//! The recorded directory that is meant by default, the mount point of the network file system that was asked most; and
 //! what earlier replays left in the one that they were played against.
 
 use super::error::ReplayError;
 use quell_trace::{Recording, ServedBy};
 use std::path::{Path, PathBuf};
 
-/// What the name of a directory begins with in which ranks write.
+/// The begin of the name of a directory in which ranks write.
 pub(super) const PREFIX: &str = ".quell-replay-";
 
 /// The recorded root: the network mount with most metadata operations, the first of equals.

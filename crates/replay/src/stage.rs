@@ -40,7 +40,7 @@ pub(super) struct Stage {
     pub(super) programme: Programme,
     pub(super) head: Head,
     paths: Vec<CString>,
-    /// Where it may change something; `None` when it changes nothing.
+    /// The directory in which it may change something; `None` when it changes nothing.
     own: Option<Confined>,
     cells: Vec<Cell>,
 }
@@ -92,7 +92,7 @@ impl Stage {
     pub(super) fn used(&self, operation: &Operation) {
         for slot in operation.uses() {
             if let Some(cell) = self.cells.get(slot.0 as usize) {
-                // Under the lock, so that who waits to close it does not miss it.
+                // Under the lock, so that a thread that waits to close it does not miss it.
                 let _state = cell.state.lock().unwrap_or_else(PoisonError::into_inner);
                 cell.uses.fetch_sub(1, Ordering::Relaxed);
                 cell.changed.notify_all();
@@ -119,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// Whether a call leaves the tree as it is.
+    /// True if a call leaves the tree as it is.
     pub(super) fn may_issue(&self, operation: &Operation) -> bool {
         self.programme.spares_tree(operation)
     }
@@ -172,7 +172,7 @@ impl Stage {
         let State::Open(_, path) = *state else { return false };
         let open = std::mem::replace(&mut *state, State::Gone(path));
         drop(state);
-        // Here the file is closed: nobody else holds it.
+        // Here the file is closed: no other thread holds it.
         drop(open);
         true
     }

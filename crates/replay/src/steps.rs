@@ -1,4 +1,4 @@
-//! What a replay does, process by process and thread by thread: recorded calls in a form that can be issued at once.
+//! The steps of a replay, process by process and thread by thread: recorded calls in a form that can be issued at once.
 
 use quell_trace::Call;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub(super) struct At {
     pub(super) path: u32,
 }
 
-/// How the paths of a table are completed when it is known where the tree lies.
+/// The directory that completes a path when the place of the tree is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Prefix {
     /// They are relative, as the program passed them.
@@ -66,7 +66,7 @@ pub(super) enum Operation {
     },
     StatFs(At),
     StatFsOpen(Slot),
-    /// What the kernel does with the program's file: it is opened, and its first bytes are read.
+    /// The kernel's own use of the program's file: it is opened, and its first bytes are read.
     Execute(At),
     ChangeDirectory(At),
     ChangeDirectoryOpen(Slot),
@@ -163,7 +163,7 @@ impl Operation {
         first.into_iter().chain(second)
     }
 
-    /// Whether it may change a file or a name.
+    /// True if it may change a file or a name.
     pub(super) fn changes(&self) -> bool {
         use quell_trace::flags::{O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC};
         match self {
@@ -209,7 +209,7 @@ impl Operation {
     }
 }
 
-/// What a thread does next.
+/// A step of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Step {
     /// Issues a recorded call.
@@ -231,7 +231,7 @@ pub(super) struct Issue {
     pub(super) gap: u64,
     /// Index into [`Call::ALL`].
     pub(super) call: u16,
-    /// How it failed in the recording; 0 when it succeeded.
+    /// Its error in the recording; 0 when it succeeded.
     pub(super) failed: u16,
     pub(super) operation: Operation,
 }
@@ -243,10 +243,10 @@ impl Issue {
     }
 }
 
-/// What one recorded process does.
+/// The steps of one recorded process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Programme {
-    /// How many open files there are.
+    /// The number of open files.
     pub(super) slots: u32,
     /// Open files of the parent that this process uses: the parent's slot and this process's.
     pub(super) inherits: Vec<(Slot, Slot)>,
@@ -256,14 +256,14 @@ pub(super) struct Programme {
 }
 
 impl Programme {
-    /// Whether a call changes names of the private directory alone, or nothing.
+    /// True if a call changes names of the private directory alone, or nothing.
     pub(super) fn spares_tree(&self, operation: &Operation) -> bool {
         let is_private =
             |at: At| self.paths.get(at.path as usize).is_some_and(|path| path.0 == Prefix::Private);
         operation.changed().all(is_private)
     }
 
-    /// Whether any of its calls changes a name, or opens a file to change it.
+    /// True if any of its calls changes a name, or opens a file to change it.
     pub(super) fn changes(&self) -> bool {
         self.threads.iter().flatten().any(|step| match step {
             Step::Issue(issue) => issue.operation.changed().next().is_some(),
@@ -271,7 +271,7 @@ impl Programme {
         })
     }
 
-    /// Whether it does nothing.
+    /// True if it does nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.threads.iter().all(|steps| steps.iter().all(|step| matches!(step, Step::Thread(_))))
     }

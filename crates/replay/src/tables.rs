@@ -1,4 +1,4 @@
-//! Which open file a recorded descriptor is, and where a recorded process stands: descriptor tables and working
+//! The open files of recorded descriptors, and the directories of recorded processes: descriptor tables and working
 //! directories, shared or copied as `clone(2)` was told. Only files of the tree are in them.
 
 use super::steps::Slot;

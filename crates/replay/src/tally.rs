@@ -1,4 +1,4 @@
-//! What a replay counted: calls by class with their times, and what came out otherwise than it was recorded.
+//! The counts of a replay: calls by class with their times, and outcomes that differ from the recorded ones.
 
 use super::latency::LatencyHistogram;
 use quell_trace::{Call, Class, Errno};
@@ -21,7 +21,7 @@ pub struct SkippedCalls {
 pub struct ClassTally {
     /// Calls that failed, here and now.
     pub errors: u64,
-    /// How long calls took.
+    /// The times of calls.
     pub latency: LatencyHistogram,
 }
 
@@ -36,7 +36,7 @@ pub struct OutcomeDifference {
     pub errno: u16,
 }
 
-/// What one process, or many of them, did. Merging is exact.
+/// The counts of one process, or of many. Merging is exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayTally {
     /// By class.

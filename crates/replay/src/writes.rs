@@ -1,4 +1,4 @@
-//! What a recording changed in the tree: those names are replayed in a directory of the replay's own, or not at all.
+//! The names of the tree that a recording changed: they are replayed in a directory of the replay's own, or not at all.
 //!
 //! Nothing in the tree may be changed. With writes, every name that the recording changed is moved into a private directory,
 //! where what had been there before is prepared as an empty file of the same size, or a directory; so a program that
@@ -10,7 +10,7 @@ use quell_trace::flags::{O_ACCMODE, O_CREAT, O_TMPFILE, O_TRUNC};
 use quell_trace::{Call, Class, Event, PathId, Recording, TraceError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What becomes of calls that change something.
+/// The treatment of calls that change something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayWrites {
     /// They are left out and counted.
@@ -19,7 +19,7 @@ pub enum ReplayWrites {
     Private,
 }
 
-/// What must be in the private directory before the first call.
+/// An entry of the private directory before the first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Prepared {
     /// A directory.
@@ -39,7 +39,7 @@ pub(super) struct Changes {
     pub(super) prepared: BTreeMap<Vec<u8>, Prepared>,
 }
 
-/// What is known of a name from the first call that was about it.
+/// The state of a name before the first call that was about it.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Was,
@@ -99,14 +99,14 @@ impl Changes {
         }
     }
 
-    /// Whether the name is the recording's own: changed by it, or in a directory that it made.
+    /// True if the name is the recording's own: changed by it, or in a directory that it made.
     pub(super) fn covers(&self, target: PathId, path: &[u8]) -> bool {
         let in_made = || (0..path.len()).any(|at| path[at] == b'/' && self.made.contains(&path[..at]));
         self.names.contains(&target) || (!self.made.is_empty() && in_made())
     }
 }
 
-/// Whether an open may change or make something.
+/// True if an open may change or make something.
 pub(super) fn writes(event: &Event) -> bool {
     let flags = event.flags;
     event.call == Call::Creat

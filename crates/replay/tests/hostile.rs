@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|word| word == replay::ARGUMENT) {
         return replay::process();
     }
-    a_close_that_failed_keeps_nobody_waiting();
+    a_close_that_failed_keeps_no_thread_waiting();
     a_process_has_open_files_of_the_one_that_starts_it();
     what_a_link_of_a_trace_leads_to_stays_as_it_is();
     any_trace_that_can_be_read_can_be_planned_and_played();
@@ -155,7 +155,7 @@ fn check(threads: &[Begun], claims: &[Claim]) {
             if let Ok(plan) = replay::plan(&recording, b"/t", moves, writes) {
                 assert!(plan.operations as usize <= claims.len());
                 assert!(plan.spares_tree());
-                // What is written may be of any size.
+                // Data that is written may be of any size.
                 assert!(!moves || writes == ReplayWrites::Private || ends(&plan, &root), "it never ends");
             }
         }
@@ -186,7 +186,7 @@ fn call(thread: u32, call: Call, fd: i32, value: i64) -> Claim {
     Claim { thread, call, fd, fd2: -1, paths: (2, 2), flags: 0, value, size: 0, offset: 0 }
 }
 
-fn a_close_that_failed_keeps_nobody_waiting() {
+fn a_close_that_failed_keeps_no_thread_waiting() {
     let failed = -i64::from(quell_trace::Errno::EBADF.0);
     let calls = [
         call(0, Call::Openat, -100, 3),

@@ -1,9 +1,9 @@
-//! Why nothing was made.
+//! The reasons for which nothing was made.
 
 use quell_trace::TraceError;
 use std::path::PathBuf;
 
-/// Why nothing was made.
+/// The reasons for which nothing was made.
 #[derive(Debug, thiserror::Error)]
 pub enum SynthError {
     /// The trace could not be written.

@@ -8,7 +8,7 @@ use super::script::Script;
 use super::share::share;
 use quell_trace::Call;
 
-/// How large the start is.
+/// The size of the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JuliaShape {
     /// Packages with their dependencies.

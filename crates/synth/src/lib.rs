@@ -1,4 +1,4 @@
-//! Traces of a named shape: the operations of a start-up that somebody published, or of sizes that the user chooses, with
+//! Traces of a named shape: the operations of a published start-up, or of sizes that the user chooses, with
 //! the files that they look for.
 //!
 //! A shape declares files, then makes calls; whether a call succeeds follows from what was declared, so that trace

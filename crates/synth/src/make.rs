@@ -5,7 +5,7 @@ use super::request::{Stop, SynthRequest};
 use super::script::Script;
 use super::tree;
 
-/// What was made.
+/// The sizes of a trace and its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SynthMade {
     /// Calls in the trace.

@@ -16,7 +16,7 @@ use super::script::Script;
 use super::share::share;
 use quell_trace::{Call, Errno, Outcome};
 
-/// How large the tree is, and how it is set up.
+/// The size of the tree, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModulesShape {
     /// Modulepaths.
@@ -77,7 +77,7 @@ impl ModulesShape {
         let mut files: Vec<String> = versions.collect();
         if self.is_peculiar(name) {
             files.push(format!("{below}/{}.0", self.versions + 1));
-            // Whoever sets `eval` removes what is no modulefile before.
+            // `eval` requires that files which are no modulefiles are removed before.
             if self.setup < ModulesSetting::Eval {
                 files.push(format!("{below}/README"));
             }
@@ -163,7 +163,7 @@ fn list(script: &mut Script, directory: &str) {
     script.close(fd);
 }
 
-/// What the command does before it looks at a modulepath. Files lie on the node; the counts are those of the table above,
+/// The calls of the command before it looks at a modulepath. Files lie on the node; the counts are those of the table above,
 /// and of the calls that the tree has no part in.
 fn rest(script: &mut Script) {
     const OPENED: u32 = 23;

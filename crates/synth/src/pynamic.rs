@@ -9,7 +9,7 @@ use super::script::{Dynamic, Script};
 use super::share::{part, share};
 use quell_trace::{Call, Nanos};
 
-/// How large the application is.
+/// The size of the application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PynamicShape {
     /// Libraries that are imported as modules, besides the first.
@@ -22,7 +22,7 @@ pub struct PynamicShape {
     pub bytes: u64,
     /// Part of each library that is touched. Unit: percent.
     pub touched: u8,
-    /// How long visiting takes.
+    /// The time of the visit.
     pub visit: Nanos,
 }
 
@@ -78,7 +78,7 @@ impl PynamicShape {
         }
     }
 
-    /// Which directory holds a library.
+    /// The directory of a library.
     fn entry(&self, number: u32) -> u32 {
         number % self.entries.max(1)
     }

@@ -1,10 +1,10 @@
-//! What is to be made.
+//! A request for a trace.
 
 use super::shape::TraceShape;
 use quell_trace::{Header, Nanos};
 use std::path::PathBuf;
 
-/// What to make, and where.
+/// A trace, its files, and their places.
 #[derive(Clone, Debug)]
 pub struct SynthRequest {
     /// The shape.
@@ -15,13 +15,13 @@ pub struct SynthRequest {
     pub kind: String,
     /// Time that the program computes between its calls, spread evenly over them.
     pub compute: Nanos,
-    /// Where the trace goes.
+    /// The directory of the trace.
     pub trace: PathBuf,
-    /// Where the files go; `None` for a trace alone.
+    /// The directory of the files; `None` for a trace alone.
     pub tree: Option<PathBuf>,
     /// The header of the trace: command, version; the rest is filled here.
     pub header: Header,
 }
 
-/// When the caller wants it to end.
+/// Says yes when the caller wants to stop.
 pub type Stop<'a> = &'a dyn Fn() -> bool;

@@ -9,7 +9,7 @@ pub struct SearchPathShape {
     pub entries: u32,
     /// Names that are looked for.
     pub names: u32,
-    /// Where they are.
+    /// Their places.
     pub positions: LibraryPositions,
     /// Of each file. Unit: bytes.
     pub bytes: u64,

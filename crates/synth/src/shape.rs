@@ -7,7 +7,7 @@ use super::script::Script;
 use super::search_path::SearchPathShape;
 use super::warp::WarpShape;
 
-/// What a trace is to look like.
+/// The shape of a trace.
 #[derive(Clone, Debug)]
 pub enum TraceShape {
     /// Many generated libraries.

@@ -5,7 +5,7 @@ pub(super) fn share(total: u64, count: u64, index: u64) -> u64 {
     part(total, index + 1, count) - part(total, index, count)
 }
 
-/// So many of `of` equal parts of a whole, rounded down. Range: `parts` up to `of`, which is not 0.
+/// The sum of `parts` out of `of` equal parts of a whole, rounded down. Range: `parts` up to `of`, which is not 0.
 pub(super) fn part(whole: u64, parts: u64, of: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(parts) / u128::from(of)).unwrap_or(u64::MAX)
 }

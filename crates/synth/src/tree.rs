@@ -12,22 +12,22 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     directory: &'a Path,
-    /// How many directories were made here: the last ones of its path, itself among them.
+    /// The number of directories that were made here: the last ones of its path, itself among them.
     made: usize,
 }
 
 impl Tree<'_> {
-    /// Removes them, and the directories that were made for them as far as nobody else uses those.
+    /// Removes them, and the directories that were made for them as far as they are empty then.
     pub(super) fn undo(&self) {
         let Ok(entries) = self.directory.read_dir() else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
-            // What cannot be removed stays: the error that led here is the one to tell.
+            // A file that cannot be removed stays: the error that led here is the one to report.
             _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         }
         self.remove_directories();
     }
 
-    /// Removes the directories that were made, from the last one up to the first that somebody else uses.
+    /// Removes the directories that were made, from the last one up to the first with other content.
     fn remove_directories(&self) {
         let is_in_use = |directory: &Path| {
             let removed = std::fs::remove_dir(directory);

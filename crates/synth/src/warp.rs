@@ -44,7 +44,7 @@ impl WarpShape {
             }
         }
         let path: Vec<_> = (0..LIBRARY_ENTRIES).map(|entry| script.at(&format!("lib{entry}"))).collect();
-        // No PYTHONPATH: whoever reads it would take these probes, of a Python 2, for those of a Python 3.
+        // No PYTHONPATH: an analysis would take these probes, of a Python 2, for those of a Python 3.
         let variables = [("LD_LIBRARY_PATH", path.join(":"))];
         (0..LIBRARY_ENTRIES).for_each(|entry| script.directory(&format!("lib{entry}")));
         (0..MODULE_ENTRIES).for_each(|entry| script.directory(&format!("python{entry}")));
@@ -64,7 +64,7 @@ impl WarpShape {
 fn import(script: &mut Script, number: u64) {
     let misses = share(OPENS - OPENED - LIBRARY_MISSES, MODULES, number);
     let stats = share(STATS - STATS_FOUND, MODULES, number);
-    // What is not found goes before the directory in which the module lies: the last that is searched.
+    // Misses come before the directory in which the module lies: the last that is searched.
     let mut left = misses;
     for step in 0..stats {
         let entry = step % (MODULE_ENTRIES - 1);

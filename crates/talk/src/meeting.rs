@@ -1,7 +1,7 @@
 //! The meeting of a launcher's ranks, so that all begin at once: over sockets, without a shared directory.
 //!
 //! Rank 0 listens, and all others come to it. When all are there it lets them begin; afterwards they report to it. A TCP
-//! port is open to anybody: so both sides prove that they have the job's key before either says more. An end that
+//! port is open to all processes of the network: so both sides prove that they have the job's key before either says more. An end that
 //! cannot is sent away, and keeps no rank waiting.
 
 use crate::frame::{receive, send};
@@ -15,29 +15,29 @@ use std::io::{Error, ErrorKind};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long ranks wait for each other: launchers start the ranks of a large job within it.
+/// The time that ranks wait for each other: launchers start the ranks of a large job within it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// From one try to the next.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How long a connection may take to prove which rank it is.
+/// The time in which a connection must prove which rank it is.
 const GREETING: Duration = Duration::from_secs(5);
 
 /// Most connections that have proved nothing yet. A rank that is sent away comes again.
 const GREETINGS: usize = 256;
 
-/// Why ranks did not meet, or did not hear of each other.
+/// The failure of a meeting.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetingError {
     /// Not all ranks came. Usual cause: a rank that runs another command.
     #[error("{came} of {ranks} ranks met within {seconds} s at {place}")]
     Incomplete {
-        /// How many came.
+        /// The ranks that came.
         came: u32,
-        /// How many were expected.
+        /// The ranks that were expected.
         ranks: u32,
-        /// How long rank 0 waited.
+        /// The time that rank 0 waited.
         seconds: u64,
         /// The place.
         place: MeetingPlace,
@@ -45,7 +45,7 @@ pub enum MeetingError {
     /// A connection failed. Usual cause: a rank or its node has died, or another process has the port.
     #[error("cannot {attempt}")]
     Connection {
-        /// What was attempted.
+        /// The attempt, as a verb.
         attempt: &'static str,
         /// The system's reason.
         #[source]
@@ -56,7 +56,7 @@ pub enum MeetingError {
     Interrupted,
 }
 
-/// What rank 0 says when all are there.
+/// The message of rank 0 when all are there.
 const BEGIN: u8 = b'B';
 
 type Others = Vec<Box<dyn Connection>>;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// Says yes when the caller wants to stop.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// How often a wait asks whether the caller wants to stop.
+/// The interval at which a wait asks whether the caller wants to stop.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How long a wait may last.
+/// The limit of a wait.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
     until: Option<Instant>,
@@ -35,7 +35,7 @@ impl<'a> Patience<'a> {
         Self { until: Instant::now().checked_add(time), stop }
     }
 
-    /// Whether to wait on.
+    /// True if the wait goes on.
     pub fn lasts(&self) -> bool {
         self.until.is_none_or(|until| Instant::now() < until) && !(self.stop)()
     }

@@ -1,6 +1,6 @@
 //! The place of a meeting: an abstract socket on one node, a TCP port between nodes.
 //!
-//! An abstract socket is the user's own: both ends check the other's user. Anybody may come to a TCP port.
+//! An abstract socket is the user's own: both ends check the other's user. Any process of the network may come to a TCP port.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 use std::fmt;

@@ -4,9 +4,9 @@
 use super::phase::now;
 use rustix::time::ClockId;
 
-/// What is gone over: more than a core's own caches keep of anything else.
+/// The memory that computing goes over: more than a core's own caches hold.
 const MEMORY: usize = 2 << 20;
-/// How much of it between two looks at the clock. Some 10 us.
+/// The part of it between two looks at the clock. Some 10 us.
 const PIECE: usize = 16 << 10;
 
 /// One thread's memory and place in it.

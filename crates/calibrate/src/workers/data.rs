@@ -68,7 +68,7 @@ impl Reader<'_> {
         Ok(done)
     }
 
-    /// What one thread does in its part of the file.
+    /// The accesses of one thread in its part of the file.
     fn share(&self, thread: u64, limit: Limit) -> Result<Done, Errno> {
         let step = if self.is_scattered() { SPOT } else { self.data.access.bytes() };
         let own = self.data.bytes / step / self.data.parts / u64::from(self.data.threads.max(1));

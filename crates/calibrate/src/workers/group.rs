@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 /// A worker that says nothing for so long, beyond the limit of its phase, hangs with its file system.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a worker may take to end by itself.
+/// The time in which a worker may end by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How long our own flag may take after a signal that all processes get.
+/// The delay of our own flag after a signal that all processes get.
 const FLAG: Duration = Duration::from_millis(20);
 
 /// Worker processes of one client.
@@ -62,7 +62,7 @@ impl WorkerGroup {
         Ok(Self { workers })
     }
 
-    /// Whether both use one mount of one kernel, and so one cache.
+    /// True if both use one mount of one kernel, and so one cache.
     pub(crate) fn shares_client_with(&self, other: &Self) -> bool {
         let client = |group: &Self| group.workers.first().and_then(|worker| worker.hello.clone());
         let (ours, theirs) = (client(self), client(other));
@@ -195,7 +195,7 @@ impl Drop for Worker {
 }
 
 impl Task {
-    /// What errors call it.
+    /// Its name in errors.
     fn name(&self) -> &'static str {
         match self {
             Self::Names(names) => names.operation.name(),
@@ -207,7 +207,7 @@ impl Task {
         }
     }
 
-    /// How long an answer may take.
+    /// The longest wait for an answer.
     fn patience(&self) -> Duration {
         let limit_ms = match self {
             Self::Names(names) => names.limit_ms,

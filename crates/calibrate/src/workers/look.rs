@@ -1,4 +1,4 @@
-//! What a client sees of an entry that another client changes, and those changes.
+//! A client's view of an entry that another client changes, and those changes.
 
 use super::phase::{Failed, open_directory};
 use super::protocol::{CacheAspect, Change, Done, Look};
@@ -23,7 +23,7 @@ impl<'a> Looker<'a> {
         Self { root, held: BTreeMap::new() }
     }
 
-    /// How the entry looks now, as a number that is another one after the change; with how long that took.
+    /// The state of the entry, as a number that the change alters, and the time of the look.
     pub(super) fn look(&mut self, look: &Look) -> Result<Done, Failed> {
         let failed = |errno| (look.entry.clone(), errno);
         let (directory, name) = look.entry.rsplit_once('/').unwrap_or((".", &look.entry));
@@ -92,7 +92,7 @@ fn seen(held: BorrowedFd<'_>, at: CacheAspect, name: &str) -> Result<u64, Errno>
     }
 }
 
-/// How many names a directory has.
+/// The number of names in a directory.
 fn listed(directory: BorrowedFd<'_>, entry: &str) -> Result<u64, Errno> {
     let open = open_directory(directory, entry)?;
     let mut buffer = [MaybeUninit::uninit(); 4096];

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::{CStr, CString};
 
-/// What one thread does, made before the clock runs.
+/// The share of one thread, made before the clock runs.
 struct Share {
     directory: OwnedFd,
     names: Vec<Named>,

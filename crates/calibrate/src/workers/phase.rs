@@ -1,4 +1,4 @@
-//! What every kind of phase is made of: preparation, a limit of time, threads.
+//! The parts of every kind of phase: preparation, a limit of time, threads.
 
 use super::protocol::Done;
 use crate::operation::{Took, elapsed};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// An operation that failed: on what, and how.
 pub(super) type Failed = (String, Errno);
 
-/// What was prepared; it runs when the start is given.
+/// A prepared phase. It runs when the start is given.
 pub(super) type Prepared<'a> = Box<dyn FnOnce() -> Result<Done, Failed> + 'a>;
 
-/// When to begin no further operation.
+/// The time after which no operation begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     began: Instant,
@@ -31,7 +31,7 @@ impl Limit {
     }
 }
 
-/// What several threads of one process did, as one.
+/// The work of several threads of one process, added up.
 pub(super) fn in_threads(
     threads: usize,
     share: impl Fn(usize) -> Result<Done, Failed> + Sync,
@@ -51,7 +51,7 @@ pub(super) fn in_threads(
     })
 }
 
-/// What a thread returned. A panic of it is one of ours, and goes on.
+/// The result of a thread. Its panic goes on in this one.
 pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// [`Hello`], so that another version is told from other programs.
 pub(crate) const VERSION: u32 = 5;
 
-/// What the leader says.
+/// A message of the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Work here: the first order, once. Shape: the bytes of an absolute path.
@@ -38,7 +38,7 @@ pub(crate) enum Task {
     Names(Names),
     /// Reads of a file's data.
     Data(Data),
-    /// How one entry looks.
+    /// A look at one entry.
     Look(Look),
     /// A change that the other client is to notice.
     Change(Change),
@@ -66,7 +66,7 @@ pub(crate) struct Names {
     pub(crate) computing_us: u64,
 }
 
-/// How a file's data is read.
+/// A kind of access to a file's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DataAccess {
     /// Writes it, from begin to end. Preparation only.
@@ -80,7 +80,7 @@ pub enum DataAccess {
 }
 
 impl DataAccess {
-    /// How much one access takes. Unit: bytes.
+    /// The size of one access. Unit: bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             // IOR's usual transfer size.
@@ -101,7 +101,7 @@ pub(crate) struct Data {
     /// The process has this one of so many equal parts of the file; its threads have equal parts of that.
     pub(crate) part: u64,
     pub(crate) parts: u64,
-    /// Whether this client's pages of the file are dropped before.
+    /// True if this client's pages of the file are dropped before.
     pub(crate) drop_pages: bool,
     /// At most so many accesses by each thread.
     pub(crate) count: u64,
@@ -114,16 +114,16 @@ pub(crate) struct Data {
 pub(crate) struct Look {
     /// Below the working directory.
     pub(crate) entry: String,
-    /// What is looked at.
+    /// The aspect that is looked at.
     pub(crate) at: CacheAspect,
 }
 
-/// What a client may keep of an entry.
+/// An aspect of an entry that a client may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CacheAspect {
-    /// Which file a name stands for.
+    /// The file that a name stands for.
     Name,
-    /// Which directory a name stands for.
+    /// The directory that a name stands for.
     DirectoryName,
     /// That a name is not there.
     Absence,
@@ -140,7 +140,7 @@ pub(crate) struct Change {
     pub(crate) of: CacheAspect,
 }
 
-/// What single calls are made on.
+/// The objects of single calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Subject {
     /// Nothing yet: both kinds are made. Preparation only.
@@ -157,7 +157,7 @@ pub(crate) struct Steps {
     pub(crate) of: Subject,
     /// Below the working directory.
     pub(crate) directory: String,
-    /// How many of them.
+    /// Their number.
     pub(crate) count: u64,
     /// Between the lookup of the last and the start. Unit: milliseconds.
     pub(crate) rest_ms: u64,
@@ -165,7 +165,7 @@ pub(crate) struct Steps {
     pub(crate) computing_us: u64,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// The first line.
@@ -183,7 +183,7 @@ pub(crate) enum Reply {
     },
 }
 
-/// Who a worker is.
+/// The identity of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: u32,
@@ -193,12 +193,12 @@ pub(crate) struct Hello {
     pub(crate) device: u64,
 }
 
-/// What a phase gave.
+/// The result of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// Operations that were done.
     pub(crate) count: u64,
-    /// When the first began and the last ended, by the node's monotonic clock. Unit: nanoseconds.
+    /// The begin of the first and the end of the last, by the node's monotonic clock. Unit: nanoseconds.
     pub(crate) began: u64,
     pub(crate) ended: u64,
     /// Of each operation, in the order of the names within a thread. Unit: nanoseconds.

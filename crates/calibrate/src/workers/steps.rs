@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
-/// What a file of a subject holds: a page, so that reading it asks for data.
+/// The content of a file: a page, so that reading it asks for data.
 const PAGE: [u8; 4096] = [0x51; 4096];
 
 /// The directory within each directory that is listed.

@@ -59,7 +59,7 @@ fn failed((name, errno): Failed) -> Reply {
 /// Lets this process, and those that it starts, have as many files open as the system allows; the usual soft limit is 1024.
 pub(super) fn use_all_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Where that is refused, phases that need many descriptors are smaller.
+    // If that is refused, phases that need many descriptors are smaller.
     _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

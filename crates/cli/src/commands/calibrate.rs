@@ -122,7 +122,7 @@ fn warn_of_local(directory: &Path, printer: &Printer) {
 fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failure {
     let directory = shown(&flags.directory);
     if let CalibrateError::LeftToo { path, source } = error {
-        // What is left is a matter for later: first why there are no figures.
+        // First the error for which there are no figures; the directory that is left comes as a hint.
         let left = shown(path);
         let failure = explain(*source, flags, signals);
         return failure

@@ -95,7 +95,7 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(MeetingPlace, MeetingKe
     match here {
         true => {
             let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
-            // Where a launcher does not name its job: the ranks that it has on one node have one parent.
+            // A launcher may not name its job: then its ranks on one node have one parent.
             let common = if job.is_empty() { parent().to_string() } else { job };
             let key = MeetingKey::of(&[&read, common.as_bytes(), &user.to_le_bytes()]);
             Ok((MeetingPlace::Node(key.name()), key))
@@ -109,7 +109,7 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(MeetingPlace, MeetingKe
     }
 }
 
-/// A name that nobody else chooses at the same time.
+/// A name that no other replay chooses at the same time.
 fn nonce() -> u64 {
     let process = u64::from(std::process::id());
     (host::now() * 1e6) as u64 ^ process << 44
@@ -140,7 +140,7 @@ fn show(flags: &Replay, played: &PlayedReplay, printer: &mut Printer) -> Result<
     Ok(())
 }
 
-/// What keeps the figures from being those of the recording, in every form of output.
+/// Warns of calls that make the figures differ from the recording, in every form of output.
 fn warn(tally: &ReplayTally, printer: &Printer) {
     if tally.failing > 0 {
         printer.warn(&format!("{} operations that succeeded in the recording fail now", tally.failing));

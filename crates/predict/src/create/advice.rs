@@ -1,6 +1,6 @@
-//! What to set for many creates, each with its number and the reason.
+//! Settings for many creates, each with its value and the reason.
 //!
-//! What belongs to IBM Storage Scale is advised only where the profile has tokens. Several of its settings are undocumented by IBM:
+//! Settings of IBM Storage Scale are advised only where the profile has tokens. Several of its settings are undocumented by IBM:
 //! the advice says so. Source: J. Lewars, Spectrum Scale Performance v1.2.1.
 
 use super::parameters::Parameters;
@@ -13,13 +13,13 @@ use super::words::{grouped, plural};
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// What is set: a word of the file system's configuration, or of the program's.
+    /// The setting: a word of the file system's configuration, or of the program's.
     pub setting: &'static str,
     /// To what.
     pub value: String,
-    /// What to type, where it is a command.
+    /// The command to type, where there is one.
     pub command: Option<String>,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 

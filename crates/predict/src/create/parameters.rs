@@ -2,7 +2,7 @@
 //!
 //! Samples are points of a Halton sequence, one prime for each figure, so that a few hundred cover all spreads evenly and the same
 //! profile always gives the same range. Figures vary independently: a profile does not say how they depend on each other.
-//! What a profile does not say is taken from a prior, and named: it is never 0.
+//! A figure that a profile lacks is taken from a prior, and named: it is never 0.
 
 use super::error::CreateError;
 use super::split::{BLOCK_BYTES, SplitLaw};
@@ -10,7 +10,7 @@ use super::terms::{Rates, Tokens};
 use crate::chance::{PRIMES, halton};
 use crate::profile::{Figure, Profile, shipped, wide};
 
-/// What of a profile creates depend on.
+/// The figures of a profile on which creates depend.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     shared: Figure,
@@ -28,7 +28,7 @@ struct TokenFigures {
     split: Option<(Figure, Figure)>,
 }
 
-/// Which of the laws of splits, where a profile has both.
+/// One of the laws of splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// [`SplitLaw::HandOver`].
@@ -73,12 +73,12 @@ impl Parameters {
         })
     }
 
-    /// Whether clients of this file system pass tokens, so that a directory's blocks and connections matter.
+    /// True if clients of this file system pass tokens, so that a directory's blocks and connections matter.
     pub fn has_tokens(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// Whether daemons that connect while nodes wait cost them anything.
+    /// True if daemons that connect while nodes wait cost them anything.
     pub(super) fn waits_for_connections(&self) -> bool {
         self.tokens.as_ref().is_some_and(|tokens| tokens.connection.p50 > 0.0)
     }

@@ -3,10 +3,10 @@
 use super::terms::{Creates, State, Term};
 use crate::forecast::Spread;
 
-/// What a point of creates says beside its time.
+/// A point of creates, beside its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateDetail {
-    /// What is created.
+    /// The creates.
     pub creates: Creates,
     /// The median of each term. Unit: seconds.
     pub terms: Vec<(Term, f64)>,
@@ -17,9 +17,9 @@ pub struct CreateDetail {
 pub struct WhatIf {
     /// The change.
     pub change: String,
-    /// What is created then.
+    /// The creates then.
     pub creates: Creates,
-    /// How the directory is found then.
+    /// The state of the directory then.
     pub state: State,
     /// Unit: seconds.
     pub seconds: Spread,

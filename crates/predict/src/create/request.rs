@@ -4,7 +4,7 @@ use super::error::CreateError;
 use super::terms::{Connections, Creates, Directory, InodeToken, State};
 use crate::profile::{Figure, Profile};
 
-/// What is asked.
+/// The creates that a forecast is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Node counts. Shape: ascending, each once, not empty.
@@ -15,12 +15,12 @@ pub struct Request {
     pub files_per_rank: u64,
     /// Directories that nodes are spread over.
     pub directories: u64,
-    /// How the directory is found.
+    /// The state of the directory.
     pub state: State,
 }
 
 impl Request {
-    /// What is created on so many nodes.
+    /// The creates of so many nodes.
     pub fn creates(&self, nodes: u64) -> Creates {
         Creates {
             nodes,
@@ -30,7 +30,7 @@ impl Request {
         }
     }
 
-    /// Whether all counts are within what is meant by them.
+    /// Refuses counts of 0, and those beyond any machine.
     pub(super) fn check(&self) -> Result<(), CreateError> {
         let largest = self.nodes.iter().copied().max().unwrap_or(0);
         let least = self.nodes.iter().copied().min().unwrap_or(0);
@@ -53,7 +53,7 @@ impl Request {
 }
 
 impl State {
-    /// How a profile's file system finds a new directory, by its own settings.
+    /// The state of a new directory, by the settings of a profile's file system.
     pub fn of(profile: &Profile) -> Self {
         let settings = &profile.shared_directory;
         let number = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.p50 as u64);

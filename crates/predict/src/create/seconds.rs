@@ -38,7 +38,7 @@ pub(super) fn typical(parameters: &Parameters, creates: &Creates, state: &State)
     laws.iter().map(total).sum::<f64>() / laws.len() as f64
 }
 
-/// How the time changes with each figure that the profile has, at the medians. Shape: in the order of the file.
+/// The change of the time with each figure of the profile, at the medians. Shape: in the order of the file.
 ///
 /// # Errors
 /// [`CreateError::NotMeasured`] for a profile without a rate of creates.

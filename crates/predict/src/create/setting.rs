@@ -105,5 +105,5 @@ fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64
 const SPLIT_SHARE: f64 = 0.2;
 /// Times the best: less is not worth more directories.
 const ENOUGH: f64 = 1.1;
-/// Nobody spreads files for less. Unit: seconds.
+/// A shorter time is not worth spreading files. Unit: seconds.
 const SOON: f64 = 1.0;

@@ -7,28 +7,28 @@ use super::request::Request;
 use crate::forecast::Forecast;
 use crate::profile::Kind;
 
-/// How long many creates take.
+/// The forecast of many creates.
 pub type CreateForecast = Forecast<CreateDetail, CreateSummary>;
 
-/// What holds of all points of creates.
+/// Creates as a whole, beside their points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateSummary {
-    /// Where the profile's figures come from.
+    /// The origin of the profile's figures.
     pub kind: Kind,
-    /// How they were got.
+    /// Their method, in words.
     pub profile_note: Option<String>,
     /// The request.
     pub request: Request,
-    /// How the directory is found, in words, where tokens make that count.
+    /// The state of the directory, in words, where the file system has tokens.
     pub state: Option<String>,
     /// The largest node count as asked, and with one change after the other. Shape: the first is as asked.
     pub what_ifs: Vec<WhatIf>,
     /// The largest node count with every figure at its median. Unit: seconds.
     pub typical: f64,
-    /// What to set, with numbers, for the largest node count.
+    /// Settings with their values, for the largest node count.
     pub advice: Vec<Advice>,
     /// The figures that the forecast was made from.
     pub inputs: Vec<Input>,
-    /// What a reader must know beside the numbers.
+    /// Caveats, a sentence each.
     pub notes: Vec<String>,
 }

@@ -16,7 +16,7 @@
 
 use super::split::SplitLaw;
 
-/// What is to be created.
+/// A number of files, and the ranks and directories that they are spread over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Creates {
     /// **Range**: 1 to 10 000 000.
@@ -56,16 +56,16 @@ impl Creates {
     }
 }
 
-/// How the directory is when the nodes come, and what the daemons have done before.
+/// The state of the directory and of the daemons when the nodes come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Whether the directory has left its inode already.
+    /// True if the directory has left its inode already.
     pub directory: Directory,
     /// Its blocks as soon as it is out of its inode. **Range**: from 1.
     pub blocks: u64,
-    /// How nodes are told that the directory has left its inode.
+    /// The way in which nodes learn that the directory has left its inode.
     pub inode_token: InodeToken,
-    /// Whether all daemons are connected to each other.
+    /// True if all daemons are connected to each other.
     pub connections: Connections,
 }
 
@@ -91,7 +91,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Whether a directory has left its inode.
+/// True if a directory has left its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directory {
     /// Just made, its entries inside the inode.
@@ -100,7 +100,7 @@ pub enum Directory {
     Grown,
 }
 
-/// How nodes come by the inode's token while a directory leaves it.
+/// The way of nodes to the inode's token while a directory leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InodeToken {
     /// One after the other takes it exclusively, only to find the work done: before 5.0.3.
@@ -125,13 +125,13 @@ pub struct Rates {
     pub shared: f64,
     /// Creates in directories of their own, saturated. Unit: per second.
     pub unique: f64,
-    /// One create by one client that nobody disturbs. Unit: seconds.
+    /// One create by one client alone. Unit: seconds.
     pub single: f64,
     /// Tokens between clients.
     pub tokens: Option<Tokens>,
 }
 
-/// What tokens cost.
+/// The cost of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
     /// Handing the exclusive token of an inode from one node to the next, tau. Unit: seconds.
@@ -140,7 +140,7 @@ pub struct Tokens {
     pub connection: f64,
     /// Revoking one node's token, r. Unit: seconds.
     pub revoke: f64,
-    /// How nodes wait for blocks.
+    /// The law of the wait for blocks.
     pub law: SplitLaw,
 }
 

@@ -37,7 +37,7 @@ fn the_fitted_profile_gives_the_times_that_it_was_fitted_to() {
 }
 
 #[test]
-fn a_node_alone_waits_for_nobody() {
+fn a_node_alone_does_not_wait() {
     let point = &forecast(&coral(), &request(1)).unwrap().points[0];
     assert!(point.seconds.p90 < 0.001, "{point:?}");
     assert_eq!(point.bottleneck, Bottleneck::Term(Term::Creates));
@@ -137,7 +137,7 @@ fn what_a_profile_does_not_say_of_tokens_is_a_prior_that_is_named_and_never_0() 
     assert!(found.summary.notes.iter().any(|note| note == said), "{:?}", found.summary.notes);
     let input = found.summary.inputs.iter().find(|input| input.key == "shared_directory.revoke_us").unwrap();
     assert!(input.figure.source.as_ref().unwrap().starts_with("the prior `gpfs`: "));
-    // What is measured as nothing stays nothing, and is not worth a setting.
+    // A figure that is measured as 0 stays 0, and is not worth a setting.
     let mut free = sparse();
     free.shared_directory.connection_us = Some(Figure::exact(0.0));
     let found = forecast(&free, &request(4096)).unwrap();

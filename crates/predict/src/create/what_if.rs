@@ -7,7 +7,7 @@ use super::setting::{better_directories, settings};
 use super::terms::{Creates, State};
 use super::words::grouped;
 
-/// What each change gives. Shape: the first is as asked; settings of the file system add up, the others stand alone.
+/// The time after each change. Shape: the first is as asked; settings of the file system add up, the others stand alone.
 pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<WhatIf> {
     let what_if = |change: String, creates: Creates, state: State| WhatIf {
         change,

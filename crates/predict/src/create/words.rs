@@ -1,6 +1,6 @@
 //! Numbers in sentences.
 
-/// So many things of a kind.
+/// A count with its noun.
 pub(super) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

@@ -1,6 +1,6 @@
 //! A file system as the model sees it: what its servers can do, how far away they are, what its clients remember.
 //!
-//! A profile is a TOML file. Every figure is a number, or a spread with how it was got; what nobody measured is
+//! A profile is a TOML file. Every figure is a number, or a spread with how it was got; a figure that was not measured is
 //! absent, and absent is never 0:
 //!
 //! ```
@@ -35,14 +35,14 @@ pub use shipped::{SHIPPED, shipped, wide};
 /// Version of the file's keys. It changes when one gets another meaning; keys are only added.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Where a profile's figures come from.
+/// The origin of a profile's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Somebody measured this file system.
+    /// This file system was measured.
     Measured,
-    /// Nobody did: figures of file systems like it, with their spread.
+    /// It was not measured: figures of file systems like it, with their spread.
     Prior,
-    /// Figures were chosen so that the model gives a time that somebody measured.
+    /// Figures were chosen so that the model gives a time that was measured.
     Fitted,
 }
 
@@ -63,19 +63,19 @@ impl Kind {
 /// A file system: servers, network, clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Where its figures come from.
+    /// The origin of its figures.
     pub kind: Kind,
-    /// How, when and where they were got, in a sentence.
+    /// Method, date and place of the measurement, in a sentence.
     pub note: Option<String>,
     /// The way between client and server.
     pub network: Network,
     /// The metadata servers.
     pub metadata: Metadata,
-    /// What one metadata server does in a second, by operation.
+    /// Operations a second of one metadata server.
     pub rates: Rates,
-    /// What a client remembers, and what it asks again.
+    /// The caches of a client, and the requests that it repeats.
     pub client: Client,
     /// The data servers.
     pub data: Data,

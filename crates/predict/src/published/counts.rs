@@ -1,4 +1,4 @@
-//! What programs ask, as the sources count it. Counts of system calls, not of requests at a server.
+//! The operations of programs, as the sources count them: system calls, not of requests at a server.
 
 use crate::workload::{Demand, Segment};
 use crate::{Operation, PerOperation};
@@ -69,7 +69,7 @@ impl Counts {
         })
     }
 
-    /// What a node with so many processes asks in one go, without any computing between.
+    /// The demand of a node with so many processes, in one go, without computing between.
     pub fn demand(&self, processes: u32) -> Demand {
         let processes = f64::from(processes);
         let mut asks = PerOperation::default();

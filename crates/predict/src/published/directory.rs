@@ -24,7 +24,7 @@ pub(super) fn coral() -> Profile {
     shipped("coral").expect("it comes with quell")
 }
 
-/// How the directory was found in each round of fixes. Shape: as released, round 1, 2, 3.
+/// The state of the directory in each round of fixes. Shape: as released, round 1, 2, 3.
 pub(super) fn rounds() -> [State; 4] {
     let old = State::of(&coral());
     let round_1 = State { inode_token: InodeToken::Shared, ..old };
@@ -126,7 +126,7 @@ fn grown_directories() -> Vec<Row> {
 
 /// The law that was fitted to all four times of grown directories after they had been compared with the other one.
 pub(super) const AFTERWARDS: SplitLaw = SplitLaw::Serial { seconds: 0.0102, served: 227.0 };
-/// What is left when no block splits. Unit: seconds. Source: the last of the four times.
+/// The time that is left when no block splits. Unit: seconds. Source: the last of the four times.
 const LEFT: f64 = 0.2;
 
 fn post_hoc() -> Vec<Row> {

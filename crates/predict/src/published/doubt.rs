@@ -1,4 +1,4 @@
-//! What the published figures cannot tell apart, and how much a prediction leans on each figure.
+//! Assumptions that the published figures cannot tell apart, and the weight of each figure in a prediction.
 
 use super::counts::Counts;
 use super::directory;
@@ -11,7 +11,7 @@ use crate::profile::{Figure, Profile, Slot};
 /// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// What reaches the server.
+    /// The requests that reach the server, in words.
     pub assumption: &'static str,
     /// Operations of a rank that do.
     pub operations: f64,
@@ -19,13 +19,13 @@ pub struct Alternative {
     pub home: f64,
     /// The rate that gives a quarter of /home's time from /scratch. Unit: operations a second.
     pub scratch: f64,
-    /// What it then says of 8000 cores of /home. Unit: seconds.
+    /// The time that follows for 8000 cores of /home. Unit: seconds.
     pub at_8000: f64,
     /// Cores at the knee.
     pub knee: f64,
 }
 
-/// How much a time changes with a figure: d ln T / d ln figure.
+/// The change of a time with a figure: d ln T / d ln figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elasticity {
     /// The row.
@@ -130,7 +130,7 @@ pub(super) fn elasticities() -> Vec<Elasticity> {
     of_starts.chain(of_creates).filter(|elasticity| elasticity.value.abs() >= LEAST).collect()
 }
 
-/// What changes a time by less than this part of its own change is left out.
+/// A figure that changes a time by less than this part of its own change is left out.
 const LEAST: f64 = 0.005;
 const NUDGE: f64 = 1.01;
 

@@ -1,5 +1,5 @@
-//! The model of `quell predict`, asked for counts instead of a trace: nodes that start together, cold, on a file system that nobody
-//! else uses.
+//! The model of `quell predict`, asked for counts instead of a trace: nodes that start together, cold, on a file system that
+//! no other job uses.
 
 use super::counts::Counts;
 use crate::Parameters;

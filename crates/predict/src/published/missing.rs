@@ -5,9 +5,9 @@
 pub struct Missing {
     /// The document.
     pub source: &'static str,
-    /// What it says.
+    /// Its claim.
     pub what: &'static str,
-    /// What is not known.
+    /// The facts that would have to be known.
     pub lacks: &'static str,
 }
 

@@ -35,7 +35,7 @@ pub struct Validation {
     pub missing: &'static [Missing],
     /// Assumptions that the rows cannot tell apart.
     pub alternatives: Vec<Alternative>,
-    /// How much the validated times change with each figure.
+    /// The change of the validated times with each figure.
     pub elasticities: Vec<Elasticity>,
 }
 
@@ -50,7 +50,7 @@ pub fn validate() -> Validation {
 }
 
 impl Validation {
-    /// How many rows of a use have this verdict.
+    /// The number of rows of a use with this verdict.
     pub fn count(&self, used: Use, verdict: Verdict) -> usize {
         self.rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count()
     }

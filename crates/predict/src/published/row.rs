@@ -2,7 +2,7 @@
 
 use crate::forecast::Spread;
 
-/// What a published figure may be used for.
+/// The use that a published figure allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
     /// A parameter was fitted to it: agreement proves nothing.
@@ -51,12 +51,12 @@ impl Use {
         [Self::Calibration, Self::Validation, Self::Arithmetic, Self::Derived, Self::Bound, Self::PostHoc];
 }
 
-/// What is counted or timed.
+/// The unit of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Time.
     Seconds,
-    /// How many times.
+    /// A ratio.
     Times,
     /// Things.
     Count,
@@ -82,14 +82,14 @@ impl Unit {
     }
 }
 
-/// What was published: one number, or two that it lies between.
+/// A published figure: one number, or two that it lies between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// The lower number.
     pub low: f64,
     /// The upper one; equal to `low` where one was given.
     pub high: f64,
-    /// How the source puts it, in its own few words.
+    /// The source's own few words.
     pub words: &'static str,
 }
 
@@ -148,7 +148,7 @@ impl Rule {
     }
 }
 
-/// What came of it.
+/// The outcome of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The rule holds.
@@ -177,7 +177,7 @@ pub struct Row {
     pub name: &'static str,
     /// The document.
     pub source: &'static str,
-    /// What was counted or timed, where, at which scale.
+    /// The measurement: its object, place and scale.
     pub what: &'static str,
     /// Unit of both numbers.
     pub unit: Unit,
@@ -185,13 +185,13 @@ pub struct Row {
     pub published: Published,
     /// Ours.
     pub predicted: Spread,
-    /// What the figure may be used for.
+    /// The use that the figure allows.
     pub used: Use,
     /// Parameters behind the prediction that were fitted to any published figure.
     pub parameters: u32,
     /// The rule.
     pub rule: Rule,
-    /// What to know beside it.
+    /// A remark.
     pub note: &'static str,
 }
 
@@ -207,7 +207,7 @@ impl Row {
         (error.is_finite() && self.unit != Unit::Percent).then_some(error)
     }
 
-    /// What the rule says.
+    /// The outcome of the rule.
     pub fn verdict(&self) -> Verdict {
         let (ours, theirs) = (self.predicted.p50, &self.published);
         let holds = match self.rule {
@@ -224,7 +224,7 @@ impl Row {
     }
 }
 
-/// What rounding to three digits may change.
+/// The error of rounding to three digits.
 const DIGITS: f64 = 0.005;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const SOURCE: &str = "Zhao et al., Shared library performance on Hopper";
 const CORES: u32 = 24;
 /// Seconds of a start with DLFM at 40K cores, as published. Not predicted.
 const DLFM: f64 = 420.0;
-/// What the source calls 36K and 40K cores: whole nodes.
+/// 36K and 40K cores of the source, as whole nodes.
 const CORES_36K: u64 = 1536 * 24;
 const CORES_40K: u64 = 1707 * 24;
 
@@ -210,7 +210,7 @@ fn without_fit() -> Vec<Row> {
     ]
 }
 
-/// What all misses of Warp's libraries make of its time, if misses are spread evenly over libraries and modules. Unit: percent.
+/// The share of all misses of Warp's libraries in its time, if misses are spread evenly over libraries and modules. Unit: percent.
 fn search_path() -> f64 {
     let (libraries, modules) = (48.0, 260.0);
     let fewer = Counts::WARP.opens_failed * libraries / (libraries + modules);

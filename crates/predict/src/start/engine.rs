@@ -74,7 +74,7 @@ impl<'a> Engine<'a> {
         model::knee(&self.unslowed(nodes, median))
     }
 
-    /// What nodes want that nobody slows down: whether they slow each other down is judged by it.
+    /// The network of nodes that do not slow each other down: its load says whether they would.
     fn unslowed(&mut self, nodes: u64, parameters: &Parameters) -> Network {
         self.network(1.0, parameters, &self.scale(nodes)).1
     }
@@ -145,7 +145,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// How often what is asked is found again.
+/// Rounds in which the demand is found again.
 const ROUNDS: u32 = 2;
 
 fn bottleneck(causes: &Causes, demand: &Demand, parameters: &Parameters) -> Bottleneck {

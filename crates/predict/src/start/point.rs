@@ -3,15 +3,15 @@
 use crate::PerOperation;
 use crate::forecast::{Forecast, ForecastPoint, Spread};
 
-/// How long a program takes to start.
+/// The forecast of a program's start.
 pub type StartForecast = Forecast<StartDetail, StartSummary>;
 
-/// What a point of a start says beside its time.
+/// A point of a start, beside its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StartDetail {
     /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
     pub mean: Spread,
-    /// How much is asked of the busiest server while nodes do not slow each other down, against what it can do.
+    /// Demand on the busiest server while nodes do not slow each other down, over its capacity.
     pub load: f64,
     /// Requests at the servers, of all nodes.
     pub operations: PerOperation,
@@ -19,7 +19,7 @@ pub struct StartDetail {
     pub bytes: f64,
 }
 
-/// What holds of all points of a start.
+/// A start as a whole, beside its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartSummary {
     /// Nodes from which on the busiest station decides, when as many as in the last point start; infinite when nothing is shared.
@@ -33,12 +33,12 @@ pub struct StartSummary {
 }
 
 impl ForecastPoint<StartDetail> {
-    /// Whether more is asked than the servers can do while one node starts.
+    /// True if the demand exceeds the capacity of the servers while one node starts.
     pub fn is_saturated(&self) -> bool {
         self.detail.load > 1.0
     }
 
-    /// Whether the backlog is one under which real file systems have failed. Source: on Hopper, starts of Pynamic hung
+    /// True if the backlog is one under which real file systems have failed. Source: on Hopper, starts of Pynamic hung
     /// beyond 2048 cores, some ten times the knee of source 003's curve.
     pub fn may_fail(&self) -> bool {
         self.detail.load > 10.0

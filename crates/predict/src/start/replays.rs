@@ -1,4 +1,4 @@
-//! What a node asks, by replaying the program on it: names are forgotten while a start is slowed down, so what is asked
+//! The demand of a node, by replaying the program on it: names are forgotten while a start is slowed down, so the demand
 //! depends on the time that it takes.
 
 use crate::parameters::ClientRules;
@@ -32,7 +32,7 @@ impl<'a> Replays<'a> {
         self.scripts.iter().map(Script::think).sum::<f64>() / self.scripts.len().max(1) as f64
     }
 
-    /// What a node asks while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
+    /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
     /// time has no step where a replay gives way to the next.
     pub(super) fn slowed(&mut self, slowed: f64, parameters: &Parameters) -> Demand {
         let power = slowed.ln() / POWER.ln();
@@ -85,7 +85,7 @@ impl<'a> Replays<'a> {
     }
 }
 
-/// Whether a client forgets something within a time.
+/// True if a client forgets something within a time.
 pub(super) fn forgets(rules: &ClientRules, seconds: f64) -> bool {
     [rules.positive, rules.negative, rules.directory, rules.attributes]
         .iter()

@@ -9,7 +9,7 @@ use crate::model::Cohorts;
 use crate::profile::{Figure, Profile};
 use crate::question::Question;
 
-/// The parameters of each run of which the spread is made. Where a profile is exact, computing has a spread all the same.
+/// The parameters of each run of which the spread is made. Computing has a spread even where a profile is exact.
 pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
     let mut chance = Chance(question.seed);
     let samples = question.samples as usize;
@@ -23,7 +23,7 @@ pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
     (0..samples).map(run).collect()
 }
 
-/// How the time of a point changes with each figure, the launch included. Shape: sorted by the swing, largest first.
+/// The change of a point's time with each figure, the launch included. Shape: sorted by the swing, largest first.
 pub(super) fn sensitivities(
     engine: &mut Engine<'_>,
     median: &Parameters,
@@ -80,7 +80,7 @@ const KEYS: &[&str] = &[
     "open_rides_seconds",
 ];
 
-/// Which column of choices a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
+/// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
 /// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
 /// a request, so those two take one.
 fn column(key: &str) -> usize {

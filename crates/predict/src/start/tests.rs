@@ -1,4 +1,4 @@
-//! What must hold of a prediction as it is printed, on a script as a recording gives it.
+//! Properties of a prediction as it is printed, on a script as a recording gives it.
 
 use super::engine::Engine;
 use super::*;
@@ -132,7 +132,7 @@ fn time_grows_with_nodes_processes_and_computing_and_without_cliffs() {
         let (nodes, less) = (nodes.round(), less.round());
         let now = p50(&script, nodes as u64, 1);
         assert!(now >= before * 0.99, "{less} to {nodes} nodes: {before} to {now}");
-        // Where names begin to be forgotten, a node more asks its share and makes all others ask more.
+        // As soon as names are forgotten, one node more adds its own requests and makes all others repeat theirs.
         let most = (nodes / less).powf(if now < 30.0 { 2.5 } else { 1.0 });
         assert!(now <= before * most * 1.01, "{less} to {nodes} nodes: {before} to {now}");
         before = now;
@@ -297,7 +297,7 @@ fn nodes_that_start_one_after_the_other_are_no_storm() {
     );
     assert!(storm.may_fail() && !calm.is_saturated(), "{storm:?} {calm:?}");
     assert!((calm.seconds.p50 - 3603.3).abs() < 0.1, "{calm:?}");
-    // Above a load of 1 somebody waits.
+    // Above a load of 1 nodes wait for each other.
     let (below, above) = (at(300, 100.0), at(400, 100.0));
     assert!(below.detail.load < 1.0 && (below.seconds.p50 - 103.3).abs() < 0.1, "{below:?}");
     assert!(above.detail.load > 1.0 && above.seconds.p50 > 115.0, "{above:?}");
@@ -372,7 +372,7 @@ fn the_launch_is_in_every_bar_of_what_the_time_depends_on() {
                 && (after.at_p90 - before.at_p90 - 70.0).abs() < 1e-6
         );
         assert!(after.at_p90 < p50 && p50 < after.at_p10, "{after:?} {p50}");
-        assert!(after.at_p90 > 70.0 + skew, "nobody is there before the last has started");
+        assert!(after.at_p90 > 70.0 + skew, "the slowest rank cannot be there before the last has started");
         // A percent of the start is less of the whole.
         let share = (p50 - 70.0) / p50;
         assert!((after.elasticity / before.elasticity / share - 1.0).abs() < 0.02, "{before:?} {after:?}");

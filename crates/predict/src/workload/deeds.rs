@@ -1,4 +1,4 @@
-//! What a call does at the end of its path, or to its open file.
+//! The deed of a call at the end of its path, or to its open file.
 
 use super::script::{Deed, PAGE};
 use super::tree::NameId;
@@ -7,7 +7,7 @@ use quell_trace::flags::{AT_SYMLINK_NOFOLLOW, MAP_ANONYMOUS, O_CREAT, O_DIRECTOR
 use quell_trace::{Call, Class, Event, Outcome};
 use std::ops::Range;
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     /// The file.
@@ -16,11 +16,11 @@ pub(super) struct Subject {
     pub(super) last: Option<NameId>,
     /// The file was not there before.
     pub(super) is_new: bool,
-    /// Where a call without an offset reads. Unit: bytes.
+    /// The position at which a call without an offset reads. Unit: bytes.
     pub(super) position: Option<u64>,
 }
 
-/// What a call does, beside what it maps.
+/// The deed of a call, without its mappings.
 pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
     let Subject { name, last, .. } = subject;
     let ok = event.outcome.errno().is_none();
@@ -52,7 +52,7 @@ pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
     })
 }
 
-/// Whether a call maps a file. The first mapping of a file stands for all parts that the process touched.
+/// True if a call maps a file. The first mapping of a file stands for all parts that the process touched.
 pub(super) fn maps(event: &Event) -> bool {
     let is_first = matches!(event.offset, Some(0) | None);
     event.outcome.errno().is_none()
@@ -78,7 +78,7 @@ pub(super) fn pages(begin: u64, end: u64) -> Range<u32> {
     page(begin)..page(end.saturating_sub(1).max(begin)) + 1
 }
 
-/// Whether a call follows the last name of its path when that is a link.
+/// True if a call follows the last name of its path when that is a link.
 pub(super) fn follows(event: &Event) -> bool {
     match event.call.class() {
         Class::Open => event.flags & O_NOFOLLOW == 0,
@@ -88,7 +88,7 @@ pub(super) fn follows(event: &Event) -> bool {
     }
 }
 
-/// What a call that changes something asks for.
+/// The request of a call that changes something.
 fn change(call: Call) -> Operation {
     use Call::{
         Link, Linkat, Mkdir, Mkdirat, Mknod, Mknodat, Rename, Renameat, Renameat2, Rmdir, Symlink, Symlinkat,

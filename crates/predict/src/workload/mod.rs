@@ -29,16 +29,16 @@ pub(crate) use windows::Windows;
 
 use crate::PerOperation;
 
-/// What one node asks, cut into segments of its programs' run.
+/// The demand of one node, cut into segments of its programs' run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Shape: in order of time.
     pub segments: Vec<Segment>,
     /// Processes on the node.
     pub processes: f64,
-    /// What all nodes wait for before their first segment.
+    /// The wait of all nodes before their first segment.
     pub broadcast: Option<Broadcast>,
-    /// Which other clients ask the same.
+    /// The other clients with the same demand.
     pub(crate) alike: Alike,
 }
 

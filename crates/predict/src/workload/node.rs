@@ -16,7 +16,7 @@ pub(super) const REPLAYED: u32 = 8;
 /// Segments that a run's acts are cut into. More would follow a changing mix more closely.
 pub(super) const SEGMENTS: usize = 64;
 
-/// What a node is, beside its caches' rules.
+/// A node, beside its caches' rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Processes on it.
@@ -31,13 +31,13 @@ pub struct Machine {
     pub own_answer: f64,
     /// The program has run on it before.
     pub is_warm: bool,
-    /// How long one request takes. Unit: seconds.
+    /// The time of one request. Unit: seconds.
     pub latency: PerOperation,
-    /// How long a byte of data takes beside that. Unit: seconds.
+    /// The time of a byte of data beside that. Unit: seconds.
     pub byte: f64,
 }
 
-/// What one node asks.
+/// The demand of one node.
 pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
     let wanted = machine.processes.max(1);
     let mut replays = replays(script, rules, machine, wanted.min(REPLAYED).next_power_of_two()).into_iter();
@@ -47,7 +47,7 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
     for more in replays {
         (fewer, before, replayed) = (replayed, whole, replayed * 2);
         whole = more;
-        // What more processes wait for and ask together is never less.
+        // More processes together never wait for less and never ask less.
         whole.at_least(&before);
     }
     if wanted != replayed {
@@ -58,8 +58,8 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
     }
     whole.processes = f64::from(wanted);
     if machine.is_warm {
-        // Names that a client knew are asked for by each process, and a cold one's are by the first. Having run before costs
-        // nothing all the same.
+        // Names that a client knew are asked for by each process, and a cold one's are by the first. A
+        // warm start must never be predicted slower than a cold one.
         whole.at_most(&demand(script, rules, &Machine { is_warm: false, ..*machine }));
     }
     whole
@@ -114,7 +114,7 @@ fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32
 struct Process {
     act: usize,
     progress: Progress,
-    /// What happens then.
+    /// The event at that moment.
     then: Then,
     /// Its own luck.
     chance: Chance,
@@ -130,11 +130,11 @@ enum Then {
     Answered(Effect),
 }
 
-/// What a process does before another one's turn comes: nobody but itself moves its own next moment.
+/// The steps of a process before another one's turn comes: no other process moves its next moment.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     number: usize,
-    /// When the next one goes on, and its number. Of several at one moment, the lowest number comes first.
+    /// The next moment at which another process goes on, and its number. Of several at one moment, the lowest number comes first.
     until: (f64, usize),
 }
 
@@ -148,9 +148,9 @@ struct Node<'a> {
     script: &'a Script,
     machine: &'a Machine,
     processes: Vec<Process>,
-    /// When each of them goes on. Unit: seconds; infinite behind its last act.
+    /// The next moment of each. Unit: seconds; infinite behind its last act.
     next: Vec<f64>,
-    /// When each core is free. Shape: empty when there is one for each process.
+    /// The moment at which each core is free. Shape: empty when there is one for each process.
     cores: Vec<f64>,
     demand: Demand,
 }
@@ -228,7 +228,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
+    /// The process whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
     /// order.
     fn turn(&self) -> Option<Turn> {
         let (mut first, mut then) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
@@ -277,7 +277,7 @@ impl<'a> Node<'a> {
         self.next[number] = moment(end);
     }
 
-    /// When a core has time for a request's own work, where the processes share cores.
+    /// The moment at which a core has time for a request's own work, where processes share cores.
     fn handled(&mut self, now: f64, bytes: f64) -> f64 {
         let Some(free) = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return now };
         let begin = free.max(now);

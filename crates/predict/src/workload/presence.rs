@@ -1,10 +1,10 @@
-//! What a recording tells of names beside what was asked of them: which are directories, and where a walk to an absent one ends.
+//! Facts of names that follow from a recording: the directories among them, and the end of a walk to an absent one.
 
 use super::script::Script;
 use super::tree::{NameId, Tree};
 use std::collections::HashMap;
 
-/// What lies on the way to something that is there is a directory, or a link.
+/// Every name on the way to an existing one is a directory, or a link.
 pub(super) fn mark_directories(script: &Script, tree: &mut Tree<'_>) {
     for act in script.acts.iter().filter(|act| !act.absent) {
         let walk = &script.walks[act.walk.start as usize..act.walk.end as usize];

@@ -17,10 +17,10 @@ use std::collections::HashMap;
 
 impl Script {
     /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
-    /// absent, and nobody asked for the directories on the way); `None` is "cannot tell", and then they do.
+    /// absent, and no call asked for the directories on the way); `None` is "cannot tell", and then they do.
     ///
     /// # Errors
-    /// What [`Recording::for_each_event`] meets.
+    /// Those of [`Recording::for_each_event`].
     pub fn of(
         recording: &Recording,
         roots: &Roots,
@@ -45,12 +45,12 @@ pub(super) struct Reader<'a> {
     mapped: Mapped,
     /// Unit: bytes.
     sizes: HashMap<PathId, u64>,
-    /// When the last call ended of those whose time has been passed on.
+    /// The end of the last call whose time has been passed on.
     since: Nanos,
     /// Calls since the last act.
     between: u64,
     last_end: Nanos,
-    /// Whose the last call on the tree was, and when it ended.
+    /// The thread of the last call on the tree, and its end.
     last_on_tree: Option<(ProcessId, ThreadId, Nanos)>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         range
     }
 
-    /// Where a relative path began: as many names above its target as it has.
+    /// The begin of a relative path: as many names above its target as it has.
     fn base(&self, target: PathId, path: &[u8]) -> Vec<u8> {
         let mut base = self.recording.paths.bytes(target).to_vec();
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");

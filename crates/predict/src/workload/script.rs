@@ -10,15 +10,15 @@ pub struct Act {
     pub think: f64,
     /// The names that its path leads over, as a range of [`Script::walks`].
     pub walk: std::ops::Range<u32>,
-    /// Whether the last of them is absent.
+    /// True if the last of them is absent.
     pub absent: bool,
     /// Bytes that it reads or writes.
     pub bytes: f64,
-    /// What is done at the end of the path, or to an open file.
+    /// The deed at the end of the path, or to an open file.
     pub deed: Deed,
 }
 
-/// What is done at the end of a path, or to an open file.
+/// A deed at the end of a path, or to an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// Nothing but finding it.
@@ -41,14 +41,14 @@ pub enum Deed {
     Close(NameId),
     /// A call on it that the client answers by itself: in its kernel at once, in a daemon after a while.
     Tell(NameId),
-    /// What a server is always asked for.
+    /// A request that always reaches a server.
     Ask(Operation),
 }
 
 /// A page of the kernel's cache, in which a client keeps data. Unit: bytes.
 pub const PAGE: u64 = 4096;
 
-/// What a rank does.
+/// The acts of a rank.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// Shape: in order.
@@ -64,11 +64,11 @@ pub struct Script {
     /// Calls on the tree that began while another thread or process of the rank was in one: the script has them one after the
     /// other.
     pub beside: u64,
-    /// What the recorder cost, which think times no longer hold. Unit: seconds a call.
+    /// The recorder's cost, which think times no longer hold. Unit: seconds a call.
     pub overhead: f64,
 }
 
-/// What is known of a name.
+/// The facts of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The directory that it lies in, as long as that is on the tree.
@@ -81,7 +81,7 @@ pub struct Facts {
     pub is_top: bool,
     /// Something lies in it, or it was listed.
     pub is_directory: bool,
-    /// Its data lies in another file, which was opened before: nobody asks where.
+    /// Its data lies in another file, which was opened before: no request asks for its place.
     pub is_gathered: bool,
     /// Its size in pages, where the recording tells.
     pub pages: Option<u32>,

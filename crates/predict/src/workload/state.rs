@@ -1,4 +1,4 @@
-//! What one client knows: names, absences, attributes, places of data, data. After the kernel's name cache as FUSE, NFS and
+//! The knowledge of one client: names, absences, attributes, places of data, data. After the kernel's name cache as FUSE, NFS and
 //! Lustre clients use it.
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
@@ -12,7 +12,7 @@ use crate::Operation;
 use crate::parameters::ClientRules;
 use std::ops::Range;
 
-/// What a client knows of one name.
+/// A client's knowledge of one name.
 #[derive(Clone, Debug)]
 struct Known {
     /// Absent, where it knows anything.
@@ -29,7 +29,7 @@ struct Known {
     rides: f64,
     /// Attributes are asked again: it was read.
     is_spoiled: bool,
-    /// Where its data lies is known.
+    /// The place of its data is known.
     has_place: bool,
     /// Pages of its data.
     windows: Windows,
@@ -71,12 +71,12 @@ pub(super) struct Caches<'a> {
     children: Vec<Vec<NameId>>,
 }
 
-/// What a process does next.
+/// The next need of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Need {
     /// A request of its own.
     Request(Operation, Effect),
-    /// The client's own answer, and perhaps a request that nobody waits for.
+    /// The client's own answer, and perhaps a request that no process waits for.
     Own(Option<Operation>),
     /// An answer that another process of the node waits for already.
     Answer { at: f64, of: Operation },
@@ -84,7 +84,7 @@ pub(super) enum Need {
     Nothing,
 }
 
-/// What an answer changes.
+/// The effect of an answer on the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Name(NameId, bool),
@@ -98,7 +98,7 @@ pub(super) enum Effect {
     None,
 }
 
-/// Where a process is within an act.
+/// The progress of a process within an act.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Steps that are done: names of the walk, then those of the deed.
@@ -125,14 +125,14 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Whether what is known since then is still kept.
+    /// True if an answer of that time is still kept.
     fn keeps(&mut self, kept: Kept, since: f64, now: f64) -> bool {
         let is_young = now < since + self.lives[kept as usize];
         self.alike.decided(kept, now - since, is_young);
         is_young
     }
 
-    /// Whether the client still knows that a name is absent, or that it is not.
+    /// True if the client still knows about a name, be it absent or not.
     fn keeps_name(&mut self, name: NameId, now: f64) -> bool {
         let known = &self.known[name.0 as usize];
         let kept = match (known.is_absent, self.facts(name).is_directory) {
@@ -209,7 +209,7 @@ impl<'a> Caches<'a> {
     /// this moment answers even where nothing is kept.
     fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
         let Known { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
-        // What came this moment answers whatever the lifetime.
+        // An answer of this moment holds whatever the lifetime.
         let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {
             true => Need::Nothing,
@@ -272,7 +272,7 @@ impl<'a> Caches<'a> {
     ) -> Need {
         let (known, facts) = (&self.known[name.0 as usize], self.facts(name));
         let Some(missing) = known.windows.first_missing(pages) else {
-            // Data on its way is in the page cache, locked: who needs it waits, and asks nobody.
+            // Data on its way is in the page cache, locked: a process that needs it waits, and sends no request.
             return match known.data > now {
                 true => Need::Answer { at: known.data, of: Operation::Read },
                 false => Need::Nothing,

@@ -1,4 +1,4 @@
-//! What is issued for a recorded call.
+//! The operations that stand for recorded calls.
 
 use super::{Planner, Without};
 use crate::below::below;
@@ -10,7 +10,7 @@ use quell_trace::flags::{AT_EMPTY_PATH, LOCK_COMMANDS, O_CLOEXEC};
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId};
 
 impl Planner<'_> {
-    /// What is issued for an event.
+    /// The operation that stands for an event.
     pub(super) fn operation(&mut self, event: &Event) -> Result<Operation, Without> {
         if event.outcome == Outcome::Unfinished {
             return Err(Without::Elsewhere);
@@ -65,7 +65,7 @@ impl Planner<'_> {
         Ok(Operation::Open { at, flags, slot })
     }
 
-    /// Whether a call that changes something may be issued at this place.
+    /// True if a call that changes something may be issued at this place.
     fn may_write(&mut self, event: &Event, at: At) -> Result<(), Without> {
         let is_private = self
             .draft(event)
@@ -129,7 +129,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The parts of a file that a process touched are read at its first mapping; all of the mapping where nobody looked.
+    /// The parts of a file that a process touched are read at its first mapping; all of the mapping where the recorder did not look.
     fn map(&mut self, event: &Event) -> Result<Operation, Without> {
         let slot = self.open_file(event)?;
         if !event.outcome.is_success() {
@@ -161,7 +161,7 @@ impl Planner<'_> {
             Call::Close => {
                 let slot = self.open_file(event)?;
                 match event.outcome.errno() {
-                    // What follows uses the file: it was not closed, whatever was open here.
+                    // Later calls use the file: it was not closed, whatever was open here.
                     Some(Errno::EBADF) => Err(Without::Unable),
                     _ => Ok(Operation::Close(slot)),
                 }
@@ -202,11 +202,11 @@ impl Planner<'_> {
             _ => (event.fd, false),
         };
         if is_transfer {
-            // What is read of the tree is read; where it goes to is another matter.
+            // Data of the tree is read, wherever it goes.
             let slot = self.held(event, source.number().ok_or(Without::Elsewhere)?)?;
             return Ok(Operation::Read { slot, size: event.bytes_moved().0 });
         }
-        // What was written, not what was to be: a short write ends a call.
+        // The bytes that were written, not those that were asked for: a short write ends a call.
         let size = event.bytes_moved().0;
         match event.offset.and_then(|offset| u64::try_from(offset).ok()) {
             Some(offset) => self.changing(event, |slot| Operation::WriteAt { slot, size, offset }),

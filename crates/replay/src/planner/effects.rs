@@ -1,4 +1,4 @@
-//! What a recorded call does to descriptors, directories, and the names that the recording made.
+//! The effects of a recorded call on descriptors, directories, and the names that the recording made.
 
 use super::Planner;
 use crate::below::below;
@@ -53,7 +53,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a name that was changed had not been there before the recording.
+    /// True if a name that was changed had not been there before the recording.
     fn is_new(&self, target: PathId) -> bool {
         let name = below(self.recording.paths.bytes(target), self.from);
         name.is_some_and(|name| !self.changes.prepared.contains_key(name))

@@ -24,7 +24,7 @@ pub(crate) struct Planner<'a> {
     /// Absolute links of the tree: where the tree lies elsewhere they would lead back.
     links: Vec<&'a [u8]>,
     touched: HashMap<(ProcessId, PathId), Vec<(u64, u64)>>,
-    /// Whether the recording says what processes touched.
+    /// True if the recording says what processes touched.
     knows_touched: bool,
     threads: Vec<Thread>,
     drafts: Vec<Draft>,
@@ -36,7 +36,7 @@ struct Thread {
     process: ProcessId,
     /// Its number in its process.
     number: usize,
-    /// When its last call on the tree ended, or it came to be.
+    /// The end of its last call on the tree, or its start.
     last: Nanos,
     /// Processes that it started and that have not been waited for.
     children: Vec<ProcessId>,
@@ -50,11 +50,11 @@ struct Draft {
     /// Open files of others that are used here.
     adopted: HashMap<(ProcessId, Slot), Slot>,
     spawned: bool,
-    /// Who starts it, and has what it is given: not the one that a damaged trace calls its parent.
+    /// The process that starts it, and hands it open files: not the one that a damaged trace calls its parent.
     from: Option<ProcessId>,
 }
 
-/// Why a call is not issued.
+/// The reason for which a call is not issued.
 enum Without {
     /// It is not on the tree.
     Elsewhere,
@@ -156,7 +156,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A thread begins: another one of its process, or the first of a new process. Where a log does not tell who made it, a
+    /// A thread begins: another one of its process, or the first of a new process. Where a log does not tell its parent, a
     /// thread comes from its process's first and a process from the command's.
     fn begin(&mut self, process: ProcessId, parent: Option<ThreadId>) {
         let parent = parent.map(|parent| parent.0 as usize);
@@ -172,7 +172,7 @@ impl<'a> Planner<'a> {
         }
         draft.spawned = true;
         draft.table.directory = self.recording.context.working_directory;
-        // Parents have smaller numbers: so nobody is started twice, whatever a trace says.
+        // Parents have smaller numbers: so no process is started twice, whatever a trace says.
         let may_start = |thread: &Thread| thread.process.0 < process.0;
         let told = parent.filter(|parent| self.threads.get(*parent).is_some_and(may_start));
         if let Some(from) = told.map(|parent| self.threads[parent].process)

@@ -1,4 +1,4 @@
-//! Where the arguments of a recorded call lead: a path, as it is issued, or an open file of the process.
+//! The objects of a recorded call's arguments: a path, as it is issued, or an open file of the process.
 //!
 //! A path is issued as the program passed it, so that the kernel walks the same names: relative to the same directory, or
 //! with the recorded root's part replaced. Only where the given path begins outside the tree and leads into it, by a link,
@@ -39,7 +39,7 @@ impl Planner<'_> {
                     heirs.push(at);
                     at = from;
                 }
-                // Nobody hands it down: it will not be there.
+                // No process hands it down: it will not be there.
                 (None, None) => {
                     heirs.push(at);
                     break held.slot;
@@ -56,7 +56,7 @@ impl Planner<'_> {
         slot
     }
 
-    /// Where a path argument leads, as it is issued.
+    /// The place of a path argument, as it is issued.
     pub(super) fn place(
         &mut self,
         event: &Event,

@@ -5,10 +5,10 @@ use crate::share::part;
 use quell_trace::flags::{O_CLOEXEC, O_DIRECTORY};
 use quell_trace::{Bytes, Call, Errno, Event, Fd, Nanos, Outcome};
 
-/// Where one call of [`Script::map`] puts a library's parts in memory, as shares of 16: first part, size, protection.
+/// The parts of a library that one call of [`Script::map`] puts in memory, as shares of 16: first part, size, protection.
 const PARTS: [(u64, u64, u64); 4] = [(0, 16, 1), (2, 10, 5), (12, 3, 1), (15, 1, 3)];
 const MAP_PRIVATE: u64 = 2;
-/// What a directory's entry takes of a buffer of `getdents64`. Unit: bytes.
+/// The size of a directory's entry in a buffer of `getdents64`. Unit: bytes.
 const ENTRY: i64 = 32;
 
 impl Script {

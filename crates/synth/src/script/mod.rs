@@ -7,18 +7,18 @@ use quell_trace::{Event, PathTable};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// What is known of a file.
+/// A file of the shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) content: Content,
-    /// Whether its owner may read it.
+    /// True if its owner may read it.
     pub(super) readable: bool,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// So many bytes that follow from the file's name.
+    /// Bytes that follow from the file's name, by their number.
     Bytes(u64),
     /// This text.
     Text(String),
@@ -33,7 +33,7 @@ impl Content {
     }
 }
 
-/// How a program or library asks for others.
+/// The dynamic section of a program or library.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dynamic {
     pub(super) is_program: bool,
@@ -118,12 +118,12 @@ impl Script {
         self.declare(name, File { content: Content::Text(text.to_owned()), readable: true });
     }
 
-    /// Declares a file that nobody may read.
+    /// Declares a file that may not be read.
     pub(super) fn secret(&mut self, name: &str, text: &str) {
         self.declare(name, File { content: Content::Text(text.to_owned()), readable: false });
     }
 
-    /// Declares an ELF file: what it needs is kept for those who read the trace.
+    /// Declares an ELF file: the libraries that it needs are written to the trace.
     pub(super) fn elf(&mut self, name: &str, size: u64, dynamic: Dynamic) {
         self.file(name, size);
         self.dynamic.insert(self.at(name), dynamic);

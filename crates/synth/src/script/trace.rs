@@ -12,7 +12,7 @@ use quell_trace::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// How long a call takes where nobody else has to answer. Bounds of a prediction do not depend on it.
+/// The time of a call that the node itself answers. Bounds of a prediction do not depend on it.
 const CALL: u64 = 1_000;
 const FILE_MODE: u32 = 0o100_644;
 /// Calls that are written between two looks at whether the caller wants to stop.

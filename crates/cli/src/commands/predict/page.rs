@@ -10,7 +10,7 @@ use quell_report::html::prediction::{Change, WhatIfs};
 use quell_report::view;
 use std::path::Path;
 
-/// What was predicted.
+/// The predictions, with their question.
 pub(super) struct Asked<'a> {
     pub(super) scripts: &'a [Script],
     pub(super) question: &'a Question,
@@ -48,7 +48,7 @@ fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatI
     }
 }
 
-/// What is asked, then each change that is not asked already.
+/// The changes as asked, then each further change.
 fn changes(asked: &Changes) -> Vec<(&'static str, Changes)> {
     let all = [
         ("from an image that each node reads", Changes { image: Some(Image::Read), ..asked.clone() }),

@@ -62,7 +62,7 @@ fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], print
     }
 }
 
-/// What the recorded ranks do on the tree, and what to know of the tree.
+/// The scripts of the recorded ranks, and notes about the tree.
 fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>), Failure> {
     let roots = roots(flags)?;
     let (mut scripts, mut trees) = (Vec::new(), Vec::new());
@@ -85,7 +85,7 @@ fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>),
     }
 }
 
-/// What ranks did in several threads or processes at once, and the script has one after the other.
+/// A note on calls that ran at once in several threads or processes, and that the script has one after the other.
 fn beside(scripts: &[Script]) -> Option<String> {
     let sum = |of: fn(&Script) -> u64| scripts.iter().map(of).sum::<u64>();
     let (beside, acts) = (sum(|script| script.beside), sum(|script| script.acts.len() as u64));
