@@ -101,20 +101,8 @@ soak: deps build wire check-dist ## what takes long: fuzzing, thousands of repet
 	QUELL=$(QUELL) tests/soak/two_nodes --runs 1000
 	for round in 1 2 3 4 5 6 7 8 9 10; do QUELL=$(QUELL) QUELL_WIRE=$(WIRE) tests/shared_fs/run || exit 1; done
 
-bench: deps build wire ## ratios measured side by side; results go to bench/results
-	QUELL=$(QUELL) bench/record.sh
-	QUELL=$(QUELL) bench/report.sh
-	QUELL=$(QUELL) bench/complete.sh
-	QUELL=$(QUELL) bench/launch.sh
-	QUELL=$(QUELL) bench/warm.sh
-	QUELL=$(QUELL) bench/modules.sh
-	QUELL=$(QUELL) bench/predict_speed.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/check.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/modules.sh rig
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/crowd.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/pynamic.sh
-	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/predict.sh
+bench: deps build wire ## figures measured side by side, CASES="warm launch" for some; results go to bench/results
+	QUELL=$(QUELL) QUELL_WIRE=$(WIRE) bench/run $(CASES)
 
 docs: ## man pages, completions, the page of variables, JSON schemas
 	cargo xtask

@@ -8,9 +8,7 @@ import contextlib
 import json
 import os
 import shlex
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,16 +27,6 @@ class Spent:
     wall: float
     cpu: float
     server_cpu: float
-
-
-def begin(quell: str) -> None:
-    """Makes a request to end (SIGTERM, SIGHUP) an exception, so that everything is undone; needs root and the binary."""
-    if os.geteuid() != 0:
-        raise SystemExit("this bench needs root")
-    if not Path(quell).exists():
-        raise SystemExit(f"there is no `{quell}`\nhint: `make build`, or QUELL=path/to/quell")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 @dataclass(frozen=True)
@@ -216,10 +204,3 @@ def evict(path: Path) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
-
-
-def machine() -> str:
-    """One line for a result: processor, cores, kernel, load."""
-    info = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.split(": ")[1] for line in info if line.startswith("model name")), os.uname().machine)
-    return f"{model}, {os.cpu_count()} cores, Linux {os.uname().release}, load {os.getloadavg()[1]:.1f}"

@@ -6,13 +6,10 @@ and what undoes it. Mounting and extracting is part of the first start.
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests/shared_fs"))
-import shared_fs as rig  # noqa: E402
+import shared_fs as rig
 
 CODE = ["-c", "import numpy, scipy.stats, pandas"]
 NODE, PLAIN_NODE = 2, 3

@@ -313,19 +313,19 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "audit" -d 'Find what is wrong in module trees, and what could be cheaper'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "convert" -d 'Make module trees cheaper to ask, and prove that they say the same'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "check" -d 'Say whether caches are what their trees are, and what changed'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "measure" -d 'Measure what the site\'s own tools ask with each strategy, and say which pays'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "verify" -d 'Ask the site\'s own tools whether two sets of modulepaths say the same'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "example" -d 'Make an example of a module tree, to try things on'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'Which tool users have; findings that concern only the other are left out' -r -f -a "both\t'Environment Modules and Lmod'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "audit" -d 'Find faults in module trees, and queries that could cost less'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "convert" -d 'Convert module trees so that queries cost less, and prove that all answers stay the same'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "check" -d 'Compare caches with their trees, and name what changed'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "measure" -d 'Measure the calls of the site\'s own tools with each strategy, and recommend one'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "verify" -d 'Ask the site\'s own tools about two sets of modulepaths, and show answers that differ'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -f -a "example" -d 'Make an example of a module tree for trials'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l tool -d 'The tool that users have. Findings that concern only the other tool are left out' -r -f -a "both\t'Environment Modules and Lmod'
 modules\t'Environment Modules'
 lmod\t'Lmod'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l modules-version -d 'The version of Environment Modules that users have' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l lmod-cache -d 'Look at the cache of Lmod in this directory, too. May be given several times' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l lmod-cache -d 'Also audit the cache of Lmod in this directory. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l jobs -d 'Have at most N requests in flight' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l fail-on -d 'End with status 1 when there is a finding of one of these codes; `any` stands for all' -r -f -a "almost-modulefile\t''
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l fail-on -d 'End with status 1 if there is a finding with one of these codes; `any` stands for all' -r -f -a "almost-modulefile\t''
 cache-leak\t''
 cache-stale\t''
 cache-unreadable\t''
@@ -359,30 +359,30 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l to -d 'What they become' -r -f -a "rc\t'One rc file a modulepath'
-eval\t'One rc file, and ready for mcookie_check=eval'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l to -d 'The form into which they are converted' -r -f -a "rc\t'One rc file for each modulepath'
+eval\t'One rc file, and a tree for mcookie_check=eval'
 virtual\t'A modulepath of virtual modules'
 cache\t'The cache of Environment Modules, in each modulepath or below --out'
 lmod-cache\t'The system cache of Lmod, in --out'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l out -d 'Write the new modulepaths into this directory, each by the name of the old one' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo the conversion that this file, or the one in this directory, tells of. With --dry-run, say what that would do' -r -F
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l undo -d 'Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user, and build caches as the first. Only root may name another. Where others can change modulepaths, what they wrote is evaluated as their owner or without any rights, unless root names users or groups here' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l group -d 'Ask as a member of this group, too, by name or number, who has no other rights. Only root may' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l group -d 'Also ask as a member of this group, by name or number, without other rights. Only root may' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Put them in the place of the old ones, which are kept beside them as NAME.quell-before'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l in-place -d 'Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l dry-run -d 'Print the plan and write nothing'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them. For --to eval alone'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l exact -d 'Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied"'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Ask nobody: the rules alone must do'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l delete-strays -d 'Leave out files that are no modulefiles, rather than hide them. Only for --to eval'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l exact -d 'Refuse the conversion even if only the reason of a refused request changes, such as "not there" instead of "permission denied"'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l eval-enforced -d 'State that every user has `mcookie_check=eval`. Virtual modules need this: without it they are slower than files'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l no-verify -d 'Skip verification with the installed tools'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l out -d 'The caches of modulepaths are not in these but below this directory, where `convert --to cache --out DIR` put them' -r -f -a "(__fish_complete_directories)"
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l out -d 'Look for the caches of modulepaths below this directory, where `convert --to cache --out DIR` put them' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -390,12 +390,12 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l latency -d 'What a call on the module tree takes, in microseconds; on a local disk 1 to 5, on a busy shared file system 1000 and more' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l latency -d 'The time of a call on the module tree, in microseconds: 1 to 5 on a local disk, 1000 and more on a busy shared file system' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l load -d 'Load this module [default: one in the middle of the listing]' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l work -d 'Copy and record in a directory below this one [default: that of temporary files]' -r -f -a "(__fish_complete_directories)"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l runs -d 'Run each command so often without the recorder, for its CPU time' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l runs -d 'Run each command N times without the recorder, for its CPU time' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l user -d 'Run the tools as this user, by name or number, with all groups of that user. Only root may name another user' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -403,15 +403,15 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'What users of NEW have in their environment, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l group -d 'Ask as a member of this group, too, by name or number, who has no other rights. Only root may' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l with -d 'A variable in the environment of users of NEW, such as MODULES_MCOOKIE_CHECK=eval. May be given several times' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l group -d 'Also ask as a member of this group, by name or number, without other rights. Only root may' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run them as this user, by name or number, with all groups of that user. Only root may name another' -r
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run the tools as this user, by name or number, with all groups of that user. Only root may name another user' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l exact -d 'Count it as a difference when a request that is refused is refused for another reason: "not there" instead of "permission denied", as after `convert --to eval`'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l exact -d 'Count a refused request as a difference if only its reason changes, such as "not there" instead of "permission denied" after `convert --to eval`'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use quell_fuzz::content;
 use quell_image::check::check;
-use quell_image::{Content, Image, Nid};
+use quell_image::{FileContent, Image, Nid};
 
 /// An image of files that it holds whole, in part and not at all, directories, a link and absences.
 const SOUND: &[u8] = include_bytes!("../seeds/image.bin");
@@ -46,7 +46,7 @@ fn exercise(bytes: Vec<u8>) {
     let forged = [0, 1, 35, 37, 1 << 20, u64::MAX / 32, u64::MAX].map(Nid::new);
     for nid in nodes.into_iter().chain(forged) {
         let _ = image.attributes(nid);
-        if let Ok(Content::Part(part)) = image.content(nid) {
+        if let Ok(FileContent::Part(part)) = image.content(nid) {
             let _ = (part.runs().take(500).count(), part.bytes(0..u64::MAX), part.bytes(4096..8192));
         }
         let _ = image.link_target(nid);

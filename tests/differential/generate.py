@@ -244,7 +244,9 @@ class Generator:
         if self.is_pipe(other) or self.is_pipe(made) or self.is_foreign(other):
             script = "ls -A @/{d} | sort"
         # A tree that is copied into itself is copied up to there, in the order of inode numbers.
-        if script.startswith("cp -a") and self.contains(one, "n"):
+        # The order in which many names are made decides how large their directory is.
+        many = self.player.scene.options.get("many") == "1"
+        if script.startswith("cp -a") and (many or self.contains(one, "n")):
             script = "ls -A @/{d} | sort"
         # Lists, owners and modes of others' files are not told to users.
         if self.player.scene.user and script.startswith(("setfacl", "cp -a", "tar")):

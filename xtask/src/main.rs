@@ -58,7 +58,8 @@ fn generate(root: &Path) -> Generated {
     generated.push((easyconfig.into(), easyconfig::easyconfig(&lock).into_bytes()));
     generated.push(("packaging/NOTICES".into(), notices::notices(root).into_bytes()));
     generated.push(("docs/environment.md".into(), variables(&command).into_bytes()));
-    generated.push(("docs/findings.md".into(), findings_page().into_bytes()));
+    let findings = quell_report::markdown::findings(&quell_report::view::limits());
+    generated.push(("docs/findings.md".into(), findings.into_bytes()));
     let schemas = quell_report::view::SCHEMAS.iter();
     generated
         .extend(schemas.map(|(name, make)| (format!("docs/schema/{name}.json").into(), schema(&make()))));
@@ -119,23 +120,6 @@ fn variables(command: &Command) -> String {
     );
     for (name, (flags, in_file, help)) in rows {
         page.push_str(&format!("| `{name}` | {} | {in_file} | {help} |\n", flags.join(", ")));
-    }
-    page
-}
-
-/// One row a limit.
-fn findings_page() -> String {
-    let mut page = String::from(
-        "# Findings\n\nMade from the rules by `cargo xtask`. A finding is what is over its limit; `--threshold NAME=VALUE` sets one, and \
-         `--fail-on CODE` ends `quell report` with status 1 when there is one. A code is the name of its limit; a limit without a \
-         finding of its own belongs to the findings that mention it. A start is one recording: several are averaged.\n\n\
-         | name | limit | what is measured | a code |\n|---|---|---|---|\n",
-    );
-    let codes = quell_analyse::findings::codes();
-    for limit in quell_analyse::findings::LIMITS {
-        let quell_analyse::findings::Threshold { name, value, unit } = limit.threshold;
-        let is_code = if codes.contains(&name) { "yes" } else { "no" };
-        page.push_str(&format!("| `{name}` | {value} {unit} | {} | {is_code} |\n", limit.meaning));
     }
     page
 }

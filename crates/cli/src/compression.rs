@@ -1,20 +1,20 @@
 //! What `--compress` takes: a level of zstd, or `no`.
 
-use quell_image::frames::{Level, LevelError};
-use quell_image::write::Form;
+use quell_image::frames::{CompressionLevel, LevelError};
+use quell_image::write::ImageForm;
 use std::str::FromStr;
 
 /// Whether an image is compressed, as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compression(pub Form);
+pub struct Compression(pub ImageForm);
 
 impl FromStr for Compression {
     type Err = LevelError;
 
     fn from_str(text: &str) -> Result<Self, LevelError> {
         match text {
-            "no" => Ok(Self(Form::Plain)),
-            level => level.parse::<Level>().map(Form::Compressed).map(Self),
+            "no" => Ok(Self(ImageForm::Plain)),
+            level => level.parse::<CompressionLevel>().map(ImageForm::Compressed).map(Self),
         }
     }
 }

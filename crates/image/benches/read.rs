@@ -8,7 +8,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use quell_image::write::{Audience, write};
-use quell_image::{Attributes, Coverage, Device, Image, Kind, Lookup, Nid, Source, Timestamp, Tree};
+use quell_image::{
+    Attributes, ContentSource, Coverage, DeviceNumber, FileKind, Image, ImageTree, Lookup, Nid, Timestamp,
+};
 
 fn main() {
     let scratch = tempfile::tempdir().unwrap();
@@ -67,7 +69,9 @@ fn sample(image: &Image<&[u8]>, top: &str) -> (Vec<Nid>, Vec<Vec<u8>>) {
     let entries = |dir| image.entries(dir).unwrap().map(Result::unwrap).filter(|entry| !entry.is_dot());
     for entry in entries(top) {
         match entry.kind {
-            Kind::Directory => pairs.extend(entries(entry.nid).map(|file| (entry.nid, file.name.to_vec()))),
+            FileKind::Directory => {
+                pairs.extend(entries(entry.nid).map(|file| (entry.nid, file.name.to_vec())))
+            }
             _ => pairs.push((top, entry.name.to_vec())),
         }
     }
@@ -82,30 +86,30 @@ fn found(image: &Image<&[u8]>, dir: Nid, name: &[u8]) -> Nid {
     }
 }
 
-fn tree() -> Tree {
-    let mut tree = Tree::new(attributes(Kind::Directory)).unwrap();
-    let small = tree.add(tree.root(), b"small", attributes(Kind::Directory)).unwrap();
-    let large = tree.add(tree.root(), b"large", attributes(Kind::Directory)).unwrap();
+fn tree() -> ImageTree {
+    let mut tree = ImageTree::new(attributes(FileKind::Directory)).unwrap();
+    let small = tree.add(tree.root(), b"small", attributes(FileKind::Directory)).unwrap();
+    let large = tree.add(tree.root(), b"large", attributes(FileKind::Directory)).unwrap();
     tree.cover(large, Coverage::Complete).unwrap();
     for i in 0..300 {
         let directory =
-            tree.add(small, format!("package_{i}").as_bytes(), attributes(Kind::Directory)).unwrap();
+            tree.add(small, format!("package_{i}").as_bytes(), attributes(FileKind::Directory)).unwrap();
         tree.cover(directory, Coverage::Complete).unwrap();
         for j in 0..100 {
             let name = format!("module_{j}.cpython-311.pyc");
-            let file = tree.add(directory, name.as_bytes(), attributes(Kind::Regular)).unwrap();
+            let file = tree.add(directory, name.as_bytes(), attributes(FileKind::Regular)).unwrap();
             if j % 10 == 0 {
-                tree.hold(file, Source::Bytes(vec![j; 4000])).unwrap();
+                tree.hold(file, ContentSource::Bytes(vec![j; 4000])).unwrap();
             }
         }
     }
     for i in 0..30_000 {
-        tree.add(large, format!("sample_{i:06}.dat").as_bytes(), attributes(Kind::Regular)).unwrap();
+        tree.add(large, format!("sample_{i:06}.dat").as_bytes(), attributes(FileKind::Regular)).unwrap();
     }
     tree
 }
 
-fn attributes(kind: Kind) -> Attributes {
+fn attributes(kind: FileKind) -> Attributes {
     let time = Timestamp { seconds: 1_700_000_000, nanoseconds: 1 };
     Attributes {
         kind,
@@ -114,7 +118,7 @@ fn attributes(kind: Kind) -> Attributes {
         gid: 0,
         size: 4000,
         nlink: 2,
-        rdev: Device::default(),
+        rdev: DeviceNumber::default(),
         mtime: time,
         ctime: time,
         inode: 1,

@@ -5,7 +5,7 @@
 //! ancestors are directories with the original's attributes, and `/.quell/index` lies beside them. So the
 //! kernel, `erofsfuse` and containers can mount it when quell is not there, and `fsck.erofs` checks it.
 //!
-//! - [`Tree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
+//! - [`ImageTree`] is what is to become an image; [`write`](write::write) makes it one, the same bytes each time.
 //! - [`check`](check::check) looks at every byte of an image.
 //! - [`export`] takes out what an image holds: as a directory, tar, squashfs or a fuller EROFS.
 //! - [`frames`] compresses an image for transport, in pieces that are found and decompressed alone.
@@ -34,9 +34,10 @@ pub mod write;
 pub use blocks::BlockSet;
 pub use erofs::xattr::{Xattr, Xattrs, is_expressible};
 pub use error::{Corrupt, Fault, OpenError};
-pub use image::{ASKED_PATH, Content, Entries, Entry, Image, Lookup};
-pub use index::Identity;
-pub use index::read::{Absences, Index, Place, Totals};
-pub use model::{Attributes, Beyond, Coverage, Device, Kind, NamedValues, Nid, Timestamp, Use};
-pub use part::{Part, Run, Runs};
-pub use tree::{NodeId, Source, Tree, TreeError};
+pub use image::directory::{DirectoryEntries, DirectoryEntry};
+pub use image::{FileContent, Image, Lookup};
+pub use index::read::{Absences, ImageIndex, ImageTotals, IndexedDirectory};
+pub use index::{ImageIdentity, REQUESTS_PATH};
+pub use model::{Attributes, Beyond, Coverage, DeviceNumber, FileKind, NamedValues, Nid, NodeUse, Timestamp};
+pub use part::{FilePart, PartRun, PartRuns};
+pub use tree::{ContentSource, ImageTree, TreeError, TreeNodeId};

@@ -26,7 +26,7 @@ impl fmt::Display for Nid {
 
 /// What a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     Regular,
     /// A directory.
@@ -43,7 +43,7 @@ pub enum Kind {
     Symlink,
 }
 
-impl Kind {
+impl FileKind {
     /// The kind that the type bits of a `st_mode` say.
     pub fn from_mode(mode: u32) -> Option<Self> {
         ALL_KINDS.into_iter().find(|kind| u32::from(kind.mode_bits()) == mode & 0o170_000)
@@ -81,14 +81,14 @@ impl Kind {
 }
 
 /// Every kind, in the order of their types in directory entries.
-const ALL_KINDS: [Kind; 7] = [
-    Kind::Regular,
-    Kind::Directory,
-    Kind::CharacterDevice,
-    Kind::BlockDevice,
-    Kind::Fifo,
-    Kind::Socket,
-    Kind::Symlink,
+const ALL_KINDS: [FileKind; 7] = [
+    FileKind::Regular,
+    FileKind::Directory,
+    FileKind::CharacterDevice,
+    FileKind::BlockDevice,
+    FileKind::Fifo,
+    FileKind::Socket,
+    FileKind::Symlink,
 ];
 
 /// A point in time as file systems keep it.
@@ -102,7 +102,7 @@ pub struct Timestamp {
 
 /// The number of a device node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Device {
+pub struct DeviceNumber {
     /// **Range** below 2^12, as in Linux.
     pub major: u32,
     /// **Range** below 2^20, as in Linux.
@@ -136,7 +136,7 @@ pub enum Beyond {
 
 /// Why a node is in the image, which decides whether staleness is checked by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Use {
+pub enum NodeUse {
     /// The recording asked for it by name.
     Touched,
     /// It only appears in the listing of a covered directory.
@@ -147,7 +147,7 @@ pub enum Use {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// What the node is.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The twelve permission bits, with set-user-id, set-group-id and sticky.
     pub permissions: u16,
     /// Owner.
@@ -159,7 +159,7 @@ pub struct Attributes {
     /// Number of hard links of the original, which may have names outside the image.
     pub nlink: u32,
     /// Device number; zero but for device nodes.
-    pub rdev: Device,
+    pub rdev: DeviceNumber,
     /// Last modification.
     pub mtime: Timestamp,
     /// Last change of the inode.

@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::erofs::xattr::is_expressible;
-use crate::model::{Attributes, Device, Kind, NamedValues, Timestamp};
+use crate::model::{Attributes, DeviceNumber, FileKind, NamedValues, Timestamp};
 
 /// An original directory, open as a place to look names up in: permission to list it is not needed for that.
 #[derive(Debug)]
-pub struct Original {
+pub struct OriginalDirectory {
     /// Opened with `O_PATH`.
     fd: OwnedFd,
     path: PathBuf,
@@ -47,7 +47,7 @@ impl OriginalError {
     }
 }
 
-impl Original {
+impl OriginalDirectory {
     /// Opens the directory at `path`, which must not be a link.
     pub fn open(path: &Path) -> Result<Self, OriginalError> {
         let fd = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty());
@@ -205,13 +205,13 @@ fn whole(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Opti
 )]
 fn attributes(stat: &Stat) -> Option<Attributes> {
     Some(Attributes {
-        kind: Kind::from_mode(stat.st_mode)?,
+        kind: FileKind::from_mode(stat.st_mode)?,
         permissions: (stat.st_mode & 0o7777) as u16,
         uid: stat.st_uid,
         gid: stat.st_gid,
         size: stat.st_size as u64,
         nlink: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
-        rdev: Device { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) },
+        rdev: DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) },
         mtime: Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
         ctime: Timestamp { seconds: stat.st_ctime, nanoseconds: stat.st_ctime_nsec as u32 },
         inode: stat.st_ino,

@@ -16,7 +16,7 @@ use crate::erofs::{BLOCK_BYTES, chunk};
 
 /// The content of a file that is held in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct FilePart<'a> {
     /// Entries of the chunks. Shape: whole entries, one for each chunk.
     pub(crate) map: &'a [u8],
     /// The held chunks. Shape: whole blocks.
@@ -31,21 +31,21 @@ pub struct Part<'a> {
 
 /// A stretch of a file that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run<'a> {
+pub struct PartRun<'a> {
     /// Where it begins in the file: on a block.
     pub offset: u64,
     /// Its bytes, which start on a page of the image.
     pub bytes: &'a [u8],
 }
 
-impl Run<'_> {
+impl PartRun<'_> {
     /// Where it lies in the file.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes.len() as u64
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> FilePart<'a> {
     /// The bytes of `range`, cut at the end of the file, if all of them are held.
     pub fn bytes(&self, range: Range<u64>) -> Option<&'a [u8]> {
         let end = range.end.min(self.size);
@@ -59,16 +59,16 @@ impl<'a> Part<'a> {
     }
 
     /// The held stretches, in the order of the file.
-    pub fn runs(&self) -> Runs<'a> {
+    pub fn runs(&self) -> PartRuns<'a> {
         self.runs_in(0..self.size)
     }
 
     /// The held stretches that touch `range`, of whole chunks, in the order of the file.
-    pub fn runs_in(&self, range: Range<u64>) -> Runs<'a> {
-        Runs { part: *self, at: range.start / self.chunk * self.chunk, end: range.end.min(self.size) }
+    pub fn runs_in(&self, range: Range<u64>) -> PartRuns<'a> {
+        PartRuns { part: *self, at: range.start / self.chunk * self.chunk, end: range.end.min(self.size) }
     }
 
-    /// All held chunks, one after the other: what [`Source::Part`](crate::Source::Part) wants of another image.
+    /// All held chunks, one after the other: what [`ContentSource::Part`](crate::Source::Part) wants of another image.
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
@@ -91,7 +91,7 @@ impl<'a> Part<'a> {
     }
 
     /// The run from the chunk that holds `offset`, to `end` at least where so much is held; `None` if it is not.
-    fn run_at(&self, offset: u64, end: u64) -> Option<Run<'a>> {
+    fn run_at(&self, offset: u64, end: u64) -> Option<PartRun<'a>> {
         let first = offset / self.chunk;
         let start = self.place(first)?;
         let mut next = first + 1;
@@ -100,7 +100,7 @@ impl<'a> Part<'a> {
         }
         let offset = first * self.chunk;
         let bytes = span(self.data, start, (next * self.chunk).min(self.size) - offset)?;
-        Some(Run { offset, bytes })
+        Some(PartRun { offset, bytes })
     }
 
     /// Offset of chunk `number` in the data, if it is held and lies there whole.
@@ -115,14 +115,14 @@ impl<'a> Part<'a> {
 
 /// The held stretches of a file.
 #[derive(Debug, Clone)]
-pub struct Runs<'a> {
-    part: Part<'a>,
+pub struct PartRuns<'a> {
+    part: FilePart<'a>,
     at: u64,
     end: u64,
 }
 
-impl<'a> Iterator for Runs<'a> {
-    type Item = Run<'a>;
+impl<'a> Iterator for PartRuns<'a> {
+    type Item = PartRun<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.end {

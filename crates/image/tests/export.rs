@@ -13,15 +13,16 @@ use std::path::Path;
 use std::process::Command;
 
 use proptest::prelude::*;
-use quell_image::check::Finding;
+use quell_image::check::CheckFinding;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{
-    ExportError, Found, LeftOut, Missing, Reason, Selection, Walk, erofs, select, squashfs, tar,
+    ExportError, ExportSelection, FoundNode, ImageWalk, LeftOutNode, LeftOutReason, MissingContent, erofs,
+    select, squashfs, tar,
 };
-use quell_image::original::{Original, attributes_of};
+use quell_image::original::{OriginalDirectory, attributes_of};
 use quell_image::write::{Audience, write};
-use quell_image::{Attributes, Coverage, Image, Kind, Source, Timestamp, Tree};
+use quell_image::{Attributes, ContentSource, Coverage, FileKind, Image, ImageTree, Timestamp};
 use rustix::fs::{CWD, Mode};
 use support::{directory as plain_directory, fsck, opened, plain, scratch, tree_of, written};
 
@@ -51,15 +52,15 @@ fn populate(top: &Path) {
 }
 
 /// Everything of an image that packs `top` at `/top`.
-fn selection(image: &Image<Vec<u8>>) -> Selection<'_> {
+fn selection(image: &Image<Vec<u8>>) -> ExportSelection<'_> {
     let start = find(image, b"/top", LastLink::Keep).unwrap();
-    select(image, vec![start], Missing::Leave).unwrap()
+    select(image, vec![start], MissingContent::Leave).unwrap()
 }
 
 /// Fails unless both trees have the same names, contents, modes, times, targets and links.
 #[track_caller]
 fn assert_equal(expected: &Path, found: &Path, times: Times) {
-    let names = |path: &Path| Original::open(path).unwrap().names().unwrap();
+    let names = |path: &Path| OriginalDirectory::open(path).unwrap().names().unwrap();
     assert_eq!(names(expected), names(found), "{}", found.display());
     for name in names(expected) {
         let (a, b) = (expected.join(OsStr::from_bytes(&name)), found.join(OsStr::from_bytes(&name)));
@@ -74,9 +75,9 @@ fn assert_equal(expected: &Path, found: &Path, times: Times) {
             assert_eq!(time(one), time(other), "{}", b.display());
         }
         match one.kind {
-            Kind::Directory => assert_equal(&a, &b, times),
-            Kind::Symlink => assert_eq!(fs::read_link(&a).unwrap(), fs::read_link(&b).unwrap()),
-            Kind::Regular => assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{}", b.display()),
+            FileKind::Directory => assert_equal(&a, &b, times),
+            FileKind::Symlink => assert_eq!(fs::read_link(&a).unwrap(), fs::read_link(&b).unwrap()),
+            FileKind::Regular => assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{}", b.display()),
             _ => {}
         }
     }
@@ -84,7 +85,7 @@ fn assert_equal(expected: &Path, found: &Path, times: Times) {
 
 /// Links count directories differently on each file system.
 fn links(found: &Attributes) -> u32 {
-    if found.kind == Kind::Directory { 0 } else { found.nlink }
+    if found.kind == FileKind::Directory { 0 } else { found.nlink }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -241,8 +242,8 @@ fn an_image_that_is_written_anew_has_the_same_bytes() {
 }
 
 /// An image of two originals of which one is held, with their absolute paths.
-fn partly_held(scratch: &Path) -> Tree {
-    let mut tree = Tree::new(plain_directory()).unwrap();
+fn partly_held(scratch: &Path) -> ImageTree {
+    let mut tree = ImageTree::new(plain_directory()).unwrap();
     let mut node = tree.root();
     for name in scratch.iter().skip(1) {
         node = tree.add(node, name.as_bytes(), plain_directory()).unwrap();
@@ -254,7 +255,7 @@ fn partly_held(scratch: &Path) -> Tree {
         fs::write(&path, name).unwrap();
         let file = tree.add(node, name.as_bytes(), attributes_of(&path).unwrap()).unwrap();
         if name == "held" {
-            tree.hold(file, Source::File(path)).unwrap();
+            tree.hold(file, ContentSource::File(path)).unwrap();
         }
     }
     tree.add_root(scratch.as_os_str().as_bytes(), "the test said so", "").unwrap();
@@ -269,37 +270,37 @@ fn what_is_not_held_is_left_out_or_read_from_an_unchanged_original() {
     write(&tree, &file, Audience::Owner, &mut |_| {}).unwrap();
     let image = opened(fs::read(&file).unwrap());
     let missing = scratch.path().join("not-held");
-    let left = |reason| vec![LeftOut { path: missing.as_os_str().as_bytes().to_vec(), reason }];
-    let all = || vec![Found { path: b"/".to_vec(), nid: image.root() }];
-    let left_out = select(&image, all(), Missing::Leave).unwrap();
-    assert_eq!(left_out.left_out, left(Reason::NotHeld));
+    let left = |reason| vec![LeftOutNode { path: missing.as_os_str().as_bytes().to_vec(), reason }];
+    let all = || vec![FoundNode { path: b"/".to_vec(), nid: image.root() }];
+    let left_out = select(&image, all(), MissingContent::Leave).unwrap();
+    assert_eq!(left_out.left_out, left(LeftOutReason::NotHeld));
     assert_eq!(left_out.files(), (1, 4));
-    let full = select(&image, all(), Missing::Fill).unwrap();
+    let full = select(&image, all(), MissingContent::Fill).unwrap();
     assert_eq!((full.files(), full.left_out), ((2, 12), vec![]));
     let rebuilt = erofs::rebuild(&image, &file).unwrap();
     assert_eq!(rebuilt.filled, (1, 8));
     let fuller = opened(written(&rebuilt.tree));
     assert_eq!(
-        select(&fuller, vec![Found { path: b"/".to_vec(), nid: fuller.root() }], Missing::Leave)
+        select(&fuller, vec![FoundNode { path: b"/".to_vec(), nid: fuller.root() }], MissingContent::Leave)
             .unwrap()
             .files(),
         (2, 12)
     );
     assert_eq!(erofs::not_held(&fuller).unwrap(), []);
     fs::write(&missing, "something else").unwrap();
-    assert_eq!(select(&image, all(), Missing::Fill).unwrap().left_out, left(Reason::Changed));
+    assert_eq!(select(&image, all(), MissingContent::Fill).unwrap().left_out, left(LeftOutReason::Changed));
     fs::remove_file(&missing).unwrap();
-    assert_eq!(select(&image, all(), Missing::Fill).unwrap().left_out, left(Reason::Gone));
-    assert_eq!(erofs::rebuild(&image, &file).unwrap().left_out, left(Reason::Gone));
+    assert_eq!(select(&image, all(), MissingContent::Fill).unwrap().left_out, left(LeftOutReason::Gone));
+    assert_eq!(erofs::rebuild(&image, &file).unwrap().left_out, left(LeftOutReason::Gone));
 }
 
 #[test]
 fn paths_are_followed_within_the_image() {
-    let mut tree = Tree::new(plain_directory()).unwrap();
+    let mut tree = ImageTree::new(plain_directory()).unwrap();
     let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
     let sub = tree.add(top, b"sub", plain_directory()).unwrap();
-    tree.add(sub, b"file", plain(Kind::Regular, 0)).unwrap();
-    let link = |target: &[u8]| plain(Kind::Symlink, target.len() as u64);
+    tree.add(sub, b"file", plain(FileKind::Regular, 0)).unwrap();
+    let link = |target: &[u8]| plain(FileKind::Symlink, target.len() as u64);
     for (name, target) in
         [("rel", "sub/file"), ("abs", "/top/sub"), ("loop", "loop"), ("out", "/etc"), ("up", "../../top/sub")]
     {
@@ -329,10 +330,10 @@ fn paths_are_followed_within_the_image() {
 
 /// The image of a directory whose entries fill a block of their own, with `from` in it replaced by `to`.
 fn forged(from: &[u8], to: &[u8]) -> Image<Vec<u8>> {
-    let mut tree = Tree::new(plain_directory()).unwrap();
+    let mut tree = ImageTree::new(plain_directory()).unwrap();
     let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
     for number in 0..300 {
-        tree.add(top, format!("entry-{number:03}").as_bytes(), plain(Kind::Regular, 0)).unwrap();
+        tree.add(top, format!("entry-{number:03}").as_bytes(), plain(FileKind::Regular, 0)).unwrap();
     }
     let mut bytes = written(&tree);
     let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
@@ -344,15 +345,15 @@ fn forged(from: &[u8], to: &[u8]) -> Image<Vec<u8>> {
 fn forged_names_lead_nowhere() {
     for name in [&b"../../xyz"[..], b"entry/007", b"/////////", b"entry\x00+07"] {
         let image = forged(b"entry-007", name);
-        let start = Found { path: b"/top".to_vec(), nid: support::at(&image, b"/top") };
-        assert!(Walk::new(&image, start.clone()).any(|found| found.is_err()), "{}", name.escape_ascii());
-        assert!(select(&image, vec![start], Missing::Fill).is_err());
+        let start = FoundNode { path: b"/top".to_vec(), nid: support::at(&image, b"/top") };
+        assert!(ImageWalk::new(&image, start.clone()).any(|found| found.is_err()), "{}", name.escape_ascii());
+        assert!(select(&image, vec![start], MissingContent::Fill).is_err());
     }
 }
 
 #[test]
 fn a_forged_root_leads_nowhere() {
-    let mut tree = Tree::new(plain_directory()).unwrap();
+    let mut tree = ImageTree::new(plain_directory()).unwrap();
     let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
     tree.add(top, b"sub", plain_directory()).unwrap();
     tree.add_root(b"/top/sub", "the test said so", "").unwrap();
@@ -362,8 +363,8 @@ fn a_forged_root_leads_nowhere() {
     for (path, nid) in
         [("/top/../top", root), ("/..", image.root()), ("/top/sub/..", root), ("/top", sub), ("/none", sub)]
     {
-        let start = Found { path: path.as_bytes().to_vec(), nid };
-        assert!(select(&image, vec![start], Missing::Leave).is_err(), "{path}");
+        let start = FoundNode { path: path.as_bytes().to_vec(), nid };
+        assert!(select(&image, vec![start], MissingContent::Leave).is_err(), "{path}");
     }
     // Sealed anew, so that nothing but the path itself is wrong.
     let at = bytes.windows(8).rposition(|window| window == b"/top/sub").unwrap();
@@ -375,7 +376,10 @@ fn a_forged_root_leads_nowhere() {
     let sum = crc32c::crc32c(&index[start + 16..start + length]);
     index[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
     let report = quell_image::check::check(&Image::open(forged).unwrap());
-    assert!(report.findings.iter().any(|finding| matches!(finding, Finding::Place { .. })), "{report:?}");
+    assert!(
+        report.findings.iter().any(|finding| matches!(finding, CheckFinding::Place { .. })),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -416,11 +420,11 @@ proptest! {
             }
         }
         let Ok(image) = Image::open(bytes) else { return Ok(()) };
-        let all = || vec![Found { path: b"/".to_vec(), nid: image.root() }];
+        let all = || vec![FoundNode { path: b"/".to_vec(), nid: image.root() }];
         let _listed = erofs::not_held(&image);
         let _found = find(&image, b"/top/link/x", LastLink::Follow);
         let _rebuilt = erofs::rebuild(&image, Path::new("/none"));
-        if let Ok(selection) = select(&image, all(), Missing::Leave) {
+        if let Ok(selection) = select(&image, all(), MissingContent::Leave) {
             tar::stream(&selection, &mut |_| Ok(())).unwrap();
             let scratch = scratch();
             let _extracted = directory::write(&selection, &scratch.path().join("a/out"), Existing::Refuse, Owners::Originals);
@@ -433,15 +437,15 @@ proptest! {
 
 /// A small image with directories, links and files outside its first block.
 static SMALL: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
-    let mut tree = Tree::new(plain_directory()).unwrap();
+    let mut tree = ImageTree::new(plain_directory()).unwrap();
     let top = tree.add(tree.root(), b"top", plain_directory()).unwrap();
     for number in 0..60 {
         let directory = tree.add(top, format!("directory-{number}").as_bytes(), plain_directory()).unwrap();
-        let file = tree.add(directory, b"file", plain(Kind::Regular, 3)).unwrap();
-        tree.hold(file, Source::Bytes(b"abc".to_vec())).unwrap();
+        let file = tree.add(directory, b"file", plain(FileKind::Regular, 3)).unwrap();
+        tree.hold(file, ContentSource::Bytes(b"abc".to_vec())).unwrap();
         tree.link(top, format!("link-{number}").as_bytes(), file).unwrap();
         let link = format!("../directory-{number}");
-        tree.add_symlink(directory, b"symlink", plain(Kind::Symlink, link.len() as u64), link.as_bytes())
+        tree.add_symlink(directory, b"symlink", plain(FileKind::Symlink, link.len() as u64), link.as_bytes())
             .unwrap();
     }
     tree.add_root(b"/top", "the test said so", "").unwrap();

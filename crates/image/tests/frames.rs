@@ -6,14 +6,14 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use quell_image::frames::{Decompressor, Frames, Level, is_compressed};
-use quell_image::write::{Audience, Form, Progress, write, write_as};
-use quell_image::{Kind, OpenError, Source, Tree};
+use quell_image::frames::{CompressionLevel, Decompressor, Frames, is_compressed};
+use quell_image::write::{Audience, ImageForm, WriteProgress, write, write_as};
+use quell_image::{ContentSource, FileKind, ImageTree, OpenError};
 use support::{directory, opened, plain, scratch};
 
 /// Content of which some compresses and some does not, of several frames.
-fn tree() -> Tree {
-    let mut tree = Tree::new(directory()).unwrap();
+fn tree() -> ImageTree {
+    let mut tree = ImageTree::new(directory()).unwrap();
     let top = tree.add(tree.root(), b"top", directory()).unwrap();
     let mut state = 1_u32;
     for (number, size) in [3_000_017_usize, 5, 1 << 20, 70_000].into_iter().enumerate() {
@@ -23,16 +23,17 @@ fn tree() -> Tree {
                 if at % 7 < 3 { (state >> 24) as u8 } else { (at / 1000) as u8 }
             })
             .collect();
-        let file = tree.add(top, format!("{number}").as_bytes(), plain(Kind::Regular, size as u64)).unwrap();
-        tree.hold(file, Source::Bytes(content)).unwrap();
+        let file =
+            tree.add(top, format!("{number}").as_bytes(), plain(FileKind::Regular, size as u64)).unwrap();
+        tree.hold(file, ContentSource::Bytes(content)).unwrap();
     }
     tree.add_root(b"/top", "the test said so", "ext4").unwrap();
     tree
 }
 
-fn compressed(target: &Path, level: &str) -> (Vec<u8>, Vec<Progress>) {
+fn compressed(target: &Path, level: &str) -> (Vec<u8>, Vec<WriteProgress>) {
     let mut seen = Vec::new();
-    let form = Form::Compressed(level.parse().unwrap());
+    let form = ImageForm::Compressed(level.parse().unwrap());
     let written = write_as(form, &tree(), target, Audience::Owner, &mut |at| seen.push(at)).unwrap();
     let bytes = std::fs::read(target).unwrap();
     assert_eq!(written.file_bytes, bytes.len() as u64);
@@ -77,8 +78,8 @@ fn the_same_tree_gives_the_same_bytes() {
     let scratch = scratch();
     let target = scratch.path().join("image");
     assert_eq!(compressed(&target, "5").0, compressed(&target, "5").0);
-    assert_eq!("0".parse::<Level>().ok(), None);
-    assert_eq!("20".parse::<Level>().ok(), None);
+    assert_eq!("0".parse::<CompressionLevel>().ok(), None);
+    assert_eq!("20".parse::<CompressionLevel>().ok(), None);
 }
 
 #[test]

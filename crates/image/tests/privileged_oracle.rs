@@ -9,9 +9,11 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use quell_image::original::Original;
+use quell_image::original::OriginalDirectory;
 use quell_image::write::{Audience, WriteError, write};
-use quell_image::{Attributes, BlockSet, Content, Image, Kind, Nid, Source, Timestamp, Tree};
+use quell_image::{
+    Attributes, BlockSet, ContentSource, FileContent, FileKind, Image, ImageTree, Nid, Timestamp,
+};
 use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use support::{Mounted, at, child, directory, fsck, no_mounts, opened, plain, scratch, tree_of};
 
@@ -108,18 +110,18 @@ fn privileged_kernel_shows_the_original() {
     write(&tree, &file, Audience::Owner, &mut |_| {}).unwrap();
     fsck(&file);
     let image = opened(fs::read(&file).unwrap());
-    reader_equals(&image, at(&image, b"/top"), &Original::open(&top).unwrap());
+    reader_equals(&image, at(&image, b"/top"), &OriginalDirectory::open(&top).unwrap());
     match Mounted::new(&file, scratch.path().join("mount")) {
         Ok(mounted) => {
             let shown = mounted.path.join("top");
-            kernel_equals(&Original::open(&shown).unwrap(), &Original::open(&top).unwrap());
+            kernel_equals(&OriginalDirectory::open(&shown).unwrap(), &OriginalDirectory::open(&top).unwrap());
         }
         Err(error) => println!("skipped, because the kernel does not mount image files: {error}"),
     }
 }
 
 /// Our reader gives what the originals are, inode numbers and times of change too.
-fn reader_equals(image: &Image<Vec<u8>>, dir: Nid, original: &Original) {
+fn reader_equals(image: &Image<Vec<u8>>, dir: Nid, original: &OriginalDirectory) {
     let names = original.names().unwrap();
     let listed = image.entries(dir).unwrap().map(Result::unwrap).filter(|entry| !entry.is_dot());
     assert_eq!(listed.map(|entry| entry.name.to_vec()).collect::<Vec<_>>(), names);
@@ -130,28 +132,28 @@ fn reader_equals(image: &Image<Vec<u8>>, dir: Nid, original: &Original) {
         let xattrs = image.xattrs(nid).unwrap().map(|xattr| (xattr.name(), xattr.value.to_vec()));
         assert_eq!(xattrs.collect::<Vec<_>>(), original.xattrs(name).unwrap());
         match expected.kind {
-            Kind::Regular => {
-                let Content::Held(data) = image.content(nid).unwrap() else { panic!("not held") };
+            FileKind::Regular => {
+                let FileContent::Held(data) = image.content(nid).unwrap() else { panic!("not held") };
                 assert!(data == read(original, name), "{}", name.escape_ascii());
             }
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 assert_eq!(image.link_target(nid).unwrap(), original.link_target(name).unwrap());
             }
-            Kind::Directory => reader_equals(image, nid, &original.open_child(name).unwrap()),
+            FileKind::Directory => reader_equals(image, nid, &original.open_child(name).unwrap()),
             _ => {}
         }
     }
 }
 
 /// The kernel's mount shows what the originals are, as far as EROFS keeps it.
-fn kernel_equals(shown: &Original, original: &Original) {
+fn kernel_equals(shown: &OriginalDirectory, original: &OriginalDirectory) {
     let names = original.names().unwrap();
     assert_eq!(shown.names().unwrap(), names);
     for name in &names {
         let expected = original.attributes(name).unwrap();
         let size = |attributes: Attributes| match attributes.kind {
             // A directory's blocks are the file system's own affair.
-            Kind::Directory => Attributes { size: 0, ..attributes },
+            FileKind::Directory => Attributes { size: 0, ..attributes },
             _ => attributes,
         };
         let kept = |attributes: Attributes| {
@@ -161,13 +163,13 @@ fn kernel_equals(shown: &Original, original: &Original) {
         assert_eq!(kept(shown.attributes(name).unwrap()), kept(expected), "{}", name.escape_ascii());
         assert_eq!(shown.xattrs(name).unwrap(), original.xattrs(name).unwrap(), "{}", name.escape_ascii());
         match expected.kind {
-            Kind::Regular => {
+            FileKind::Regular => {
                 assert!(read(shown, name) == read(original, name), "{}", name.escape_ascii());
             }
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 assert_eq!(shown.link_target(name).unwrap(), original.link_target(name).unwrap());
             }
-            Kind::Directory => {
+            FileKind::Directory => {
                 kernel_equals(&shown.open_child(name).unwrap(), &original.open_child(name).unwrap());
             }
             _ => {}
@@ -175,7 +177,7 @@ fn kernel_equals(shown: &Original, original: &Original) {
     }
 }
 
-fn read(directory: &Original, name: &[u8]) -> Vec<u8> {
+fn read(directory: &OriginalDirectory, name: &[u8]) -> Vec<u8> {
     fs::read(directory.path().join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name)))
         .unwrap()
 }
@@ -187,12 +189,12 @@ fn privileged_what_is_not_held_is_an_error_to_the_kernel() {
         return;
     }
     let scratch = scratch();
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     for (name, size) in [("large", 5 << 40), ("larger", (8 << 40) + 1), ("small", 1), ("block", 4096)] {
-        tree.add(tree.root(), name.as_bytes(), plain(Kind::Regular, size)).unwrap();
+        tree.add(tree.root(), name.as_bytes(), plain(FileKind::Regular, size)).unwrap();
     }
-    let held = tree.add(tree.root(), b"held", plain(Kind::Regular, 5)).unwrap();
-    tree.hold(held, Source::Bytes(b"bytes".to_vec())).unwrap();
+    let held = tree.add(tree.root(), b"held", plain(FileKind::Regular, 5)).unwrap();
+    tree.hold(held, ContentSource::Bytes(b"bytes".to_vec())).unwrap();
     let file = scratch.path().join("image");
     write(&tree, &file, Audience::Owner, &mut |_| {}).unwrap();
     fsck(&file);
@@ -217,13 +219,13 @@ const HELD: [std::ops::Range<u64>; 4] = [0..1, 3..5, 20..21, 39..40];
 /// Writes an image of such a file, and of its neighbour, which is held whole.
 fn write_part(file: &Path) -> Vec<u8> {
     let content = pattern(39 * 4096 + 77);
-    let mut tree = Tree::new(directory()).unwrap();
-    let part = tree.add(tree.root(), b"part", plain(Kind::Regular, content.len() as u64)).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
+    let part = tree.add(tree.root(), b"part", plain(FileKind::Regular, content.len() as u64)).unwrap();
     let mut blocks = BlockSet::default();
     HELD.into_iter().for_each(|run| blocks.insert(run));
-    tree.hold_part(part, Source::Bytes(content.clone()), &blocks).unwrap();
-    let whole = tree.add(tree.root(), b"whole", plain(Kind::Regular, 5)).unwrap();
-    tree.hold(whole, Source::Bytes(b"bytes".to_vec())).unwrap();
+    tree.hold_part(part, ContentSource::Bytes(content.clone()), &blocks).unwrap();
+    let whole = tree.add(tree.root(), b"whole", plain(FileKind::Regular, 5)).unwrap();
+    tree.hold(whole, ContentSource::Bytes(b"bytes".to_vec())).unwrap();
     write(&tree, file, Audience::Owner, &mut |_| {}).unwrap();
     content
 }
@@ -269,7 +271,7 @@ fn privileged_a_part_of_a_file_is_read_by_others() {
     let content = write_part(&file);
     fsck(&file);
     let image = opened(fs::read(&file).unwrap());
-    let Content::Part(part) = image.content(at(&image, b"/part")).unwrap() else { panic!("not in part") };
+    let FileContent::Part(part) = image.content(at(&image, b"/part")).unwrap() else { panic!("not in part") };
     assert_eq!((part.held_bytes(), part.data().len()), (4 * 4096 + 77, 5 * 4096));
     match Mounted::new(&file, scratch.path().join("mount")) {
         Ok(mounted) => reads_what_is_held(&mounted.path, &content),
@@ -303,9 +305,9 @@ fn privileged_a_full_file_system_is_named_and_left_clean() {
         return;
     }
     let _unmounted = Mounted { path: small.clone() };
-    let mut tree = Tree::new(directory()).unwrap();
-    let file = tree.add(tree.root(), b"file", plain(Kind::Regular, 1 << 20)).unwrap();
-    tree.hold(file, Source::Bytes(vec![1; 1 << 20])).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
+    let file = tree.add(tree.root(), b"file", plain(FileKind::Regular, 1 << 20)).unwrap();
+    tree.hold(file, ContentSource::Bytes(vec![1; 1 << 20])).unwrap();
     let error = write(&tree, &small.join("image"), Audience::Owner, &mut |_| {}).unwrap_err();
     assert!(matches!(error, WriteError::NoSpace { needed, .. } if needed > 1 << 20), "{error}");
     assert_eq!(fs::read_dir(&small).unwrap().count(), 0);

@@ -9,19 +9,19 @@ use proptest::prelude::*;
 use quell_image::check::check;
 use quell_image::write::{Audience, WriteError, write};
 use quell_image::{
-    Attributes, BlockSet, Content, Coverage, Device, Image, Kind, Lookup, NamedValues, Nid, NodeId,
-    OpenError, Source, Timestamp, Tree, Use,
+    Attributes, BlockSet, ContentSource, Coverage, DeviceNumber, FileContent, FileKind, Image, ImageTree,
+    Lookup, NamedValues, Nid, NodeUse, OpenError, Timestamp, TreeNodeId,
 };
 use support::{at, child, directory, opened, plain, scratch, written};
 
 #[test]
 fn coverage_decides_what_a_missing_name_means() {
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     let top = tree.add(tree.root(), b"top", directory()).unwrap();
     for i in 0..30_000 {
         tree.absent(top, format!("absent {i}").as_bytes()).unwrap();
     }
-    tree.add(top, b"present", plain(Kind::Regular, 9)).unwrap();
+    tree.add(top, b"present", plain(FileKind::Regular, 9)).unwrap();
     tree.cover(top, Coverage::Partial).unwrap();
     let image = opened(support::written(&tree));
     let top = at(&image, b"/top");
@@ -38,7 +38,7 @@ fn coverage_decides_what_a_missing_name_means() {
 #[derive(Debug, Clone)]
 struct Drawn {
     attributes: Attributes,
-    usage: Use,
+    usage: NodeUse,
     xattrs: NamedValues,
     body: DrawnBody,
 }
@@ -72,12 +72,12 @@ fn timestamps() -> impl Strategy<Value = Timestamp> {
     (any::<i64>(), 0..1_000_000_000_u32).prop_map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds })
 }
 
-fn attributes(kind: Kind) -> impl Strategy<Value = Attributes> {
+fn attributes(kind: FileKind) -> impl Strategy<Value = Attributes> {
     let numbers = (0..0o10_000_u16, any::<[u32; 3]>(), any::<[u64; 3]>(), 0..4096_u32, 0..1_u32 << 20);
     (numbers, timestamps(), timestamps()).prop_map(move |(numbers, mtime, ctime)| {
         let (permissions, [uid, gid, nlink], [size, inode, device], major, minor) = numbers;
-        let is_device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
-        let rdev = if is_device { Device { major, minor } } else { Device::default() };
+        let is_device = matches!(kind, FileKind::CharacterDevice | FileKind::BlockDevice);
+        let rdev = if is_device { DeviceNumber { major, minor } } else { DeviceNumber::default() };
         Attributes {
             kind,
             permissions,
@@ -110,23 +110,23 @@ fn leaves() -> impl Strategy<Value = Drawn> {
             .prop_map(|size| Some((0..size).map(|i| i as u8).collect::<Vec<u8>>())),
     ];
     let kind = prop_oneof![
-        Just(Kind::Regular),
-        Just(Kind::Symlink),
-        Just(Kind::CharacterDevice),
-        Just(Kind::BlockDevice),
-        Just(Kind::Fifo),
-        Just(Kind::Socket),
+        Just(FileKind::Regular),
+        Just(FileKind::Symlink),
+        Just(FileKind::CharacterDevice),
+        Just(FileKind::BlockDevice),
+        Just(FileKind::Fifo),
+        Just(FileKind::Socket),
     ];
     let target = prop_oneof![1..100_usize, 1..=4095_usize].prop_map(|length| vec![b'x'; length]);
     let runs = prop::option::of(prop::collection::vec((0..8_u64, 0..3_u64), 0..4));
     (kind.prop_flat_map(attributes), xattrs(), content, target, any::<bool>(), runs).prop_map(
         |(mut attributes, xattrs, content, target, touched, runs)| {
             let body = match attributes.kind {
-                Kind::Regular => match (content, runs) {
+                FileKind::Regular => match (content, runs) {
                     (Some(content), Some(runs)) => DrawnBody::Part(content, runs),
                     (content, _) => DrawnBody::File(content),
                 },
-                Kind::Symlink => DrawnBody::Symlink(target),
+                FileKind::Symlink => DrawnBody::Symlink(target),
                 _ => DrawnBody::Special,
             };
             match &body {
@@ -136,7 +136,7 @@ fn leaves() -> impl Strategy<Value = Drawn> {
                 DrawnBody::Symlink(target) => attributes.size = target.len() as u64,
                 _ => {}
             }
-            let usage = if touched { Use::Touched } else { Use::Listed };
+            let usage = if touched { NodeUse::Touched } else { NodeUse::Listed };
             Drawn { attributes, usage, xattrs, body }
         },
     )
@@ -148,37 +148,37 @@ fn trees() -> impl Strategy<Value = Drawn> {
             prop_oneof![Just(Coverage::Complete), Just(Coverage::Partial), Just(Coverage::Uncovered)];
         let absences = prop::collection::vec(names(), 0..5);
         let children = prop::collection::btree_map(names(), inner, 0..60);
-        (attributes(Kind::Directory), xattrs(), coverage, absences, children).prop_map(
+        (attributes(FileKind::Directory), xattrs(), coverage, absences, children).prop_map(
             |(attributes, xattrs, coverage, mut absences, children)| {
                 absences.retain(|name| !children.contains_key(name));
                 let body = DrawnBody::Directory(coverage, absences, children);
-                Drawn { attributes, usage: Use::Listed, xattrs, body }
+                Drawn { attributes, usage: NodeUse::Listed, xattrs, body }
             },
         )
     })
 }
 
-fn build(drawn: &Drawn) -> Tree {
-    let mut tree = Tree::new(directory()).unwrap();
+fn build(drawn: &Drawn) -> ImageTree {
+    let mut tree = ImageTree::new(directory()).unwrap();
     let root = tree.root();
     plant(&mut tree, root, b"top", drawn);
     tree.set_command(vec![b"python3".to_vec(), b"".to_vec(), vec![0xFF]]);
     tree
 }
 
-fn plant(tree: &mut Tree, parent: NodeId, name: &[u8], drawn: &Drawn) {
+fn plant(tree: &mut ImageTree, parent: TreeNodeId, name: &[u8], drawn: &Drawn) {
     let node = match &drawn.body {
         DrawnBody::Symlink(target) => tree.add_symlink(parent, name, drawn.attributes, target).unwrap(),
         _ => tree.add(parent, name, drawn.attributes).unwrap(),
     };
     tree.set_xattrs(node, drawn.xattrs.clone()).unwrap();
-    if drawn.usage == Use::Touched {
+    if drawn.usage == NodeUse::Touched {
         tree.touch(node);
     }
     match &drawn.body {
-        DrawnBody::File(Some(content)) => tree.hold(node, Source::Bytes(content.clone())).unwrap(),
+        DrawnBody::File(Some(content)) => tree.hold(node, ContentSource::Bytes(content.clone())).unwrap(),
         DrawnBody::Part(content, runs) => {
-            tree.hold_part(node, Source::Bytes(content.clone()), &blocks(runs)).unwrap();
+            tree.hold_part(node, ContentSource::Bytes(content.clone()), &blocks(runs)).unwrap();
         }
         DrawnBody::Directory(coverage, absences, children) => {
             tree.cover(node, *coverage).unwrap();
@@ -196,14 +196,14 @@ fn blocks(runs: &[(u64, u64)]) -> BlockSet {
 }
 
 /// The image holds these blocks of `content`, no others, and gives any stretch of them.
-fn compare_part(found: Content<'_>, content: &[u8], runs: &[(u64, u64)]) {
+fn compare_part(found: FileContent<'_>, content: &[u8], runs: &[(u64, u64)]) {
     let is_held =
         |block: usize| runs.iter().any(|&(start, length)| (start..start + length).contains(&(block as u64)));
     let held: Vec<bool> = (0..content.len().div_ceil(4096)).map(is_held).collect();
     match found {
-        Content::Held(whole) => assert!(whole == content && held.iter().all(|held| *held)),
-        Content::Original => assert!(!content.is_empty() && held.iter().all(|held| !*held)),
-        Content::Part(part) => {
+        FileContent::Held(whole) => assert!(whole == content && held.iter().all(|held| *held)),
+        FileContent::Original => assert!(!content.is_empty() && held.iter().all(|held| !*held)),
+        FileContent::Part(part) => {
             let bytes = |range: std::ops::Range<usize>| part.bytes(range.start as u64..range.end as u64);
             let mut seen = 0;
             for run in part.runs() {
@@ -234,12 +234,12 @@ fn compare(image: &Image<Vec<u8>>, nid: Nid, path: &[u8], drawn: &Drawn) {
     let xattrs = image.xattrs(nid).unwrap().map(|xattr| (xattr.name(), xattr.value.to_vec()));
     assert_eq!(xattrs.collect::<NamedValues>(), drawn.xattrs);
     match &drawn.body {
-        DrawnBody::File(Some(content)) => assert_eq!(image.content(nid).unwrap(), Content::Held(content)),
+        DrawnBody::File(Some(content)) => assert_eq!(image.content(nid).unwrap(), FileContent::Held(content)),
         DrawnBody::Part(content, runs) => compare_part(image.content(nid).unwrap(), content, runs),
         DrawnBody::File(None) if drawn.attributes.size == 0 => {
-            assert_eq!(image.content(nid).unwrap(), Content::Held(b""));
+            assert_eq!(image.content(nid).unwrap(), FileContent::Held(b""));
         }
-        DrawnBody::File(None) => assert_eq!(image.content(nid).unwrap(), Content::Original),
+        DrawnBody::File(None) => assert_eq!(image.content(nid).unwrap(), FileContent::Original),
         DrawnBody::Symlink(target) => assert_eq!(image.link_target(nid).unwrap(), target),
         DrawnBody::Special => assert!(image.content(nid).is_err()),
         DrawnBody::Directory(coverage, absences, children) => {
@@ -289,7 +289,7 @@ fn exercise(bytes: Vec<u8>) {
     let forged = [0, 1, 35, 37, 1 << 20, u64::MAX / 32, u64::MAX].map(Nid::new);
     for nid in nodes.into_iter().chain(forged) {
         let _ = image.attributes(nid);
-        if let Ok(Content::Part(part)) = image.content(nid) {
+        if let Ok(FileContent::Part(part)) = image.content(nid) {
             let _ = (part.runs().take(5000).count(), part.bytes(0..u64::MAX), part.bytes(4096..8192));
         }
         let _ = image.link_target(nid);
@@ -364,9 +364,9 @@ proptest! {
 
 #[test]
 fn the_checker_sees_every_flipped_bit_of_content() {
-    let mut tree = Tree::new(directory()).unwrap();
-    let file = tree.add(tree.root(), b"file", plain(Kind::Regular, 5000)).unwrap();
-    tree.hold(file, Source::Bytes(vec![1; 5000])).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
+    let file = tree.add(tree.root(), b"file", plain(FileKind::Regular, 5000)).unwrap();
+    tree.hold(file, ContentSource::Bytes(vec![1; 5000])).unwrap();
     let sound = written(&tree);
     for at in [1152, 2000, sound.len() - 8192, sound.len() - 1] {
         let mut damaged = sound.clone();
@@ -380,7 +380,7 @@ fn the_checker_sees_every_flipped_bit_of_content() {
 
 #[test]
 fn opening_says_what_is_wrong() {
-    let sound = written(&Tree::new(directory()).unwrap());
+    let sound = written(&ImageTree::new(directory()).unwrap());
     let (start, len) = index_of(&sound);
     let open = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = sound.clone();
@@ -399,19 +399,19 @@ fn opening_says_what_is_wrong() {
 /// A change here is a change of the format: readers must still take the old one, and say so by its version.
 #[test]
 fn the_format_is_pinned() {
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     let top = tree.add(tree.root(), b"top", directory()).unwrap();
     tree.cover(top, Coverage::Partial).unwrap();
     tree.absent(top, b"absent").unwrap();
-    let held = tree.add(top, b"held", plain(Kind::Regular, 5)).unwrap();
-    tree.hold(held, Source::Bytes(b"bytes".to_vec())).unwrap();
+    let held = tree.add(top, b"held", plain(FileKind::Regular, 5)).unwrap();
+    tree.hold(held, ContentSource::Bytes(b"bytes".to_vec())).unwrap();
     tree.set_xattrs(held, vec![(b"user.colour".to_vec(), b"blue".to_vec())]).unwrap();
     tree.touch(held);
-    let part = tree.add(top, b"part", plain(Kind::Regular, 9 * 4096 + 1)).unwrap();
+    let part = tree.add(top, b"part", plain(FileKind::Regular, 9 * 4096 + 1)).unwrap();
     let content = (0..9 * 4096 + 1).map(|at| (at / 4096) as u8).collect();
-    tree.hold_part(part, Source::Bytes(content), &blocks(&[(1, 2), (9, 1)])).unwrap();
-    tree.add(top, b"listed", plain(Kind::Regular, 1 << 40)).unwrap();
-    tree.add_symlink(top, b"link", plain(Kind::Symlink, 0), b"held").unwrap();
+    tree.hold_part(part, ContentSource::Bytes(content), &blocks(&[(1, 2), (9, 1)])).unwrap();
+    tree.add(top, b"listed", plain(FileKind::Regular, 1 << 40)).unwrap();
+    tree.add_symlink(top, b"link", plain(FileKind::Symlink, 0), b"held").unwrap();
     tree.set_command(vec![b"true".to_vec()]);
     tree.add_root(b"/top", "the test said so", "lustre").unwrap();
     let bytes = written(&tree);
@@ -425,17 +425,17 @@ fn the_format_is_pinned() {
 fn an_image_of_version_1_is_read() {
     let image = opened(include_bytes!("fixtures/version-1.qimg").to_vec());
     assert_eq!(image.index().version(), 1);
-    let held = image.nodes().filter(|&nid| matches!(image.content(nid), Ok(Content::Held(_))));
+    let held = image.nodes().filter(|&nid| matches!(image.content(nid), Ok(FileContent::Held(_))));
     assert!(held.count() > 1);
 }
 
 #[test]
 fn hard_links_are_one_node() {
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     let top = tree.add(tree.root(), b"top", directory()).unwrap();
-    let file = tree.add(top, b"b", Attributes { nlink: 2, ..plain(Kind::Regular, 3) }).unwrap();
+    let file = tree.add(top, b"b", Attributes { nlink: 2, ..plain(FileKind::Regular, 3) }).unwrap();
     tree.link(tree.root(), b"a", file).unwrap();
-    tree.hold(file, Source::Bytes(b"one".to_vec())).unwrap();
+    tree.hold(file, ContentSource::Bytes(b"one".to_vec())).unwrap();
     assert!(tree.link(top, b"c", top).is_err());
     let image = opened(written(&tree));
     assert_eq!(at(&image, b"/a"), at(&image, b"/top/b"));
@@ -444,11 +444,11 @@ fn hard_links_are_one_node() {
 
 #[test]
 fn data_lies_in_the_order_of_first_access() {
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     let [a, b, c] = ["a", "b", "c"]
-        .map(|name| tree.add(tree.root(), name.as_bytes(), plain(Kind::Regular, 5000)).unwrap());
+        .map(|name| tree.add(tree.root(), name.as_bytes(), plain(FileKind::Regular, 5000)).unwrap());
     for (file, byte) in [(c, 3), (a, 1), (b, 2), (c, 3)] {
-        tree.hold(file, Source::Bytes(vec![byte; 5000])).unwrap();
+        tree.hold(file, ContentSource::Bytes(vec![byte; 5000])).unwrap();
     }
     let bytes = written(&tree);
     let order: Vec<_> = bytes[bytes.len() - 6 * 4096..].chunks(8192).map(|file| file[0]).collect();
@@ -457,7 +457,7 @@ fn data_lies_in_the_order_of_first_access() {
 
 #[test]
 fn roots_and_live_directories_are_listed() {
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     for path in ["b", "a", "a/x", "a/y"] {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = tree.find(format!("/{parent}").as_bytes()).unwrap();
@@ -481,9 +481,9 @@ fn a_file_that_changes_is_not_packed() {
     let path = scratch.path().join("file");
     std::fs::write(&path, "before").unwrap();
     let attributes = quell_image::original::attributes_of(&path).unwrap();
-    let mut tree = Tree::new(directory()).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
     let file = tree.add(tree.root(), b"file", attributes).unwrap();
-    tree.hold(file, Source::File(path.clone())).unwrap();
+    tree.hold(file, ContentSource::File(path.clone())).unwrap();
     let target = scratch.path().join("image");
     let attempt = || write(&tree, &target, Audience::Owner, &mut |_| {});
     assert!(attempt().is_ok());
@@ -506,7 +506,7 @@ fn the_audience_decides_the_mode() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = scratch();
     let target = scratch.path().join("image");
-    let tree = Tree::new(directory()).unwrap();
+    let tree = ImageTree::new(directory()).unwrap();
     for (audience, mode) in [(Audience::Everyone, 0o644), (Audience::Owner, 0o600)] {
         write(&tree, &target, audience, &mut |_| {}).unwrap();
         assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o7777, mode);
@@ -517,9 +517,9 @@ fn the_audience_decides_the_mode() {
 
 #[test]
 fn progress_ends_at_the_total() {
-    let mut tree = Tree::new(directory()).unwrap();
-    let file = tree.add(tree.root(), b"file", plain(Kind::Regular, 5 << 20)).unwrap();
-    tree.hold(file, Source::Bytes(vec![1; 5 << 20])).unwrap();
+    let mut tree = ImageTree::new(directory()).unwrap();
+    let file = tree.add(tree.root(), b"file", plain(FileKind::Regular, 5 << 20)).unwrap();
+    tree.hold(file, ContentSource::Bytes(vec![1; 5 << 20])).unwrap();
     let scratch = scratch();
     let mut seen = Vec::new();
     let target = scratch.path().join("image");

@@ -36,7 +36,7 @@ pub enum ModulesError {
         limit: usize,
     },
     /// A directory that must be new or empty has entries.
-    #[error("`{}` is there already and not empty", path.display())]
+    #[error("`{}` exists and is not empty", path.display())]
     Occupied {
         /// The directory.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum ModulesError {
         path: PathBuf,
     },
     /// A tool lists nothing of a modulepath that has modulefiles for every user.
-    #[error("{tool} lists nothing of `{}`, so what it says proves nothing", modulepath.display())]
+    #[error("{tool} lists nothing of `{}`, so its answers prove nothing", modulepath.display())]
     Unlisted {
         /// The tool.
         tool: String,
@@ -75,7 +75,7 @@ pub enum ModulesError {
         modulepath: PathBuf,
     },
     /// The directory is what a conversion made aside or put away.
-    #[error("`{}` is what a conversion left, and no modulepath of users", path.display())]
+    #[error("`{}` was left by a conversion and is no modulepath", path.display())]
     Leftover {
         /// The directory.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub enum ModulesError {
         path: PathBuf,
     },
     /// A conversion could be neither finished nor reverted.
-    #[error("stopped half-way; `{}` tells of it", record.display())]
+    #[error("stopped half-way; the record is `{}`", record.display())]
     Halfway {
         /// The record by which it can be undone.
         record: PathBuf,
@@ -139,7 +139,7 @@ pub enum ModulesError {
         source: Box<ModulesError>,
     },
     /// A copy would belong to another user or group than the original.
-    #[error("`{}` has an owner or group that we cannot give to a copy", path.display())]
+    #[error("`{}` has an owner or group that this user cannot give to a copy", path.display())]
     Owner {
         /// The original.
         path: PathBuf,
@@ -153,7 +153,7 @@ pub enum ModulesError {
         user: String,
     },
     /// A place in which other users could exchange what root makes.
-    #[error("root does not work in `{}`: others can change `{}`", path.display(), place.display())]
+    #[error("refusing to work as root in `{}`: other users can change `{}`", path.display(), place.display())]
     Untrusted {
         /// The place where root was to work.
         path: PathBuf,
@@ -162,7 +162,7 @@ pub enum ModulesError {
     },
     /// A modulepath that can be evaluated neither as root nor as a user without rights.
     #[error(
-        "cannot evaluate `{}`: others can change `{}`, so not as root, and the user `nobody` cannot enter it",
+        "cannot evaluate `{}`: root must not, because other users can change `{}`, and `nobody` cannot enter it",
         modulepath.display(), place.display()
     )]
     Unsafe {
@@ -204,7 +204,7 @@ pub enum ModulesError {
         why: String,
     },
     /// The module that was to be measured does not load.
-    #[error("{tool} loads nothing that could be measured: {why}")]
+    #[error("{tool} loads no module that could be measured: {why}")]
     Unloadable {
         /// The tool and its version.
         tool: String,

@@ -94,14 +94,14 @@ fn every_code_has_a_tree_that_shows_it() {
     assert_eq!(codes, all);
     let said = said(&audited.findings, &root);
     for line in [
-        "almost-modulefile 1: foo/bom is no modulefile: a byte order mark is before its cookie",
+        "almost-modulefile 1: foo/bom is no modulefile: a byte order mark precedes its cookie",
         "cache-leak 20: foo/group may not be read by every user, and the cache shows it to all: a cache goes by the bits \
          for others alone",
-        "rc-ignored 9: bar/.version is not read: it has no cookie, so it is ignored today",
+        "rc-ignored 9: bar/.version is not read: it has no cookie, so it is ignored already",
         "string-comparison 14: foo/compare compares versions as text in line 4, where 5.10.0 is less than 5.3",
-        "symlink-loop 5: bar/around leads back to a directory on the way to it; tools follow it about 40 times",
-        "too-new 2: foo/9.0 asks for Modules 9.0, users have 5.7.0",
-        "version-missing 7: foo/.modulerc gives a name to `foo/7.0` in line 3, which is not there",
+        "symlink-loop 5: bar/around leads back to a directory above it; tools follow it about 40 times",
+        "too-new 2: foo/9.0 needs Modules 9.0, and users have 5.7.0",
+        "version-missing 7: foo/.modulerc names `foo/7.0` in line 3, which does not exist",
     ] {
         assert!(said.iter().any(|found| found == line), "{line}\n{said:#?}");
     }

@@ -69,7 +69,7 @@ fn privileged_tools_say_their_versions() {
 fn a_prefix_without_a_tool_is_an_error() {
     let directory = open_directory();
     let error = tools::find(&[directory.path().to_owned()]).unwrap_err().to_string();
-    assert!(error.contains("neither Environment Modules nor Lmod is there"), "{error}");
+    assert!(error.contains("there is neither Environment Modules nor Lmod"), "{error}");
 }
 
 #[test]

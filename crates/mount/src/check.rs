@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use quell_image::{Attributes, Beyond, Content, Coverage, Image, Kind, Nid, Use};
+use quell_image::{
+    Attributes, Beyond, Coverage, FileContent as Content, FileKind as Kind, Image, Nid, NodeUse as Use,
+};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -264,7 +266,7 @@ impl From<OsError> for ImageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quell_image::{Device, Timestamp};
+    use quell_image::{DeviceNumber as Device, Timestamp};
 
     fn packed(stat: &Stat) -> Attributes {
         let time = |seconds, nanoseconds: u64| Timestamp { seconds, nanoseconds: nanoseconds as u32 };

@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use quell_files::{Passed, Way, changeable_by_others, is_anothers};
-use quell_image::Identity;
+use quell_image::ImageIdentity as Identity;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -162,7 +162,7 @@ mod tests {
     fn identity() -> Identity {
         use quell_image::write::{Audience, write};
         let root = quell_image::original::attributes_of(Path::new("/")).unwrap();
-        let tree = quell_image::Tree::new(root).unwrap();
+        let tree = quell_image::ImageTree::new(root).unwrap();
         let directory = tempfile::tempdir().unwrap();
         write(&tree, &directory.path().join("i"), Audience::Owner, &mut |_| {}).unwrap().identity
     }

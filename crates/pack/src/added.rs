@@ -1,22 +1,23 @@
 //! Directories that are packed whole, whatever the recordings looked at: everything in them counts as read, after all
 //! that was recorded.
 
-use quell_image::path::{is_within, join};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::PackError;
-use crate::forest::Forest;
-use crate::roots::Choice;
+use quell_image::path::{is_within, join};
+
+use crate::error::PackError;
+use crate::path_tree::PathTree;
+use crate::roots::RootChoice;
 
 /// Marks everything in `directories` as read, sorted by path; returns their absolute paths. Live directories and other
 /// file systems that are mounted in them are passed over.
 ///
 /// **Errors** [`PackError::Added`] for what cannot be listed.
-pub(crate) fn mark(forest: &mut Forest, directories: &[PathBuf]) -> Result<Vec<Vec<u8>>, PackError> {
+pub(crate) fn mark(forest: &mut PathTree, directories: &[PathBuf]) -> Result<Vec<Vec<u8>>, PackError> {
     // Behind everything that was recorded: no recording has so many events.
     let mut clock = 1 << 62;
     let mut marked = Vec::new();
@@ -31,7 +32,7 @@ pub(crate) fn mark(forest: &mut Forest, directories: &[PathBuf]) -> Result<Vec<V
     Ok(marked)
 }
 
-fn mark_directory(forest: &mut Forest, top: &[u8], device: u64, clock: &mut u64) -> Result<(), PackError> {
+fn mark_directory(forest: &mut PathTree, top: &[u8], device: u64, clock: &mut u64) -> Result<(), PackError> {
     let mut left = vec![top.to_vec()];
     while let Some(path) = left.pop() {
         let seen = forest.seen(&path);
@@ -81,9 +82,9 @@ fn list(path: &Path, device: u64) -> io::Result<Vec<(Vec<u8>, std::fs::FileType)
 /// Verifies that each of `added` is packed.
 ///
 /// **Errors** [`PackError::Outside`].
-pub(crate) fn verify(added: &[Vec<u8>], choices: &[Choice]) -> Result<(), PackError> {
+pub(crate) fn verify(added: &[Vec<u8>], choices: &[RootChoice]) -> Result<(), PackError> {
     let packed = |path: &Vec<u8>| {
-        let covers = |choice: &Choice| {
+        let covers = |choice: &RootChoice| {
             is_within(path, &choice.path) && !choice.live.iter().any(|(live, _)| is_within(path, live))
         };
         choices.iter().any(covers)

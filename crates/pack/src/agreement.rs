@@ -4,16 +4,16 @@
 //! The image covers what any of them asked for, so that where ranks differ nothing is lost. What no recording can tell is
 //! what other ranks ask for: a name that has the rank's number in it is the one thing that is sure to differ.
 
-use quell_image::path::{is_within, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use quell_image::ImageTree;
+use quell_image::path::{is_within, split};
 use quell_trace::{Header, Trace, TraceError};
 
-use crate::forest::Forest;
 use crate::observe::observe_each;
-use crate::roots::Choice;
-use quell_image::Tree;
+use crate::path_tree::PathTree;
+use crate::roots::RootChoice;
 
 /// How the recordings compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub struct Agreement {
     /// What each recording is of, such as `rank 5 of 64`. Shape: one for each recording, in their order.
     pub recordings: Vec<String>,
     /// What only some asked for. Shape: most paths first; empty if all asked for the same.
-    pub apart: Vec<Apart>,
+    pub apart: Vec<Disagreement>,
     /// Names that have the number of the rank in them, as a pattern of printf(3). Shape: sorted by path.
     pub by_rank: Vec<Vec<u8>>,
 }
 
 /// What the same recordings asked for, and the others did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
+pub struct Disagreement {
     /// Numbers of the recordings that asked, in their order.
     pub by: Vec<usize>,
     /// Names that were looked up, found or not.
@@ -51,8 +51,8 @@ struct Asked {
 /// Compares the recordings of `trace` below `choices`; `None` of a single one.
 pub(crate) fn compare(
     trace: &Trace,
-    choices: &[Choice],
-    tree: &Tree,
+    choices: &[RootChoice],
+    tree: &ImageTree,
 ) -> Result<Option<Agreement>, TraceError> {
     if trace.recordings.len() < 2 {
         return Ok(None);
@@ -78,7 +78,7 @@ pub(crate) fn compare(
 }
 
 /// Calls `each` for every path that was asked for below a root, but for what stays the original.
-fn note(forest: &Forest, choice: &Choice, each: &mut dyn FnMut(&[u8], bool)) {
+fn note(forest: &PathTree, choice: &RootChoice, each: &mut dyn FnMut(&[u8], bool)) {
     let Some(root) = forest.find(&choice.path) else { return };
     root.visit(&choice.path, &mut |path, node| {
         let live = choice.live.iter().any(|(live, _)| is_within(path, live));
@@ -100,10 +100,10 @@ fn label(header: &Header) -> String {
     label
 }
 
-fn groups(asked: &BTreeMap<Vec<u8>, Asked>, tree: &Tree) -> Vec<Apart> {
-    let mut groups: BTreeMap<&[usize], Apart> = BTreeMap::new();
+fn groups(asked: &BTreeMap<Vec<u8>, Asked>, tree: &ImageTree) -> Vec<Disagreement> {
+    let mut groups: BTreeMap<&[usize], Disagreement> = BTreeMap::new();
     for (path, asked) in asked {
-        let group = groups.entry(&asked.by).or_insert_with(|| Apart {
+        let group = groups.entry(&asked.by).or_insert_with(|| Disagreement {
             by: asked.by.clone(),
             paths: 0,
             files: 0,

@@ -1,12 +1,12 @@
 //! What an image that was made anew has otherwise than the one it was made of.
 
-use quell_image::path::join;
 use std::collections::BTreeSet;
 
-use quell_image::Corrupt;
-use quell_image::{ASKED_PATH, Content, Image, Lookup};
-use quell_image::{Attributes, Coverage, Kind, Nid};
-use quell_image::{NodeId, Tree};
+use quell_image::path::join;
+use quell_image::{
+    Attributes, Corrupt, Coverage, FileContent, FileKind, Image, ImageTree, Lookup, Nid, REQUESTS_PATH,
+    TreeNodeId,
+};
 
 /// In what a name differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub struct Altered {
 pub const NAMED: usize = 10;
 
 /// Compares `tree` with the image that it is to replace. Shape: sorted, none without a name.
-pub(crate) fn changes<B: AsRef<[u8]>>(image: &Image<B>, tree: &Tree) -> Result<Vec<Altered>, Corrupt> {
+pub(crate) fn changes<B: AsRef<[u8]>>(image: &Image<B>, tree: &ImageTree) -> Result<Vec<Altered>, Corrupt> {
     let altered = Alteration::ALL.map(|what| Altered { what, count: 0, first: Vec::new() });
     let mut comparison = Comparison { image, tree, altered };
     comparison.directory(b"/", image.root(), tree.root())?;
@@ -55,7 +55,7 @@ pub(crate) fn changes<B: AsRef<[u8]>>(image: &Image<B>, tree: &Tree) -> Result<V
 
 struct Comparison<'a, B> {
     image: &'a Image<B>,
-    tree: &'a Tree,
+    tree: &'a ImageTree,
     altered: [Altered; 6],
 }
 
@@ -69,7 +69,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
     }
 
     /// Compares the names of a directory that both have.
-    fn directory(&mut self, path: &[u8], old: Nid, new: NodeId) -> Result<(), Corrupt> {
+    fn directory(&mut self, path: &[u8], old: Nid, new: TreeNodeId) -> Result<(), Corrupt> {
         let known = self.image.coverage(old)?;
         if known == Coverage::Uncovered && self.tree.coverage(new) != Some(Coverage::Uncovered) {
             self.add(Alteration::Covered, path);
@@ -83,7 +83,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
             }
         }
         for name in names {
-            if old == self.image.root() && name == ASKED_PATH[0] {
+            if old == self.image.root() && name == REQUESTS_PATH[0] {
                 continue;
             }
             let path = join(path, name);
@@ -97,12 +97,12 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
         Ok(())
     }
 
-    fn both(&mut self, path: &[u8], old: Nid, new: NodeId) -> Result<(), Corrupt> {
+    fn both(&mut self, path: &[u8], old: Nid, new: TreeNodeId) -> Result<(), Corrupt> {
         let (before, now) = (self.image.attributes(old)?, self.tree.attributes(new));
         if is_changed(&before, now) {
             self.add(Alteration::Changed, path);
-        } else if now.kind == Kind::Regular && now.size > 0 {
-            let was_held = self.image.content(old)? != Content::Original;
+        } else if now.kind == FileKind::Regular && now.size > 0 {
+            let was_held = self.image.content(old)? != FileContent::Original;
             let is_held = self.tree.bytes_held_of(new).is_some();
             match (was_held, is_held) {
                 (false, true) => self.add(Alteration::Held, path),
@@ -111,7 +111,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
             }
         }
         match (before.kind, now.kind) {
-            (Kind::Directory, Kind::Directory) => self.directory(path, old, new),
+            (FileKind::Directory, FileKind::Directory) => self.directory(path, old, new),
             _ => Ok(()),
         }
     }
@@ -122,5 +122,5 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
 fn is_changed(before: &Attributes, now: &Attributes) -> bool {
     let identity = |of: &Attributes| (of.mode(), of.uid, of.gid);
     let content = |of: &Attributes| (of.size, of.mtime, of.ctime);
-    identity(before) != identity(now) || (now.kind != Kind::Directory && content(before) != content(now))
+    identity(before) != identity(now) || (now.kind != FileKind::Directory && content(before) != content(now))
 }

@@ -9,10 +9,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use quell_image::BlockSet;
 use quell_trace::flags::{CLONE_FILES, F_DUPFD, F_DUPFD_CLOEXEC};
 use quell_trace::{Call, Class, Event, Outcome, PathId, ProcessId, Recording, ThreadId, Touched, TraceError};
-
-use quell_image::BlockSet;
 
 /// What was used of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,7 +36,7 @@ impl Extent {
 
 /// Follows the open files of a recording over its events.
 #[derive(Debug)]
-pub(crate) struct Extents<'a> {
+pub(crate) struct ExtentTracker<'a> {
     recording: &'a Recording,
     /// `None` when nobody looked at what the processes touched, or not all is known.
     touched: Option<Vec<Touched>>,
@@ -62,7 +61,7 @@ struct Open {
     shared: bool,
 }
 
-impl<'a> Extents<'a> {
+impl<'a> ExtentTracker<'a> {
     /// Nothing was used yet.
     pub(crate) fn new(recording: &'a Recording) -> Result<Self, TraceError> {
         let touched = match recording.header.recorder.lost {

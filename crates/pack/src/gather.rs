@@ -1,24 +1,27 @@
 //! Reading the chosen roots into a tree: listings and attributes of covered directories, links, and which files
 //! are to be held.
 
-use quell_image::path::{components, is_within, join, split};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::extents::Extent;
-use crate::forest::Forest;
-use crate::roots::Choice;
-use crate::secrets::{HEAD, suspicion};
-use crate::{Hold, LeftOut, PackError, Progress};
-use quell_image::BlockSet;
 use quell_image::erofs::BLOCK_BYTES;
-use quell_image::original::{Original, OriginalError, attributes_of};
+use quell_image::original::{OriginalDirectory, OriginalError, attributes_of};
+use quell_image::path::{components, is_within, join, split};
 use quell_image::write::Audience;
-use quell_image::{Attributes, Coverage, Kind, Timestamp};
-use quell_image::{NodeId, Source, Tree};
+use quell_image::{
+    Attributes, BlockSet, ContentSource, Coverage, FileKind, ImageTree, Timestamp, TreeNodeId,
+};
+
+use crate::error::PackError;
+use crate::extents::Extent;
+use crate::options::Hold;
+use crate::outcome::{LeftOutPath, PackProgress};
+use crate::path_tree::PathTree;
+use crate::roots::RootChoice;
+use crate::secrets::{HEAD, suspicion};
 
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
@@ -36,8 +39,8 @@ const EXECUTE: u16 = 0o1;
 /// What was read.
 #[derive(Debug)]
 pub(crate) struct Gathered {
-    pub(crate) tree: Tree,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) tree: ImageTree,
+    pub(crate) left_out: Vec<LeftOutPath>,
     /// Covered directories.
     pub(crate) directories: u64,
     /// Names known to be absent that the recording asked for.
@@ -50,13 +53,13 @@ pub(crate) struct Gathered {
 
 /// Reads `choices` as far as the recordings, `forest`, asked for them.
 pub(crate) fn gather(
-    forest: &Forest,
-    choices: &[Choice],
+    forest: &PathTree,
+    choices: &[RootChoice],
     (audience, hold): (Audience, Hold),
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Gathered, PackError> {
     let gathered = Gathered {
-        tree: Tree::new(way_to(b"/")?)?,
+        tree: ImageTree::new(way_to(b"/")?)?,
         left_out: Vec::new(),
         directories: 0,
         absences: 0,
@@ -79,34 +82,34 @@ struct Gatherer<'a> {
     /// Live directories of the root that is being read, sorted.
     live: &'a [(Vec<u8>, String)],
     /// Nodes with several names, by device and inode.
-    linked: HashMap<(u64, u64), NodeId>,
+    linked: HashMap<(u64, u64), TreeNodeId>,
     held: Vec<ToHold>,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(PackProgress),
 }
 
 /// A file to hold.
 struct ToHold {
     first_access: u64,
-    node: NodeId,
+    node: TreeNodeId,
     path: Vec<u8>,
     /// The blocks that were used; `None` for all.
     part: Option<BlockSet>,
 }
 
 /// A directory of the tree that is being read.
-struct Place<'a> {
-    node: NodeId,
+struct OpenedDirectory<'a> {
+    node: TreeNodeId,
     path: &'a [u8],
-    original: &'a Original,
+    original: &'a OriginalDirectory,
 }
 
 impl Gatherer<'_> {
-    fn root(&mut self, forest: &Forest, choice: &Choice) -> Result<(), PackError> {
+    fn root(&mut self, forest: &PathTree, choice: &RootChoice) -> Result<(), PackError> {
         let node = self.reach(&choice.path, &choice.path)?;
         if let Some(seen) = forest.find(&choice.path) {
             self.gathered.tree.touch(node);
-            let original = Original::open(as_path(&choice.path))?;
-            self.list(&Place { node, path: &choice.path, original: &original }, seen)?;
+            let original = OriginalDirectory::open(as_path(&choice.path))?;
+            self.list(&OpenedDirectory { node, path: &choice.path, original: &original }, seen)?;
         }
         self.gathered.tree.add_root(&choice.path, &choice.reason, &choice.file_system)?;
         for (path, reason) in &choice.live {
@@ -118,7 +121,7 @@ impl Gatherer<'_> {
 
     /// The node of the directory at `path`, in or above `root`, with all that lead to it. A live directory has one
     /// to bind the original to even where nothing else led there.
-    fn reach(&mut self, path: &[u8], root: &[u8]) -> Result<NodeId, PackError> {
+    fn reach(&mut self, path: &[u8], root: &[u8]) -> Result<TreeNodeId, PackError> {
         let mut node = self.gathered.tree.root();
         let mut at = b"/".to_vec();
         for name in components(path) {
@@ -136,7 +139,7 @@ impl Gatherer<'_> {
 
     /// Takes over what a directory holds: all of it, or what the recordings asked for if they only passed through,
     /// if it is too large, or if it may not be listed.
-    fn list(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+    fn list(&mut self, place: &OpenedDirectory<'_>, seen: &PathTree) -> Result<(), PackError> {
         match self.components(place) {
             Ok(_) if seen.is_passage() => self.partial(place, seen)?,
             Ok(names) if names.len() <= PARTIAL_ABOVE => self.complete(place, seen, &names)?,
@@ -150,12 +153,12 @@ impl Gatherer<'_> {
         });
         self.gathered.absences += missed.count() as u64;
         let entries = self.gathered.tree.len() as u64;
-        (self.progress)(Progress::Listing { directories: self.gathered.directories, entries });
+        (self.progress)(PackProgress::Listing { directories: self.gathered.directories, entries });
         Ok(())
     }
 
     /// The names in a directory, if those who are to use the image may list it.
-    fn components(&self, place: &Place<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
+    fn components(&self, place: &OpenedDirectory<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
         if self.is_withheld(place.node, READ) {
             let source = io::ErrorKind::PermissionDenied.into();
             return Err(OriginalError { action: "list", path: as_path(place.path).into(), source });
@@ -163,7 +166,12 @@ impl Gatherer<'_> {
         place.original.names()
     }
 
-    fn complete(&mut self, place: &Place<'_>, seen: &Forest, names: &[Vec<u8>]) -> Result<(), PackError> {
+    fn complete(
+        &mut self,
+        place: &OpenedDirectory<'_>,
+        seen: &PathTree,
+        names: &[Vec<u8>],
+    ) -> Result<(), PackError> {
         self.gathered.tree.cover(place.node, Coverage::Complete)?;
         for (name, attributes) in names.iter().zip(place.original.all_attributes(names)) {
             match attributes {
@@ -177,7 +185,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    fn partial(&mut self, place: &Place<'_>, seen: &Forest) -> Result<(), PackError> {
+    fn partial(&mut self, place: &OpenedDirectory<'_>, seen: &PathTree) -> Result<(), PackError> {
         self.gathered.tree.cover(place.node, Coverage::Partial)?;
         for (name, child) in seen.children.iter().filter(|(_, child)| child.is_used()) {
             match place.original.attributes(name) {
@@ -191,19 +199,19 @@ impl Gatherer<'_> {
     }
 
     /// Gives up a directory in which names may not be looked up.
-    fn uncover(&mut self, place: &Place<'_>) -> Result<(), PackError> {
+    fn uncover(&mut self, place: &OpenedDirectory<'_>) -> Result<(), PackError> {
         self.leave_out(place.path, "names in it may not be looked up");
         Ok(self.gathered.tree.cover(place.node, Coverage::Uncovered)?)
     }
 
     fn entry(
         &mut self,
-        place: &Place<'_>,
+        place: &OpenedDirectory<'_>,
         name: &[u8],
-        seen: Option<&Forest>,
+        seen: Option<&PathTree>,
         attributes: Attributes,
     ) -> Result<(), PackError> {
-        let several = attributes.nlink > 1 && attributes.kind != Kind::Directory;
+        let several = attributes.nlink > 1 && attributes.kind != FileKind::Directory;
         let identity = (attributes.device, attributes.inode);
         let path = join(place.path, name);
         let node = match self.linked.get(&identity).filter(|_| several) {
@@ -216,7 +224,7 @@ impl Gatherer<'_> {
         if several {
             self.linked.insert(identity, node);
         }
-        if matches!(attributes.kind, Kind::Fifo | Kind::Socket) {
+        if matches!(attributes.kind, FileKind::Fifo | FileKind::Socket) {
             let reason = format!("it holds a socket or named pipe, `{}`", name.escape_ascii());
             self.gathered.disturbed.push((place.path.to_vec(), reason));
         }
@@ -226,9 +234,9 @@ impl Gatherer<'_> {
             self.gathered.tree.set_xattrs(node, place.original.xattrs(name)?)?;
         }
         match attributes.kind {
-            Kind::Directory => self.directory(place, name, (&path, node), seen),
-            Kind::Symlink => self.follow(place, name),
-            Kind::Regular => {
+            FileKind::Directory => self.directory(place, name, (&path, node), seen),
+            FileKind::Symlink => self.follow(place, name),
+            FileKind::Regular => {
                 self.hold(place, name, (path, node), seen);
                 Ok(())
             }
@@ -236,8 +244,13 @@ impl Gatherer<'_> {
         }
     }
 
-    fn add(&mut self, place: &Place<'_>, name: &[u8], attributes: Attributes) -> Result<NodeId, PackError> {
-        if attributes.kind == Kind::Symlink {
+    fn add(
+        &mut self,
+        place: &OpenedDirectory<'_>,
+        name: &[u8],
+        attributes: Attributes,
+    ) -> Result<TreeNodeId, PackError> {
+        if attributes.kind == FileKind::Symlink {
             let target = place.original.link_target(name)?;
             return Ok(self.gathered.tree.add_symlink(place.node, name, attributes, &target)?);
         }
@@ -247,10 +260,10 @@ impl Gatherer<'_> {
     /// Goes into a directory in which a name was asked for, or that was listed itself.
     fn directory(
         &mut self,
-        place: &Place<'_>,
+        place: &OpenedDirectory<'_>,
         name: &[u8],
-        (path, node): (&[u8], NodeId),
-        seen: &Forest,
+        (path, node): (&[u8], TreeNodeId),
+        seen: &PathTree,
     ) -> Result<(), PackError> {
         let is_live = self.live.binary_search_by(|(live, _)| live[..].cmp(path)).is_ok();
         let needed = seen.seen.entered || seen.is_used_below();
@@ -262,7 +275,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         match place.original.open_child(name) {
-            Ok(original) => self.list(&Place { node, path, original: &original }, seen),
+            Ok(original) => self.list(&OpenedDirectory { node, path, original: &original }, seen),
             Err(error) if error.is_forbidden() => {
                 self.leave_out(path, "it may not be opened");
                 Ok(())
@@ -272,13 +285,13 @@ impl Gatherer<'_> {
     }
 
     /// Whether an image for everybody must do without what others have no `permission` for.
-    fn is_withheld(&self, node: NodeId, permission: u16) -> bool {
+    fn is_withheld(&self, node: TreeNodeId, permission: u16) -> bool {
         let permissions = self.gathered.tree.attributes(node).permissions;
         self.audience == Audience::Everyone && permissions & permission == 0
     }
 
     /// Notes where a link leads, so that what it means can be covered too.
-    fn follow(&mut self, place: &Place<'_>, name: &[u8]) -> Result<(), PackError> {
+    fn follow(&mut self, place: &OpenedDirectory<'_>, name: &[u8]) -> Result<(), PackError> {
         let Ok(target) = place.original.link_target(name) else { return Ok(()) };
         let mut path = if target.starts_with(b"/") { b"/".to_vec() } else { place.path.to_vec() };
         for part in target.split(|&byte| byte == b'/') {
@@ -292,7 +305,13 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    fn hold(&mut self, place: &Place<'_>, name: &[u8], (path, node): (Vec<u8>, NodeId), seen: &Forest) {
+    fn hold(
+        &mut self,
+        place: &OpenedDirectory<'_>,
+        name: &[u8],
+        (path, node): (Vec<u8>, TreeNodeId),
+        seen: &PathTree,
+    ) {
         let Some(first_access) = seen.seen.read else { return };
         if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
             self.leave_out(&path, reason);
@@ -308,7 +327,7 @@ impl Gatherer<'_> {
 
     /// The blocks to hold of a file, unless it is to be held whole. Whatever looks at a file looks at its first block,
     /// the kernel too when it executes it.
-    fn part(&self, node: NodeId, extent: &Extent) -> Option<BlockSet> {
+    fn part(&self, node: TreeNodeId, extent: &Extent) -> Option<BlockSet> {
         let attributes = self.gathered.tree.attributes(node);
         let time = attributes.mtime;
         let seconds = u64::try_from(time.seconds).ok()?;
@@ -324,7 +343,7 @@ impl Gatherer<'_> {
     }
 
     fn leave_out(&mut self, path: &[u8], reason: &'static str) {
-        self.gathered.left_out.push(LeftOut { path: path.to_vec(), reason });
+        self.gathered.left_out.push(LeftOutPath { path: path.to_vec(), reason });
     }
 
     fn finish(mut self) -> Result<Gathered, PackError> {
@@ -332,7 +351,7 @@ impl Gatherer<'_> {
             (a.first_access, a.node, &a.path).cmp(&(b.first_access, b.node, &b.path))
         });
         // Of a file with several names, what was used under any of them.
-        let mut parts: HashMap<NodeId, Option<BlockSet>> = HashMap::new();
+        let mut parts: HashMap<TreeNodeId, Option<BlockSet>> = HashMap::new();
         for file in &self.held {
             let part = parts.entry(file.node).or_insert_with(|| Some(BlockSet::default()));
             match (part.as_mut(), &file.part) {
@@ -341,7 +360,7 @@ impl Gatherer<'_> {
             }
         }
         for ToHold { node, path, .. } in &self.held {
-            let source = Source::File(as_path(path).into());
+            let source = ContentSource::File(as_path(path).into());
             match parts.remove(node) {
                 Some(Some(mut blocks)) => {
                     let size = self.gathered.tree.attributes(*node).size;
@@ -371,12 +390,12 @@ fn as_path(path: &[u8]) -> &Path {
 
 /// The paths of `led_to` that lie in a root and that no recording asked for.
 pub(crate) fn unseen<'a>(
-    forest: &'a Forest,
-    choices: &'a [Choice],
+    forest: &'a PathTree,
+    choices: &'a [RootChoice],
     led_to: &'a [Vec<u8>],
 ) -> impl Iterator<Item = &'a Vec<u8>> {
     led_to.iter().filter(|path| {
-        let known = forest.find(path).is_some_and(Forest::is_used);
+        let known = forest.find(path).is_some_and(PathTree::is_used);
         !known && choices.iter().any(|choice| is_within(path, &choice.path))
     })
 }

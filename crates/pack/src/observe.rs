@@ -4,25 +4,25 @@
 //! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
 //! lies, which the kernel opens itself.
 
-use quell_image::path::split;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use quell_image::path::split;
 use quell_trace::flags::{
     LOCK_COMMANDS, MAP_PRIVATE, MAP_TYPE, O_ACCMODE, O_CREAT, O_DIRECTORY, O_EXCL, O_PATH, O_TMPFILE,
     O_TRUNC, PROT_WRITE,
 };
 use quell_trace::{Call, Class, Errno, Event, Outcome, PathId, Recording, ServedBy, Trace, TraceError};
 
-use crate::extents::{Extent, Extents};
-use crate::forest::Forest;
-use crate::waiting::{Awaited, Waiting};
+use crate::extents::{Extent, ExtentTracker};
+use crate::path_tree::PathTree;
+use crate::polling::{Polled, PollingDetector};
 
 /// Folds the events of all recordings, in their order, into a forest of paths.
-pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
-    let mut forest = Forest::default();
+pub(crate) fn observe(trace: &Trace) -> Result<PathTree, TraceError> {
+    let mut forest = PathTree::default();
     let mut clock = 0;
     for recording in &trace.recordings {
         observe_one(recording, &mut forest, &mut clock)?;
@@ -31,16 +31,16 @@ pub(crate) fn observe(trace: &Trace) -> Result<Forest, TraceError> {
 }
 
 /// The same for each recording by itself, in their order.
-pub(crate) fn observe_each(trace: &Trace) -> Result<Vec<Forest>, TraceError> {
+pub(crate) fn observe_each(trace: &Trace) -> Result<Vec<PathTree>, TraceError> {
     let one = |recording| {
-        let mut forest = Forest::default();
+        let mut forest = PathTree::default();
         observe_one(recording, &mut forest, &mut 0)?;
         Ok(forest)
     };
     trace.recordings.iter().map(one).collect()
 }
 
-fn observe_one(recording: &Recording, forest: &mut Forest, clock: &mut u64) -> Result<(), TraceError> {
+fn observe_one(recording: &Recording, forest: &mut PathTree, clock: &mut u64) -> Result<(), TraceError> {
     let mounts = recording.context.mounts.iter();
     for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
         forest.mount(mount.mount_point.as_bytes(), &mount.kind);
@@ -54,12 +54,12 @@ fn observe_one(recording: &Recording, forest: &mut Forest, clock: &mut u64) -> R
 
 struct Observer<'a> {
     recording: &'a Recording,
-    forest: &'a mut Forest,
+    forest: &'a mut PathTree,
     /// Counts events over all recordings: the order of first access.
     clock: &'a mut u64,
     /// Paths that this recording missed and has not met since.
     missed: HashSet<PathId>,
-    waiting: Waiting<'a>,
+    waiting: PollingDetector<'a>,
     /// Links, which a call may have missed only because they lead nowhere.
     links: HashSet<PathId>,
     /// The program may read in ways that are not seen.
@@ -68,15 +68,19 @@ struct Observer<'a> {
     opened: Vec<(u64, PathId)>,
     /// Files of which only a part may have been used.
     in_part: HashSet<Vec<u8>>,
-    extents: Extents<'a>,
+    extents: ExtentTracker<'a>,
 }
 
 impl<'a> Observer<'a> {
-    fn new(recording: &'a Recording, forest: &'a mut Forest, clock: &'a mut u64) -> Result<Self, TraceError> {
+    fn new(
+        recording: &'a Recording,
+        forest: &'a mut PathTree,
+        clock: &'a mut u64,
+    ) -> Result<Self, TraceError> {
         let links = recording.context.links.iter().map(|link| link.path).collect();
         let (missed, opened) = (HashSet::new(), Vec::new());
-        let waiting = Waiting::new(recording);
-        let (in_part, extents) = (HashSet::new(), Extents::new(recording)?);
+        let waiting = PollingDetector::new(recording);
+        let (in_part, extents) = (HashSet::new(), ExtentTracker::new(recording)?);
         let reads_unseen = false;
         Ok(Self { recording, forest, clock, missed, waiting, links, reads_unseen, opened, in_part, extents })
     }
@@ -104,8 +108,8 @@ impl<'a> Observer<'a> {
     /// What is waited for is live, although nothing happened to it in this recording.
     fn wait(&mut self, event: &Event, target: PathId) {
         match self.waiting.event(event, target) {
-            Some(Awaited::Name(name)) => self.forest.live_parent(self.path(name), "is waited for"),
-            Some(Awaited::Names(directory)) => {
+            Some(Polled::Name(name)) => self.forest.live_parent(self.path(name), "is waited for"),
+            Some(Polled::Names(directory)) => {
                 self.forest.live_itself(self.path(directory), "the program lists it again and again");
             }
             None => {}

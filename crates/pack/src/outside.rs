@@ -1,15 +1,16 @@
 //! What stays outside an image: operations that a run will still send to the network file system, and what can
 //! be done about them.
 
-use quell_image::path::{components, is_within, split};
 use std::collections::BTreeMap;
 
-use crate::forest::Forest;
-use crate::roots::Choice;
+use quell_image::path::{components, is_within, split};
+
+use crate::path_tree::PathTree;
+use crate::roots::RootChoice;
 
 /// Operations below one directory that an image does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideOperations {
     /// Directory that holds the names asked for.
     pub directory: Vec<u8>,
     /// Metadata operations of the recordings that a server answered.
@@ -19,7 +20,7 @@ pub struct Outside {
 }
 
 /// The directories outside `choices`, most operations first, then by path.
-pub(crate) fn outside(forest: &Forest, choices: &[Choice]) -> Vec<Outside> {
+pub(crate) fn outside(forest: &PathTree, choices: &[RootChoice]) -> Vec<OutsideOperations> {
     let mut found: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     forest.visit(b"/", &mut |path, node| {
         if node.seen.operations > 0 && !is_answered(path, choices) {
@@ -28,14 +29,14 @@ pub(crate) fn outside(forest: &Forest, choices: &[Choice]) -> Vec<Outside> {
     });
     let mut list: Vec<_> = found
         .into_iter()
-        .map(|(directory, operations)| Outside { cure: cure(&directory), directory, operations })
+        .map(|(directory, operations)| OutsideOperations { cure: cure(&directory), directory, operations })
         .collect();
     list.sort_by(|a, b| b.operations.cmp(&a.operations).then_with(|| a.directory.cmp(&b.directory)));
     list
 }
 
 /// Whether a root covers `path` and no live directory takes it away again.
-fn is_answered(path: &[u8], choices: &[Choice]) -> bool {
+fn is_answered(path: &[u8], choices: &[RootChoice]) -> bool {
     choices.iter().any(|choice| {
         is_within(path, &choice.path) && !choice.live.iter().any(|(live, _)| is_within(path, live))
     })
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_no_root_answers_is_listed_with_its_cure() {
-        let mut forest = Forest::default();
+        let mut forest = PathTree::default();
         for (path, operations) in [
             ("/h/u/.local/lib/python3.11/site-packages", 3),
             ("/h/u/app/out", 9),
@@ -75,12 +76,12 @@ mod tests {
         ] {
             forest.seen(path.as_bytes()).operations = operations;
         }
-        let choice = Choice {
+        let choice = RootChoice {
             path: b"/l/env".to_vec(),
             reason: String::new(),
             file_system: String::new(),
             live: vec![(b"/l/env/locks".to_vec(), String::new())],
-            stance: crate::roots::Stance::Judged,
+            stance: crate::roots::RootOrigin::Judged,
         };
         let found = outside(&forest, &[choice]);
         let directories: Vec<_> =

@@ -9,14 +9,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::asked::Asked;
-use crate::changes::{Altered, changes};
-use crate::roots::{Choice, Within};
-use crate::{Order, PackError, Packed, Progress, is_directory, lessons, make};
-use quell_image::Image;
-use quell_image::Tree;
 use quell_image::learned::Learned;
-use quell_image::write::{Audience, Form};
+use quell_image::write::{Audience, ImageForm};
+use quell_image::{Image, ImageTree};
+
+use crate::changes::{Altered, changes};
+use crate::error::PackError;
+use crate::job::{PackJob, is_directory};
+use crate::learned;
+use crate::outcome::{PackProgress, Packed};
+use crate::requests::RecordedRequests;
+use crate::roots::{RootChoice, RootScope};
 
 /// An image that was made anew, and what is otherwise in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub struct RefreshOptions {
     /// Who may use it, if not those who may use the old one.
     pub audience: Option<Audience>,
     /// Whether it is compressed, which an image does not tell.
-    pub form: Form,
+    pub form: ImageForm,
     /// What runs learned, to be taken in as if it had been recorded.
     pub learned: Vec<Learned>,
 }
@@ -48,16 +51,16 @@ pub fn refresh<B: AsRef<[u8]>>(
     image: &Image<B>,
     target: &Path,
     options: &RefreshOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Refreshed, PackError> {
-    let mut asked = image.asked().and_then(Asked::decode).ok_or(PackError::Untold)?;
+    let mut asked = image.asked().and_then(RecordedRequests::decode).ok_or(PackError::Untold)?;
     if let Some((path, _)) = asked.roots.iter().find(|(path, _)| !is_directory(path)) {
         return Err(PackError::RootGone { path: Path::new(OsStr::from_bytes(path)).into() });
     }
-    let learned = lessons::take(&mut asked.forest, &asked.roots, &options.learned);
+    let learned = learned::take(&mut asked.forest, &asked.roots, &options.learned);
     let command = image.index().command().map(<[u8]>::to_vec).collect();
-    let order = Order {
-        within: Within::Again(&asked.roots),
+    let job = PackJob {
+        within: RootScope::Again(&asked.roots),
         command,
         directory: image.index().directory().to_vec(),
         beyond: image.index().beyond(),
@@ -68,10 +71,10 @@ pub fn refresh<B: AsRef<[u8]>>(
         hold: asked.hold,
     };
     let mut altered = Vec::new();
-    let mut compare = |_: &[Choice], tree: &Tree| {
+    let mut compare = |_: &[RootChoice], tree: &ImageTree| {
         altered = changes(image, tree)?;
         Ok(())
     };
-    let packed = make(asked.forest, order, &mut compare, progress)?;
+    let packed = job.run(asked.forest, &mut compare, progress)?;
     Ok(Refreshed { packed, altered, learned })
 }

@@ -8,61 +8,61 @@
 use quell_image::path::{is_within, join};
 use quell_trace::ServedBy;
 
-use crate::forest::Forest;
+use crate::path_tree::PathTree;
 
 /// A directory that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct RootChoice {
     pub(crate) path: Vec<u8>,
     pub(crate) reason: String,
     pub(crate) file_system: String,
     /// Topmost directories below it that stay the original, with the reason; sorted.
     pub(crate) live: Vec<(Vec<u8>, String)>,
     /// How it came to be considered.
-    pub(crate) stance: Stance,
+    pub(crate) stance: RootOrigin,
 }
 
 /// Where roots may lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Within<'a> {
+pub(crate) enum RootScope<'a> {
     /// On any network file system.
     Network,
     /// Below these directories.
     Given(&'a [Vec<u8>]),
     /// Where an image has them: each is a root again, unless it became live itself.
-    Again(&'a [(Vec<u8>, Stance)]),
+    Again(&'a [(Vec<u8>, RootOrigin)]),
 }
 
 /// Chooses roots. Sorted by path, none within another.
 ///
 /// `is_directory` tells whether a path is a directory now: a trace cannot know.
 pub(crate) fn choose(
-    forest: &Forest,
-    within: Within<'_>,
+    forest: &PathTree,
+    within: RootScope<'_>,
     is_directory: &dyn Fn(&[u8]) -> bool,
-) -> Vec<Choice> {
-    let again = if let Within::Again(again) = within { again } else { &[] };
+) -> Vec<RootChoice> {
+    let again = if let RootScope::Again(again) = within { again } else { &[] };
     let chooser = Chooser { forest, again, is_directory };
     let mut choices = Vec::new();
     match within {
-        Within::Network => {
+        RootScope::Network => {
             for mount in forest.network_mounts() {
-                choices.extend(chooser.at_path(&mount, Stance::Judged));
+                choices.extend(chooser.at_path(&mount, RootOrigin::Judged));
             }
         }
-        Within::Given(given) => {
+        RootScope::Given(given) => {
             for path in given {
-                choices.extend(chooser.at_path(path, Stance::Given));
+                choices.extend(chooser.at_path(path, RootOrigin::Given));
             }
         }
-        Within::Again(again) => {
+        RootScope::Again(again) => {
             for (path, stance) in again {
                 choices.extend(chooser.at_path(path, *stance));
             }
         }
     }
     choices.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut apart: Vec<Choice> = Vec::new();
+    let mut apart: Vec<RootChoice> = Vec::new();
     for choice in choices {
         if !apart.iter().any(|chosen| is_within(&choice.path, &chosen.path)) {
             apart.push(choice);
@@ -73,7 +73,7 @@ pub(crate) fn choose(
 
 /// Whether a directory was named by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stance {
+pub(crate) enum RootOrigin {
     /// It was.
     Given,
     /// It lies below one that was, and is judged by itself.
@@ -82,7 +82,7 @@ pub(crate) enum Stance {
     Judged,
 }
 
-impl Stance {
+impl RootOrigin {
     /// That of a directory's parts.
     fn of_parts(self) -> Self {
         match self {
@@ -93,20 +93,20 @@ impl Stance {
 }
 
 struct Chooser<'a> {
-    forest: &'a Forest,
+    forest: &'a PathTree,
     /// Roots that an image has.
-    again: &'a [(Vec<u8>, Stance)],
+    again: &'a [(Vec<u8>, RootOrigin)],
     is_directory: &'a dyn Fn(&[u8]) -> bool,
 }
 
 impl Chooser<'_> {
-    fn at_path(&self, path: &[u8], stance: Stance) -> Vec<Choice> {
+    fn at_path(&self, path: &[u8], stance: RootOrigin) -> Vec<RootChoice> {
         // A directory in a live one cannot be frozen by the parts around it, but it can be by itself.
         self.forest.find(path).map(|node| self.consider(path, node, stance)).unwrap_or_default()
     }
 
     /// The choices at `path` and below.
-    fn consider(&self, path: &[u8], node: &Forest, stance: Stance) -> Vec<Choice> {
+    fn consider(&self, path: &[u8], node: &PathTree, stance: RootOrigin) -> Vec<RootChoice> {
         if !node.is_used() {
             return Vec::new();
         }
@@ -120,11 +120,11 @@ impl Chooser<'_> {
         let undisturbed = || live.iter().all(|(path, below, _)| self.parts_of_live(path, below).is_empty());
         let unused = live.iter().all(|(_, below, _)| !below.is_used());
         let again = self.again.iter().any(|(root, _)| root == path);
-        let whole = unused || again || stance == Stance::Given || (has_own(node) && undisturbed());
+        let whole = unused || again || stance == RootOrigin::Given || (has_own(node) && undisturbed());
         if !whole {
             return self.parts(path, node, stance);
         }
-        let worth = stance == Stance::Given || node.seen.entered || node.is_used_below();
+        let worth = stance == RootOrigin::Given || node.seen.entered || node.is_used_below();
         if !worth || !(self.is_directory)(path) {
             return Vec::new();
         }
@@ -134,10 +134,10 @@ impl Chooser<'_> {
     fn choice(
         &self,
         path: &[u8],
-        node: &Forest,
-        live: Vec<(Vec<u8>, &Forest, String)>,
-        stance: Stance,
-    ) -> Choice {
+        node: &PathTree,
+        live: Vec<(Vec<u8>, &PathTree, String)>,
+        stance: RootOrigin,
+    ) -> RootChoice {
         let file_system = self.forest.file_system(path).unwrap_or_default();
         let used = node.count_asked();
         let live: Vec<_> = live
@@ -146,9 +146,9 @@ impl Chooser<'_> {
             .map(|(path, _, reason)| (path, reason))
             .collect();
         let why = match stance {
-            Stance::Given => "it was given with `--root`".to_owned(),
-            Stance::Below => "it lies below a directory given with `--root`".to_owned(),
-            Stance::Judged => format!("it is on a network file system ({file_system})"),
+            RootOrigin::Given => "it was given with `--root`".to_owned(),
+            RootOrigin::Below => "it lies below a directory given with `--root`".to_owned(),
+            RootOrigin::Judged => format!("it is on a network file system ({file_system})"),
         };
         let changed = match live.len() {
             0 => "nothing below it was changed".to_owned(),
@@ -156,28 +156,28 @@ impl Chooser<'_> {
             count => format!("{count} directories below it stay the original"),
         };
         let reason = format!("{why}, {used} paths were asked for, {changed}");
-        Choice { path: path.to_vec(), reason, file_system: file_system.into(), live, stance }
+        RootChoice { path: path.to_vec(), reason, file_system: file_system.into(), live, stance }
     }
 
     /// The choices below `path`, each child by itself.
-    fn parts(&self, path: &[u8], node: &Forest, stance: Stance) -> Vec<Choice> {
+    fn parts(&self, path: &[u8], node: &PathTree, stance: RootOrigin) -> Vec<RootChoice> {
         let children = node.children.iter().filter(|(_, child)| child.mounted.is_none());
         let stance = stance.of_parts();
         children.flat_map(|(name, child)| self.consider(&join(path, name), child, stance)).collect()
     }
 
     /// What would be chosen in a live directory, or on another file system that is mounted there.
-    fn parts_of_live(&self, path: &[u8], node: &Forest) -> Vec<Choice> {
+    fn parts_of_live(&self, path: &[u8], node: &PathTree) -> Vec<RootChoice> {
         match node.mounted.as_deref().map(ServedBy::of_type) {
-            Some(ServedBy::Network) => self.consider(path, node, Stance::Judged),
+            Some(ServedBy::Network) => self.consider(path, node, RootOrigin::Judged),
             Some(ServedBy::Quell | ServedBy::Local) => Vec::new(),
-            None => self.parts(path, node, Stance::Judged),
+            None => self.parts(path, node, RootOrigin::Judged),
         }
     }
 }
 
 /// The topmost directories below `node` that must stay the original, each with its reason.
-fn topmost_live<'a>(path: &[u8], node: &'a Forest, live: &mut Vec<(Vec<u8>, &'a Forest, String)>) {
+fn topmost_live<'a>(path: &[u8], node: &'a PathTree, live: &mut Vec<(Vec<u8>, &'a PathTree, String)>) {
     for (name, child) in &node.children {
         let path = join(path, name);
         match (&child.mounted, &child.live) {
@@ -191,8 +191,8 @@ fn topmost_live<'a>(path: &[u8], node: &'a Forest, live: &mut Vec<(Vec<u8>, &'a 
 }
 
 /// Whether the program asks for names in the directory itself, not only for the way to what lies deeper.
-fn has_own(node: &Forest) -> bool {
-    let asked = |child: &Forest| child.seen.touched || child.seen.missed;
+fn has_own(node: &PathTree) -> bool {
+    let asked = |child: &PathTree| child.seen.touched || child.seen.missed;
     node.seen.entered || node.children.values().any(|child| child.children.is_empty() && asked(child))
 }
 
@@ -201,8 +201,8 @@ mod tests {
     use super::*;
 
     /// A forest: `+` touched, `-` missed, `w` written, `l` entered, `mKIND` mounted.
-    fn forest(lines: &[(&str, &str)]) -> Forest {
-        let mut forest = Forest::default();
+    fn forest(lines: &[(&str, &str)]) -> PathTree {
+        let mut forest = PathTree::default();
         forest.mount(b"/", "ext4");
         for (what, path) in lines {
             let path = path.as_bytes();
@@ -224,7 +224,7 @@ mod tests {
         let given: Vec<_> = given.iter().map(|path| path.as_bytes().to_vec()).collect();
         let is_directory = |path: &[u8]| !path.ends_with(b".py");
         let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
-        let within = if given.is_empty() { Within::Network } else { Within::Given(&given) };
+        let within = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
         let choices = choose(&forest(lines), within, &is_directory);
         choices
             .into_iter()
@@ -277,7 +277,7 @@ mod tests {
     fn live_directories_that_the_program_does_not_use_part_nothing() {
         let mut forest = forest(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
         forest.live_itself(b"/l/images", "the image is written to it");
-        let choices = choose(&forest, Within::Network, &|_| true);
+        let choices = choose(&forest, RootScope::Network, &|_| true);
         assert_eq!(choices.len(), 1);
         assert_eq!(choices[0].path, b"/l");
         let live: Vec<_> = choices[0].live.iter().map(|(path, _)| &path[..]).collect();
@@ -297,7 +297,7 @@ mod tests {
     fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
         let mut forest = forest(&[("+", "/opt/env/bin/x")]);
         forest.live_itself(b"/opt/env", "something is renamed in it");
-        let choices = choose(&forest, Within::Given(&[b"/opt/env".to_vec()]), &|_| true);
+        let choices = choose(&forest, RootScope::Given(&[b"/opt/env".to_vec()]), &|_| true);
         assert_eq!(choices[0].path, b"/opt/env/bin");
         assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
     }

@@ -6,7 +6,7 @@ mod session;
 #[path = "../../image/tests/support/mod.rs"]
 mod support;
 
-use quell_image::Content;
+use quell_image::FileContent;
 use quell_trace::{Call, Event, Extent, Fd, Nanos, Outcome, Pid, Process, ProcessId, Thread, ThreadId};
 use session::Session;
 use support::at;
@@ -192,9 +192,9 @@ fn held(session: Session) -> Vec<(u64, u64)> {
     let (rest, _) = session.pack();
     let image = rest.open();
     match image.content(at(&image, &rest.path("env/file"))).unwrap() {
-        Content::Part(part) => part.blocks().runs().map(|run| (run.start, run.end)).collect(),
-        Content::Held(_) => Vec::new(),
-        Content::Original => panic!("nothing is held"),
+        FileContent::Part(part) => part.blocks().runs().map(|run| (run.start, run.end)).collect(),
+        FileContent::Held(_) => Vec::new(),
+        FileContent::Original => panic!("nothing is held"),
     }
 }
 

@@ -11,8 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use quell_image::write::Audience;
-use quell_image::{Content, Coverage, Lookup, Use};
-use quell_pack::{Nothing, Options, PackError, pack};
+use quell_image::{Coverage, FileContent, Lookup, NodeUse};
+use quell_pack::{NothingToPack, PackError, PackOptions, pack};
 use quell_trace::flags::O_PATH;
 use quell_trace::{Call, Errno, Event, Fd, Outcome, Trace};
 use session::{O_CREATE_TO_WRITE, Session};
@@ -55,13 +55,13 @@ fn an_environment_is_packed() {
     let lib = at(&image, &rest.path("env/lib"));
     assert_eq!(image.lookup(lib, b"c.py"), Ok(Lookup::Absent));
     assert_eq!(image.lookup(lib, b"c"), Ok(Lookup::Absent));
-    assert_eq!(image.content(child(&image, lib, b"a.py")), Ok(Content::Held(b"module a")));
-    assert_eq!(image.content(child(&image, lib, b"never.py")), Ok(Content::Original));
-    assert_eq!(image.usage(child(&image, lib, b"never.py")), Ok(Use::Listed));
-    assert_eq!(image.content(child(&image, lib, b"only-stat")), Ok(Content::Original));
-    assert_eq!(image.usage(child(&image, lib, b"only-stat")), Ok(Use::Touched));
+    assert_eq!(image.content(child(&image, lib, b"a.py")), Ok(FileContent::Held(b"module a")));
+    assert_eq!(image.content(child(&image, lib, b"never.py")), Ok(FileContent::Original));
+    assert_eq!(image.usage(child(&image, lib, b"never.py")), Ok(NodeUse::Listed));
+    assert_eq!(image.content(child(&image, lib, b"only-stat")), Ok(FileContent::Original));
+    assert_eq!(image.usage(child(&image, lib, b"only-stat")), Ok(NodeUse::Touched));
     assert_eq!(image.link_target(child(&image, lib, b"lib.so")), Ok(&b"../target/lib.so"[..]));
-    assert_eq!(image.content(at(&image, &rest.path("env/target/lib.so"))), Ok(Content::Held(b"library")));
+    assert_eq!(image.content(at(&image, &rest.path("env/target/lib.so"))), Ok(FileContent::Held(b"library")));
     assert_eq!(image.coverage(at(&image, &rest.path("env/share"))), Ok(Coverage::Uncovered));
     assert_eq!(
         image.coverage(at(&image, rest.top.parent().unwrap().as_os_str().as_bytes())),
@@ -75,7 +75,7 @@ fn an_environment_is_packed() {
 
     // Data lies in the order of first access.
     let address = |path: &str| match image.content(at(&image, &rest.path(path))).unwrap() {
-        Content::Held(bytes) => bytes.as_ptr() as usize,
+        FileContent::Held(bytes) => bytes.as_ptr() as usize,
         _ => panic!("{path} is not held whole"),
     };
     let order = ["env/lib/b.py", "env/bin/tool", "env/target/lib.so", "env/lib/a.py"].map(address);
@@ -92,8 +92,11 @@ fn live_after(happen: impl FnOnce(&mut Session)) -> Vec<(String, String)> {
     session.read("env/bin/tool");
     session.stat("env/run/here");
     happen(&mut session);
-    let options =
-        Options { roots: vec![session.top.join("env")], audience: Audience::Owner, ..Options::default() };
+    let options = PackOptions {
+        roots: vec![session.top.join("env")],
+        audience: Audience::Owner,
+        ..PackOptions::default()
+    };
     let (rest, packed) = session.pack_with(&options);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let top = text(rest.path(""));
@@ -233,7 +236,7 @@ fn what_is_written_stays_the_original() {
     assert_eq!(live[0].nid, at(&image, &rest.path("env/var")));
     assert_eq!(image.coverage(live[0].nid), Ok(Coverage::Uncovered));
     let bytecode = at(&image, &rest.path("env/lib/__pycache__/a.pyc"));
-    assert_eq!(image.content(bytecode), Ok(Content::Held(b"content")));
+    assert_eq!(image.content(bytecode), Ok(FileContent::Held(b"content")));
 }
 
 #[test]
@@ -292,7 +295,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
         fs::set_permissions(session.top.join(path), fs::Permissions::from_mode(mode)).unwrap();
         session.read(path);
     }
-    let options = Options { audience: Audience::Everyone, ..Options::default() };
+    let options = PackOptions { audience: Audience::Everyone, ..PackOptions::default() };
     let (rest, packed) = session.pack_with(&options);
     let packed = packed.unwrap();
     let left_out: Vec<_> = packed.left_out.iter().map(|left| (left.path.clone(), left.reason)).collect();
@@ -306,7 +309,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
     );
     assert_eq!(packed.totals.held_files, 1);
     let image = rest.open();
-    assert_eq!(image.content(at(&image, &rest.path("env/key.pem"))), Ok(Content::Original));
+    assert_eq!(image.content(at(&image, &rest.path("env/key.pem"))), Ok(FileContent::Original));
     assert_eq!(fs::metadata(&rest.image).unwrap().mode() & 0o777, 0o644);
 }
 
@@ -315,24 +318,25 @@ fn nothing_to_pack_says_why() {
     let mut local = Session::new("ext4");
     local.file("env/a", b"");
     local.read("env/a");
-    let (rest, packed) = local.pack_with(&Options::default());
-    assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Local })));
+    let (rest, packed) = local.pack_with(&PackOptions::default());
+    assert!(matches!(packed, Err(PackError::Nothing { why: NothingToPack::Local })));
     assert!(!rest.image.exists());
 
     let mut changed = Session::new("lustre");
     changed.file("out", b"");
     changed.open("out", O_CREATE_TO_WRITE);
-    let (_, packed) = changed.pack_with(&Options::default());
-    assert!(matches!(packed, Err(PackError::Nothing { why: Nothing::Changed })));
+    let (_, packed) = changed.pack_with(&PackOptions::default());
+    assert!(matches!(packed, Err(PackError::Nothing { why: NothingToPack::Changed })));
 
     let mut given = Session::new("ext4");
     given.file("env/a", b"here");
     given.file("other/b", b"there");
     given.read("env/a");
     let roots = vec![given.top.join("env")];
-    let (rest, packed) = given.pack_with(&Options { roots, audience: Audience::Owner, ..Options::default() });
+    let (rest, packed) =
+        given.pack_with(&PackOptions { roots, audience: Audience::Owner, ..PackOptions::default() });
     assert_eq!(packed.unwrap().roots[0].path, rest.path("env"));
-    assert_eq!(rest.open().content(at(&rest.open(), &rest.path("env/a"))), Ok(Content::Held(b"here")));
+    assert_eq!(rest.open().content(at(&rest.open(), &rest.path("env/a"))), Ok(FileContent::Held(b"here")));
 }
 
 #[test]
@@ -345,7 +349,7 @@ fn packing_twice_gives_the_same_bytes() {
     let trace = session.scratch.path().join("t.qtrace");
     let (rest, packed) = session.pack();
     let first = fs::read(&rest.image).unwrap();
-    let options = Options::default();
+    let options = PackOptions::default();
     let again = pack(&Trace::open(&[trace]).unwrap(), &rest.image, &options, &mut |_| {}).unwrap();
     assert_eq!(again, packed);
     assert!(fs::read(&rest.image).unwrap() == first);
@@ -361,14 +365,15 @@ fn directories_that_may_not_be_listed_are_passed_through() {
     fs::set_permissions(session.top.join("closed"), fs::Permissions::from_mode(0o711)).unwrap();
     session.read("closed/env/a");
     session.miss("closed/none");
-    let (rest, packed) = session.pack_with(&Options { audience: Audience::Everyone, ..Options::default() });
+    let (rest, packed) =
+        session.pack_with(&PackOptions { audience: Audience::Everyone, ..PackOptions::default() });
     assert!(packed.unwrap().left_out.is_empty());
     let image = rest.open();
     let closed = at(&image, &rest.path("closed"));
     assert_eq!(image.coverage(closed), Ok(Coverage::Partial));
     assert_eq!(image.lookup(closed, b"none"), Ok(Lookup::Absent));
     assert_eq!(image.lookup(closed, b"other"), Ok(Lookup::Unknown));
-    assert_eq!(image.content(at(&image, &rest.path("closed/env/a"))), Ok(Content::Held(b"content")));
+    assert_eq!(image.content(at(&image, &rest.path("closed/env/a"))), Ok(FileContent::Held(b"content")));
 }
 
 #[test]
@@ -379,7 +384,7 @@ fn the_directory_of_the_image_stays_the_original() {
     session.read("env/a");
     session.read("app/main.py");
     let target = session.top.join("app/i.qimg");
-    let options = Options::default();
+    let options = PackOptions::default();
     let (rest, packed) = session.pack_to(target, &options);
     let packed = packed.unwrap();
     assert_eq!(packed.roots.iter().map(|root| root.path.clone()).collect::<Vec<_>>(), [rest.path("env")]);
@@ -398,5 +403,5 @@ fn what_links_lead_to_is_covered() {
     let image = rest.open();
     let deep = at(&image, &rest.path("store/deep"));
     assert_eq!(image.coverage(deep), Ok(Coverage::Complete));
-    assert_eq!(image.content(child(&image, deep, b"tool")), Ok(Content::Original));
+    assert_eq!(image.content(child(&image, deep, b"tool")), Ok(FileContent::Original));
 }

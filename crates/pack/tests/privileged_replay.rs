@@ -8,8 +8,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use quell_image::write::Audience;
-use quell_image::{Content, Image, Lookup};
-use quell_pack::{Options, pack};
+use quell_image::{FileContent, Image, Lookup};
+use quell_pack::{PackOptions, pack};
 use quell_record::Recording;
 use quell_trace::{Call, Class, Errno, Event, Header, Trace};
 use support::{fsck, opened, scratch};
@@ -35,7 +35,8 @@ fn privileged_an_image_answers_as_the_originals_did() {
         return;
     }
     let trace = Trace::open(&[trace]).unwrap();
-    let options = Options { roots: vec![ROOT.into()], audience: Audience::Owner, ..Options::default() };
+    let options =
+        PackOptions { roots: vec![ROOT.into()], audience: Audience::Owner, ..PackOptions::default() };
     let packed = pack(&trace, &target, &options, &mut |_| {}).unwrap();
     assert!(packed.absences > 0 && packed.totals.held_files > 0, "{packed:?}");
     fsck(&target);
@@ -70,10 +71,10 @@ fn replay(image: &Image<Vec<u8>>, event: &Event, path: &[u8]) {
     let reads = event.bytes_moved().0 > 0 && event.call.class() == Class::Read || event.call == Call::Mmap;
     if let (true, None, Lookup::Found(nid)) = (reads, event.outcome.errno(), found) {
         let held = match image.content(nid).unwrap() {
-            Content::Held(_) => true,
+            FileContent::Held(_) => true,
             // What is read at no offset of its own goes on from the beginning.
-            Content::Part(part) => part.bytes(0..1).is_some(),
-            Content::Original => false,
+            FileContent::Part(part) => part.bytes(0..1).is_some(),
+            FileContent::Original => false,
         };
         assert!(held, "{shown} was read and is not held");
     }

@@ -13,8 +13,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use quell_image::write::Audience;
-use quell_image::{Content, Image};
-use quell_pack::{Alteration, Options, PackError, Packed, RefreshOptions, Refreshed, pack, refresh};
+use quell_image::{FileContent, Image};
+use quell_pack::{Alteration, PackError, PackOptions, Packed, RefreshOptions, Refreshed, pack, refresh};
 use quell_trace::Trace;
 use quell_trace::flags::O_DIRECTORY;
 use session::{Done, O_CREATE_TO_WRITE, Session};
@@ -57,8 +57,8 @@ fn session() -> Session {
     session
 }
 
-fn options(audience: Audience) -> Options {
-    Options { audience, ..Options::default() }
+fn options(audience: Audience) -> PackOptions {
+    PackOptions { audience, ..PackOptions::default() }
 }
 
 fn from_recording(done: &Done, target: &Path, audience: Audience) -> Result<Packed, PackError> {
@@ -220,7 +220,7 @@ fn an_image_is_replaced_whole() {
     assert!(std::io::Read::bytes(open).map(Result::unwrap).eq(before.iter().copied()));
     let image = done.open();
     let content = image.content(at(&image, &done.path("env/lib/a.py"))).unwrap();
-    assert_eq!(content, Content::Held(b"another"));
+    assert_eq!(content, FileContent::Held(b"another"));
     assert!(fs::read(&done.image).unwrap() != before);
 }
 

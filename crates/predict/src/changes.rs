@@ -7,10 +7,10 @@ use crate::workload::{Act, Broadcast, Deed, Demand, NameId, PAGE, Script, Segmen
 use crate::{Operation, Parameters, PerOperation};
 use std::collections::HashMap;
 
-/// Entering the mount, a process. Measured by `bench/launch.sh`. Unit: seconds.
+/// Entering the mount, a process. Measured by `bench/run launch`. Unit: seconds.
 const ENTERING: f64 = 0.003;
 
-/// The time in which the image's server answers one request on the node. Measured by `bench/run.sh`: the first process of a node
+/// The time in which the image's server answers one request on the node. Measured by `bench/run run`: the first process of a node
 /// takes 0.2 s more than a further one, for some 4700 requests; a further one 0.1 s more than from a local disk, for some 2900
 /// calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;

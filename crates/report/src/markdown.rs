@@ -3,8 +3,24 @@
 use crate::number::{grouped, seconds};
 use crate::published::{ORDER, error, number, outcome, published, range};
 use crate::text::finished;
+use crate::view::LimitRow;
 use quell_predict::published::{Row, Validation};
 use std::fmt::Write as _;
+
+/// `docs/findings.md`.
+pub fn findings(limits: &[LimitRow]) -> String {
+    let mut page = String::from(FINDINGS);
+    for LimitRow { name, value, unit, meaning, is_code } in limits {
+        let is_code = if *is_code { "yes" } else { "no" };
+        let _ = writeln!(page, "| `{name}` | {value} {unit} | {meaning} | {is_code} |");
+    }
+    page
+}
+
+const FINDINGS: &str = "# Findings\n\nMade from the rules by `cargo xtask`. A finding is what is over its limit; `--threshold NAME=VALUE` sets one, and \
+     `--fail-on CODE` ends `quell report` with status 1 when there is one. A code is the name of its limit; a limit without a \
+     finding of its own belongs to the findings that mention it. A start is one recording: several are averaged.\n\n\
+     | name | limit | what is measured | a code |\n|---|---|---|---|\n";
 
 /// `docs/validation.md`.
 pub fn validation(validation: &Validation) -> String {

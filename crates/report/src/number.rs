@@ -109,7 +109,12 @@ pub(crate) fn duration(time: Nanos) -> String {
 
 /// A length of time that is given in seconds.
 pub(crate) fn seconds(seconds: f64) -> String {
-    duration(Nanos((seconds * 1e9) as u64))
+    duration(nanos(seconds))
+}
+
+/// The time behind a number of seconds: what [`Nanos::as_seconds`] made of it comes back exactly.
+pub(crate) fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9).round() as u64)
 }
 
 /// An amount of data with three digits that count.

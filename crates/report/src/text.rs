@@ -57,6 +57,16 @@ fn begin(text: &str, columns: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// What applying a remedy costs, in words.
+pub(crate) fn price(cost: &str) -> &'static str {
+    match cost {
+        "nothing" => "costs nothing",
+        "image" => "needs an image",
+        "setup" => "changes the set-up",
+        _ => "changes the program",
+    }
+}
+
 /// Stands where text was left out.
 const GAP: &str = "...";
 

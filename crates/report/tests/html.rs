@@ -1,9 +1,10 @@
 //! The page for a browser, as far as it is read without one: its words, its numbers, and that no text becomes markup.
 #![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use quell_analyse::findings::{Cost, Finding, Remedy, Threshold};
-use quell_analyse::{Summary, Tally};
-use quell_report::{html, view};
+use quell_analyse::findings::{Cost, Finding, Plan, Remedy, Threshold};
+use quell_analyse::{Diagnosis, Summary, Tally};
+use quell_report::html;
+use quell_report::view::{self, Extent, ReportView};
 use quell_trace::*;
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}\u{202e}<!--";
@@ -64,8 +65,13 @@ fn finding(cost: Cost, after: u64, evidence: usize) -> Finding {
     }
 }
 
+fn view_of(summary: &Summary, findings: &[Finding]) -> ReportView {
+    let plan = Plan { metadata_operations: summary.totals().metadata_operations, steps: Vec::new() };
+    view::report(summary, &Diagnosis { findings: findings.to_vec(), plan }, Extent::Top)
+}
+
 fn page(summary: &Summary, findings: &[Finding]) -> String {
-    html::report(&view::report(summary, findings)).unwrap()
+    html::report(&view_of(summary, findings)).unwrap()
 }
 
 /// The part between two marks, the first included.
@@ -89,7 +95,7 @@ fn numbers(page: &str) -> serde_json::Value {
 #[test]
 fn the_numbers_inside_are_those_of_json() {
     for summary in [run(&[]), run(&["/a", HOSTILE, "/lib/\u{e9}"])] {
-        let report = view::report(&summary, &[finding(Cost::Nothing, 2, 1)]);
+        let report = view_of(&summary, &[finding(Cost::Nothing, 2, 1)]);
         assert_eq!(numbers(&html::report(&report).unwrap()), serde_json::to_value(&report).unwrap());
     }
 }

@@ -3,6 +3,7 @@
 use quell_analyse::searches::{EntryCounts, EntryKey};
 use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};
 use quell_report::terminal::Detail;
+use quell_report::view::{DiffView, Extent, ReportView};
 use quell_report::{Colour, Style, terminal, view};
 use quell_trace::*;
 
@@ -110,8 +111,25 @@ fn packed() -> Summary {
     run(QUELL, false).summary("packed.qtrace", &header)
 }
 
+fn view_of(summary: &Summary) -> ReportView {
+    view::report(summary, &diagnose(summary, &Rules::default()), Extent::Top)
+}
+
 fn report(summary: &Summary, style: Style) -> String {
-    terminal::report(summary, &diagnose(summary, &Rules::default()), Detail::Everything, style)
+    terminal::report(&view_of(summary), Detail::Everything, style)
+}
+
+fn fix(summary: &Summary, width: usize) -> String {
+    let plan = diagnose(summary, &Rules::default()).plan;
+    terminal::fix(&view::fix(summary, &plan), at(width))
+}
+
+fn diff_of(a: &Summary, b: &Summary) -> DiffView {
+    view::diff(&compare(a, b), &[], Extent::Top)
+}
+
+fn diff(a: &Summary, b: &Summary, style: Style) -> String {
+    terminal::diff(&diff_of(a, b), style)
 }
 
 fn at(width: usize) -> Style {
@@ -126,8 +144,7 @@ fn a_report_at_80_columns() {
 #[test]
 fn the_essential_report_leaves_tables_out_and_says_how_to_see_them() {
     let (summary, style) = (plain(), at(80));
-    let diagnosis = diagnose(&summary, &Rules::default());
-    let essential = terminal::report(&summary, &diagnosis, Detail::Essential, style);
+    let essential = terminal::report(&view_of(&summary), Detail::Essential, style);
     let everything = report(&summary, style);
     assert!(essential.contains("\nmore     quell report --all plain.qtrace\nnext     "), "{essential}");
     let left_out = |line: &&str| !line.starts_with("more ");
@@ -191,26 +208,24 @@ fn a_report_of_a_storm_at_200_columns() {
 
 #[test]
 fn what_to_fix_at_80_and_200_columns() {
-    let plan = diagnose(&stormy(), &Rules::default()).plan;
-    insta::assert_snapshot!("what_to_fix_at_80_columns", terminal::fix(&stormy(), &plan, at(80)));
-    insta::assert_snapshot!("what_to_fix_at_200_columns", terminal::fix(&stormy(), &plan, at(200)));
-    let nothing = diagnose(&packed(), &Rules::default()).plan;
-    insta::assert_snapshot!("nothing_to_fix", terminal::fix(&packed(), &nothing, at(80)));
+    insta::assert_snapshot!("what_to_fix_at_80_columns", fix(&stormy(), 80));
+    insta::assert_snapshot!("what_to_fix_at_200_columns", fix(&stormy(), 200));
+    insta::assert_snapshot!("nothing_to_fix", fix(&packed(), 80));
 }
 
 #[test]
 fn the_thresholds_at_80_columns() {
-    insta::assert_snapshot!(terminal::thresholds(at(80)));
+    insta::assert_snapshot!(terminal::thresholds(&view::limits(), at(80)));
 }
 
 #[test]
 fn a_diff_at_80_columns() {
-    insta::assert_snapshot!(terminal::diff(&compare(&plain(), &packed()), at(80)));
+    insta::assert_snapshot!(diff(&plain(), &packed(), at(80)));
 }
 
 #[test]
 fn a_diff_at_200_columns() {
-    insta::assert_snapshot!(terminal::diff(&compare(&plain(), &packed()), at(200)));
+    insta::assert_snapshot!(diff(&plain(), &packed(), at(200)));
 }
 
 #[test]
@@ -229,7 +244,7 @@ fn a_diff_of_searches_at_80_columns() {
     b.searches
         .entries
         .extend([(entry("a.pth", long), asked(4)), (entry("\x1b[31m", "/a\x07\u{1}b"), asked(2))]);
-    let text = terminal::diff(&compare(&a, &b), at(80));
+    let text = diff(&a, &b, at(80));
     let from = text.find("Entries of search lists").unwrap();
     insta::assert_snapshot!(&text[from..], @r#"
     Entries of search lists, by the change of probes
@@ -259,17 +274,16 @@ fn doubtful() -> Summary {
 #[test]
 fn doubts_are_flagged_in_every_form() {
     insta::assert_snapshot!(report(&doubtful(), at(80)));
-    let report = serde_json::to_value(view::report(&doubtful(), &[])).unwrap();
+    let report = serde_json::to_value(view_of(&doubtful())).unwrap();
     let codes: Vec<&str> =
         report["doubts"].as_array().unwrap().iter().map(|doubt| doubt["code"].as_str().unwrap()).collect();
     assert_eq!(
         codes,
         ["partial", "lost-events", "asynchronous", "unknown-file-system", "ranks-missing", "note"]
     );
-    let comparison = compare(&plain(), &doubtful());
-    let text = terminal::diff(&comparison, at(80));
+    let text = diff(&plain(), &doubtful(), at(80));
     assert!(text.contains("doubt b  12 events were lost"), "{text}");
-    let diff = serde_json::to_value(view::diff(&comparison, &[])).unwrap();
+    let diff = serde_json::to_value(diff_of(&plain(), &doubtful())).unwrap();
     assert_eq!(diff["doubts"]["a"].as_array().map(Vec::len), Some(0));
     assert_eq!(diff["doubts"]["b"].as_array().map(Vec::len), Some(6));
 }
@@ -284,7 +298,7 @@ fn an_empty_trace_is_reported_as_such() {
 fn no_line_is_longer_than_the_terminal_and_none_ends_in_a_space() {
     for width in [80, 100, 200] {
         for summary in [plain(), packed(), doubtful()] {
-            let diff = terminal::diff(&compare(&plain(), &summary), at(width));
+            let diff = diff(&plain(), &summary, at(width));
             let report = report(&summary, at(width));
             for line in report.lines().chain(diff.lines()) {
                 assert!(line.chars().count() <= width, "{width}: {line}");
@@ -310,13 +324,12 @@ fn colour_adds_nothing_to_the_words() {
     assert_eq!(strip(&report(&doubtful(), coloured)), report(&doubtful(), at(80)));
     assert!(painted.contains("\x1b["));
     assert_eq!(strip(&painted), report(&plain(), at(80)));
-    let comparison = compare(&plain(), &packed());
-    assert_eq!(strip(&terminal::diff(&comparison, coloured)), terminal::diff(&comparison, at(80)));
+    assert_eq!(strip(&diff(&plain(), &packed(), coloured)), diff(&plain(), &packed(), at(80)));
 }
 
 #[test]
 fn the_json_of_a_diff() {
-    let mut diff = view::diff(&compare(&plain(), &packed()), &[]);
+    let mut diff = diff_of(&plain(), &packed());
     diff.paths.changed.truncate(2);
     diff.latency.truncate(2);
     let text = serde_json::to_string_pretty(&diff).unwrap();
@@ -325,7 +338,7 @@ fn the_json_of_a_diff() {
 
 #[test]
 fn the_fixed_names_of_a_report_are_there() {
-    let report = serde_json::to_value(view::report(&plain(), &[])).unwrap();
+    let report = serde_json::to_value(view_of(&plain())).unwrap();
     let names = |value: &serde_json::Value| -> Vec<String> {
         value.as_object().expect("an object").keys().cloned().collect()
     };

@@ -1,8 +1,8 @@
 //! What is printed has the structure that the schema promises: every property declared, every required one there,
 //! every type right.
 
-use quell_analyse::{Summary, Tally, compare};
-use quell_report::view;
+use quell_analyse::{Rules, Summary, Tally, compare, diagnose};
+use quell_report::view::{self, Extent, ReportView};
 use quell_trace::*;
 use serde_json::Value;
 
@@ -100,18 +100,27 @@ fn summary(completeness: Completeness) -> Summary {
     tally.finish()
 }
 
+fn report_of(summary: &Summary) -> ReportView {
+    view::report(summary, &diagnose(summary, &Rules::default()), Extent::Top)
+}
+
 #[test]
 fn reports_and_diffs_are_as_their_schemas_say() {
     let (report, diff) = (schema("report"), schema("diff"));
     let summaries = [Summary::default(), summary(Completeness::Complete), summary(Completeness::Partial)];
     for a in &summaries {
-        check(&report, &report, &serde_json::to_value(view::report(a, &[])).unwrap(), "report");
+        check(&report, &report, &serde_json::to_value(report_of(a)).unwrap(), "report");
         for b in &summaries {
-            check(&diff, &diff, &serde_json::to_value(view::diff(&compare(a, b), &[])).unwrap(), "diff");
+            check(
+                &diff,
+                &diff,
+                &serde_json::to_value(view::diff(&compare(a, b), &[], Extent::Top)).unwrap(),
+                "diff",
+            );
         }
     }
     // Each list of the full report has been checked with at least one entry, but for findings.
-    let full = serde_json::to_value(view::report(&summaries[1], &[])).unwrap();
+    let full = serde_json::to_value(report_of(&summaries[1])).unwrap();
     for (name, value) in full.as_object().unwrap() {
         let empty = value.as_array().is_some_and(Vec::is_empty);
         assert!(!empty || name == "findings", "{name} is empty");
@@ -124,10 +133,15 @@ fn findings_and_remedies_are_as_their_schemas_say() {
     let a = summary(Completeness::Complete);
     let thresholds =
         quell_analyse::findings::LIMITS.iter().map(|limit| (limit.threshold.name.to_owned(), 0.0));
-    let rules = quell_analyse::Rules { thresholds: thresholds.collect(), osts: None };
-    let diagnosis = quell_analyse::diagnose(&a, &rules);
+    let rules = Rules { thresholds: thresholds.collect(), osts: None };
+    let diagnosis = diagnose(&a, &rules);
     assert!(!diagnosis.findings.is_empty());
-    check(&report, &report, &serde_json::to_value(view::report(&a, &diagnosis.findings)).unwrap(), "report");
+    check(
+        &report,
+        &report,
+        &serde_json::to_value(view::report(&a, &diagnosis, Extent::Top)).unwrap(),
+        "report",
+    );
     check(&fix, &fix, &serde_json::to_value(view::fix(&a, &diagnosis.plan)).unwrap(), "fix");
 }
 
@@ -139,5 +153,5 @@ fn every_schema_says_which_version_it_is_of() {
         assert!(schema["properties"]["schema_version"].is_object(), "{name}");
         assert!(schema["description"].is_string(), "{name}");
     }
-    assert_eq!(serde_json::to_value(view::report(&Summary::default(), &[])).unwrap()["schema_version"], 1);
+    assert_eq!(serde_json::to_value(report_of(&Summary::default())).unwrap()["schema_version"], 1);
 }

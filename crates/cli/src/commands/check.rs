@@ -106,8 +106,9 @@ fn directory_of(path: &Path) -> PathBuf {
 fn is_covered(image: &image::Opened, directory: &Path) -> bool {
     use quell_image::export::find::{LastLink, find};
     let index = image.index();
-    let within =
-        |place: quell_image::Place<'_>| directory.starts_with(std::ffi::OsStr::from_bytes(place.path));
+    let within = |place: quell_image::IndexedDirectory<'_>| {
+        directory.starts_with(std::ffi::OsStr::from_bytes(place.path))
+    };
     if !index.roots().any(within) || index.live_directories().any(within) {
         return false;
     }

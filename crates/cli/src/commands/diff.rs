@@ -6,7 +6,8 @@ use crate::flags::Diff;
 use crate::printer::Printer;
 use quell_analyse::comparison::increases;
 use quell_analyse::{Comparison, Doubt, Summary};
-use quell_report::{csv, terminal, view};
+use quell_report::view::{self, Extent};
+use quell_report::{csv, terminal};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,11 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv.is_some())])?;
     let comparison = quell_analyse::compare(&summarise(&flags.before)?, &summarise(&flags.after)?);
     let increases = increases(&comparison, &flags.fail_on_increase);
+    let view = |extent| view::diff(&comparison, &increases, extent);
     let text = match flags.csv {
-        Some(table) => csv::diff(table, &comparison),
-        None if flags.json => report::json(&view::diff(&comparison, &increases))?,
-        None => terminal::diff(&comparison, printer.style()),
+        Some(table) => csv::diff(table, &view(Extent::Whole)),
+        None if flags.json => report::json(&view(Extent::Top))?,
+        None => terminal::diff(&view(Extent::Top), printer.style()),
     };
     printer.data(&text)?;
     if flags.fail_on_increase.is_empty() {

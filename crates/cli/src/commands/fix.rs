@@ -8,9 +8,10 @@ use crate::printer::Printer;
 pub(crate) fn run(flags: &Fix, printer: &mut Printer) -> Result<u8, Failure> {
     let summary = traces::summarise(&flags.traces)?;
     let plan = quell_analyse::diagnose(&summary, &flags.limits.rules()).plan;
+    let view = quell_report::view::fix(&summary, &plan);
     let text = match flags.json {
-        true => report::json(&quell_report::view::fix(&summary, &plan))?,
-        false => quell_report::terminal::fix(&summary, &plan, printer.style()),
+        true => report::json(&view)?,
+        false => quell_report::terminal::fix(&view, printer.style()),
     };
     printer.data(&text)?;
     Ok(0)

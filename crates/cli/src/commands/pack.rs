@@ -8,9 +8,9 @@ use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_image::Beyond;
-use quell_image::frames::Level;
-use quell_image::write::{Audience, Form, WriteError, Written};
-use quell_pack::{Agreement, Apart, Hold, Options, PackError, Packed, Progress};
+use quell_image::frames::CompressionLevel;
+use quell_image::write::{Audience, ImageForm, WriteError, WrittenImage};
+use quell_pack::{Agreement, Disagreement, Hold, PackError, PackOptions, PackProgress, Packed};
 use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,8 +28,9 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
     let hold = if flags.whole_files { Hold::Whole } else { Hold::Used };
     // What is complete is there to be sent.
-    let usual = if flags.complete { Form::Compressed(Level::default()) } else { Form::Plain };
-    let options = Options {
+    let usual =
+        if flags.complete { ImageForm::Compressed(CompressionLevel::default()) } else { ImageForm::Plain };
+    let options = PackOptions {
         roots: flags.roots.clone(),
         audience,
         form: flags.compress.map_or(usual, |compression| compression.0),
@@ -85,14 +86,14 @@ pub(super) fn progress_bar(printer: &Printer) -> ProgressBar {
     }
 }
 
-pub(super) fn show(bar: &ProgressBar, progress: Progress) {
+pub(super) fn show(bar: &ProgressBar, progress: PackProgress) {
     match progress {
-        Progress::Listing { directories, entries } => {
+        PackProgress::Listing { directories, entries } => {
             bar.set_style(style("{spinner} listing: {msg}"));
             bar.set_message(format!("{directories} directories, {entries} entries"));
             bar.tick();
         }
-        Progress::Writing(written) => {
+        PackProgress::Writing(written) => {
             bar.set_style(style("{wide_bar} {bytes}/{total_bytes} {eta}"));
             bar.set_length(written.total);
             bar.set_position(written.done);
@@ -124,7 +125,7 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
         packed.directories,
         packed.absences,
     );
-    let reasons = |list: &[quell_pack::Chosen]| -> Vec<String> {
+    let reasons = |list: &[quell_pack::ChosenDirectory]| -> Vec<String> {
         list.iter().map(|chosen| format!("{}  ({})", escape(&chosen.path), chosen.reason)).collect()
     };
     packed.agreement.iter().for_each(|agreement| describe_agreement(&mut text, agreement));
@@ -151,7 +152,7 @@ fn describe_agreement(text: &mut String, agreement: &Agreement) {
         _ = writeln!(text, "{count} recordings agree: {}", agreement.recordings.join(", "));
         return;
     }
-    let row = |apart: &Apart| {
+    let row = |apart: &Disagreement| {
         let by: Vec<_> = apart.by.iter().map(|number| agreement.recordings[*number].as_str()).collect();
         let paths = if apart.paths == 1 { "path" } else { "paths" };
         let files = match apart.files {
@@ -192,7 +193,7 @@ fn list(text: &mut String, title: &str, rows: &[String]) {
 }
 
 /// The size of the file, and of the image where it is another.
-fn stored(written: &Written) -> String {
+fn stored(written: &WrittenImage) -> String {
     match written.file_bytes == written.bytes {
         true => size(written.bytes),
         false => format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes)),

@@ -4,9 +4,9 @@ use super::{image, pack};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
-use quell_image::frames::Level;
+use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
-use quell_image::write::{Audience, Form};
+use quell_image::write::{Audience, ImageForm};
 use quell_mount::Trust;
 use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
 use quell_trace::path::escape;
@@ -70,12 +70,12 @@ fn learned(file: &Path) -> Result<Learned, Failure> {
 }
 
 /// A compressed image stays one.
-fn form(flags: &Pack, path: &Path) -> Result<Form, Failure> {
+fn form(flags: &Pack, path: &Path) -> Result<ImageForm, Failure> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(4).read_to_end(&mut first)?;
     let usual = match quell_image::frames::is_compressed(&first) {
-        true => Form::Compressed(Level::default()),
-        false => Form::Plain,
+        true => ImageForm::Compressed(CompressionLevel::default()),
+        false => ImageForm::Plain,
     };
     Ok(flags.compress.map_or(usual, |compression| compression.0))
 }

@@ -133,7 +133,7 @@ fn show(flags: &Replay, played: &PlayedReplay, printer: &mut Printer) -> Result<
     let text = match (flags.json, flags.csv) {
         (true, _) => report::json(&object)?,
         (_, true) => csv::replay(&object),
-        _ => terminal::replay(played, printer.style()),
+        _ => terminal::replay(&object, printer.style()),
     };
     printer.data(&text)?;
     warn(&played.performance.tally, printer);

@@ -8,6 +8,7 @@ use crate::printer::Printer;
 use quell_analyse::{Diagnosis, Summary};
 use quell_report::csv;
 use quell_report::terminal::Detail;
+use quell_report::view::Extent;
 
 pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> {
     only_one_on_stdout(&[
@@ -16,7 +17,7 @@ pub(crate) fn run(flags: &Report, printer: &mut Printer) -> Result<u8, Failure> 
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
     if flags.thresholds {
-        printer.data(&quell_report::terminal::thresholds(printer.style()))?;
+        printer.data(&quell_report::terminal::thresholds(&quell_report::view::limits(), printer.style()))?;
         return Ok(0);
     }
     let summary = traces::summarise(&flags.traces)?;
@@ -32,19 +33,17 @@ fn show(
     diagnosis: &Diagnosis,
     printer: &mut Printer,
 ) -> Result<(), Failure> {
-    let findings = &diagnosis.findings;
-    let mut object = quell_report::view::report(summary, findings);
-    object.headline.next = quell_report::terminal::first_command(summary, diagnosis);
+    let view = |extent| quell_report::view::report(summary, diagnosis, extent);
     if let Some(file) = &flags.html {
-        html::write(&quell_report::html::report(&object)?, file, printer)?;
+        html::write(&quell_report::html::report(&view(Extent::Top))?, file, printer)?;
     }
     let text = match (flags.csv, &flags.html) {
-        (Some(table), _) => csv::report(table, summary, findings),
-        (None, _) if flags.json => json(&object)?,
+        (Some(table), _) => csv::report(table, &view(Extent::Whole)),
+        (None, _) if flags.json => json(&view(Extent::Top))?,
         (None, Some(_)) => return Ok(()),
         (None, None) => {
             let detail = if flags.all { Detail::Everything } else { Detail::Essential };
-            quell_report::terminal::report(summary, diagnosis, detail, printer.style())
+            quell_report::terminal::report(&view(Extent::Top), detail, printer.style())
         }
     };
     printer.data(&text)?;

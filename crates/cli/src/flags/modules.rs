@@ -5,12 +5,12 @@ use clap::builder::{FalseyValueParser, PossibleValuesParser};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Look at module trees of Environment Modules and Lmod, and make them cheaper to ask.
+/// Audit module trees of Environment Modules and Lmod, and convert them so that queries cost less.
 ///
-/// No modulefile is evaluated by quell: the site's own Modules or Lmod does that.
+/// quell evaluates no modulefile: the site's own Environment Modules or Lmod does.
 #[derive(Debug, Args)]
 pub struct Modules {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: ModulesCommand,
 }
@@ -19,25 +19,27 @@ pub struct Modules {
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "documentation of a variant would replace the help of its type")]
 pub enum ModulesCommand {
-    #[command(about = "Find what is wrong in module trees, and what could be cheaper")]
+    #[command(about = "Find faults in module trees, and queries that could cost less")]
     Audit(ModulesAudit),
-    #[command(about = "Make module trees cheaper to ask, and prove that they say the same")]
+    #[command(
+        about = "Convert module trees so that queries cost less, and prove that all answers stay the same"
+    )]
     Convert(ModulesConvert),
-    #[command(about = "Say whether caches are what their trees are, and what changed")]
+    #[command(about = "Compare caches with their trees, and name what changed")]
     Check(ModulesCheck),
-    #[command(about = "Measure what the site's own tools ask with each strategy, and say which pays")]
+    #[command(about = "Measure the calls of the site's own tools with each strategy, and recommend one")]
     Measure(ModulesMeasure),
-    #[command(about = "Ask the site's own tools whether two sets of modulepaths say the same")]
+    #[command(about = "Ask the site's own tools about two sets of modulepaths, and show answers that differ")]
     Verify(ModulesVerify),
-    #[command(about = "Make an example of a module tree, to try things on")]
+    #[command(about = "Make an example of a module tree for trials")]
     Example(ModulesExample),
 }
 
-/// Find what is wrong in module trees, for Environment Modules and for Lmod: what is no modulefile, what users cannot read,
-/// where links lead, which rc files could be merged and which must stay, caches that are stale or show too much.
+/// Find faults in module trees, for Environment Modules and for Lmod: files that are no modulefiles, files that some users cannot
+/// read, links that lead nowhere, rc files that could be merged, and caches that are stale or show too much.
 ///
-/// Every directory is listed once and every file read once; nothing is evaluated or changed. Run it as root, or as the owner
-/// of the trees: what you cannot read is judged by its permissions alone.
+/// The audit lists every directory once and reads every file once. It evaluates and changes nothing. Run it as root or as the owner
+/// of the trees: a file that you cannot read is judged by its permissions alone.
 ///
 /// Exit status: 0, 1 for a finding of --fail-on, 2 for an error.
 #[derive(Debug, Args)]
@@ -45,13 +47,13 @@ pub struct ModulesAudit {
     /// Modulepaths [default: those of MODULEPATH].
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
-    /// Which tool users have; findings that concern only the other are left out.
+    /// The tool that users have. Findings that concern only the other tool are left out.
     #[arg(long, value_enum, default_value_t, env = "QUELL_TOOL")]
     pub tool: ModulesTool,
     /// The version of Environment Modules that users have.
     #[arg(long, value_name = "VERSION", env = "QUELL_MODULES_VERSION", default_value = "5.7.0")]
     pub modules_version: String,
-    /// Look at the cache of Lmod in this directory, too. May be given several times.
+    /// Also audit the cache of Lmod in this directory. May be given several times.
     #[arg(long = "lmod-cache", value_name = "DIR", value_delimiter = ':', env = "QUELL_LMOD_CACHE")]
     pub lmod_caches: Vec<PathBuf>,
     /// Have at most N requests in flight.
@@ -61,7 +63,7 @@ pub struct ModulesAudit {
     /// Show every path of each finding.
     #[arg(short, long, env = "QUELL_ALL", value_parser = FalseyValueParser::new())]
     pub all: bool,
-    /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
+    /// End with status 1 if there is a finding with one of these codes; `any` stands for all.
     #[arg(long, value_name = "CODE", value_delimiter = ',', env = "QUELL_FAIL_ON", value_parser = audit_codes())]
     pub fail_on: Vec<String>,
     /// Print one JSON object instead.
@@ -88,52 +90,52 @@ pub enum ModulesTool {
     Lmod,
 }
 
-/// Make module trees cheaper to ask. The plan is printed as a diff; the new tree is made aside, the installed tools are asked
-/// about both, and only if nothing differs it gets its name. Root asks as each class of users that permissions tell apart, others
-/// for themselves.
+/// Convert module trees so that queries cost less. The plan is printed as a diff. The new tree is made aside, the installed tools are
+/// asked about both trees, and the new one gets its name only if no answer differs. Root asks as each class of users that
+/// permissions tell apart; other users ask as themselves.
 ///
-/// rc: rc files of directories become commands of the `.modulerc` at the modulepath's root. eval: that, and what
-/// `mcookie_check=eval` would list by mistake is hidden. virtual: a modulepath with nothing but an rc file that names every
-/// modulefile of the old one. What cannot be moved safely stays as it is; where that does not do, nothing is written.
+/// rc: rc files of directories become commands of the `.modulerc` at the modulepath's root. eval: the same, and files that
+/// `mcookie_check=eval` would list by mistake are hidden. virtual: the new modulepath holds only an rc file, which names every
+/// modulefile of the old one. An rc file that cannot be moved safely stays. If that is not enough, nothing is written.
 ///
-/// cache, lmod-cache: the installed tool builds its cache aside, and it is renamed in; what did not change since the last is kept.
-/// What not everybody can read is not in it. Every answer must be exactly what it was; what cannot have such a cache is left out,
-/// the others are built. `quell modules check` says when it is stale.
+/// cache, lmod-cache: the installed tool builds its cache aside, which is then renamed into place. Unchanged parts of the last cache
+/// are kept. Files that some users cannot read are left out. No answer may differ. Modulepaths that can have no cache are left out,
+/// and the others are built. `quell modules check` tells when a cache is stale.
 ///
-/// Exit status: 0, 1 when a modulepath cannot be converted or something would differ, 2 for an error.
+/// Exit status: 0, 1 if a modulepath cannot be converted or an answer would differ, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell modules convert [OPTIONS] --to STRATEGY --out DIR [PATH]...\n       \
     quell modules convert --undo RECORD")]
 #[command(group = ArgGroup::new("what").args(["to", "undo"]).required(true))]
 pub struct ModulesConvert {
-    /// Modulepaths [default: those of MODULEPATH]. What users have together is converted together.
+    /// Modulepaths [default: those of MODULEPATH]. Name together all modulepaths that users have together.
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
-    /// What they become.
+    /// The form into which they are converted.
     #[arg(long, value_name = "STRATEGY", value_enum, env = "QUELL_TO")]
     pub to: Option<ConvertTo>,
     /// Write the new modulepaths into this directory, each by the name of the old one.
     #[arg(long, value_name = "DIR", env = "QUELL_OUT", conflicts_with = "in_place")]
     pub out: Option<PathBuf>,
-    /// Put them in the place of the old ones, which are kept beside them as NAME.quell-before.
+    /// Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before.
     #[arg(long, env = "QUELL_IN_PLACE", value_parser = FalseyValueParser::new())]
     pub in_place: bool,
     /// Print the plan and write nothing.
     #[arg(long, env = "QUELL_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
-    /// Leave out files that are no modulefiles, rather than hide them. For --to eval alone.
+    /// Leave out files that are no modulefiles, rather than hide them. Only for --to eval.
     #[arg(long, env = "QUELL_DELETE_STRAYS", value_parser = FalseyValueParser::new())]
     pub delete_strays: bool,
-    /// Take it back also where a request that is refused is refused for another reason: "not there" instead of "permission denied".
+    /// Refuse the conversion even if only the reason of a refused request changes, such as "not there" instead of "permission denied".
     #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
     pub exact: bool,
-    /// Every user has `mcookie_check=eval`: needed for virtual modules, which are slower than files without it.
+    /// State that every user has `mcookie_check=eval`. Virtual modules need this: without it they are slower than files.
     #[arg(long, env = "QUELL_EVAL_ENFORCED", value_parser = FalseyValueParser::new())]
     pub eval_enforced: bool,
-    /// Undo the conversion that this file, or the one in this directory, tells of. With --dry-run, say what that would do.
+    /// Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect.
     #[arg(long, value_name = "RECORD", env = "QUELL_UNDO", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
     pub undo: Option<PathBuf>,
-    /// Who judges.
+    /// The tools that judge.
     #[command(flatten)]
     pub judges: ModulesJudges,
     /// Print one JSON object instead.
@@ -141,32 +143,31 @@ pub struct ModulesConvert {
     pub json: bool,
 }
 
-/// The tools that are asked whether two trees say the same.
+/// The tools that are asked whether two trees give the same answers.
 #[derive(Clone, Debug, Args)]
 pub struct ModulesJudges {
     /// Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD,
     /// and those below /usr]. May be given several times.
     #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS")]
     pub tools: Vec<PathBuf>,
-    /// Ask as this user, by name or number, with all groups of that user, and build caches as the first. Only root may name another.
-    /// Where others can change modulepaths, what they wrote is evaluated as their owner or without any rights, unless root names
-    /// users or groups here.
+    /// Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another
+    /// user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights.
     #[arg(long = "user", value_name = "USER", value_delimiter = ',', env = "QUELL_USER")]
     pub users: Vec<String>,
-    /// Ask as a member of this group, too, by name or number, who has no other rights. Only root may.
+    /// Also ask as a member of this group, by name or number, without other rights. Only root may.
     #[arg(long = "group", value_name = "GROUP", value_delimiter = ',', env = "QUELL_GROUP")]
     pub groups: Vec<String>,
-    /// Ask nobody: the rules alone must do.
+    /// Skip verification with the installed tools.
     #[arg(long, env = "QUELL_NO_VERIFY", value_parser = FalseyValueParser::new())]
     pub no_verify: bool,
 }
 
-/// What a module tree becomes.
+/// The form into which a module tree is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ConvertTo {
-    /// One rc file a modulepath.
+    /// One rc file for each modulepath.
     Rc,
-    /// One rc file, and ready for mcookie_check=eval.
+    /// One rc file, and a tree for mcookie_check=eval.
     Eval,
     /// A modulepath of virtual modules.
     Virtual,
@@ -176,14 +177,14 @@ pub enum ConvertTo {
     LmodCache,
 }
 
-/// Make an example of a module tree: the set-up of the cookbook of Environment Modules, "Reduce I/O load", or a larger one
-/// of the same shape, with rc files, READMEs, modulefiles that nobody may read and some for a version to come.
+/// Make an example of a module tree: the one of the cookbook of Environment Modules, "Reduce I/O load", or a larger one of the same
+/// shape, with rc files, READMEs, modulefiles that only root may read, and modulefiles for a future version.
 ///
-/// Prints its modulepaths, one a line. Exit status: 0, or 2 for an error.
+/// Prints its modulepaths, one on each line. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell modules example [OPTIONS] DIR")]
 pub struct ModulesExample {
-    /// Where to: a directory that is new or empty.
+    /// The directory to make it in, which must be new or empty.
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Modulepaths: applications, libraries, applications1, and so on.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::harness::{Need, Test, wait_until};
 
-const ALL: &[Need] = &[Need::Fuse, Need::Ptrace, Need::Program("python3")];
+const ALL: &[Need] = &[Need::Fuse, Need::Ptrace, Need::Program("python3"), Need::Program("cc")];
 
-/// Writes the application of the benches below `app`, smaller.
+/// Compiles the application of the benches below `app`, smaller.
 const GENERATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/pynamic/generate.py");
 
 #[test]

@@ -29,7 +29,7 @@ fn an_audit_says_what_and_where_and_what_to_do() {
 
     rc-left: 2 (rule 12)
       [DIR]/tree/bar/.modulerc
-        must stay: line 2: `puts` is not one of the commands that are moved
+        must stay: line 2: `puts` is not among the commands that can be moved
         -> leave it there; the rest can be merged without it
       [DIR]/tree/bar/.version
         must stay: `bar/.modulerc` stays, and both are read together
@@ -43,7 +43,7 @@ fn an_audit_says_what_and_where_and_what_to_do() {
     stray: 1 (rule 13)
       [DIR]/tree/foo/README
         is no modulefile: it has no cookie
-        -> move it out of the modulepath; with mcookie_check=eval it is listed
+        -> move it out of the modulepath; with mcookie_check=eval it would be listed
     ");
     let json: Value =
         serde_json::from_str(&test.quell(&["modules", "audit", "tree", "--json"]).succeeds()).unwrap();
@@ -107,7 +107,7 @@ fn a_plan_is_a_diff_and_a_conversion_can_be_undone() {
     -set ModulesVersion 1.0
     --- stderr
     quell: `[DIR]/tree`: 2 rc files stay
-      bar/.modulerc: line 2: `puts` is not one of the commands that are moved
+      bar/.modulerc: line 2: `puts` is not among the commands that can be moved
       bar/.version: `bar/.modulerc` stays, and both are read together
     ");
     let words = ["modules", "convert", "--to", "rc", "tree", "--out", "new", "--no-verify", "-q", "--json"];
@@ -146,10 +146,10 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
     -set ModulesVersion 1.0
     --- stderr
     quell: `[DIR]/tree`: 2 rc files stay
-      bar/.modulerc: line 2: `puts` is not one of the commands that are moved
+      bar/.modulerc: line 2: `puts` is not among the commands that can be moved
       bar/.version: `bar/.modulerc` stays, and both are read together
     quell: warning: `[DIR]/tree` cannot become `eval`
-      `foo/1` cannot be hidden: that would hide `foo/1.0`, too
+      `foo/1` cannot be hidden: `foo/1.0` would be hidden too
     ");
     assert!(!test.path("new").exists());
     snapshot!(test.quell(&["modules", "convert", "--to", "virtual", "tree", "--out", "new"]), @"

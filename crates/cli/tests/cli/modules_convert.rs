@@ -68,7 +68,10 @@ fn privileged_a_rename_that_fails_leaves_everything_as_it_was() {
     }
     // Where it cannot be taken back either, nothing is removed, and the record says what to do.
     let failed = injected(&test, &[NO_EXCHANGE, &format!("{FAILS}4+")], &IN_PLACE);
-    assert!(failed.stderr.contains("stopped half-way; `[DIR]/one.quell-plan.json` tells of it"), "{failed}");
+    assert!(
+        failed.stderr.contains("stopped half-way; the record is `[DIR]/one.quell-plan.json`"),
+        "{failed}"
+    );
     for tree in ["one", "two"] {
         test.quell(&["modules", "convert", "--undo", &format!("{tree}.quell-plan.json")]).succeeds();
     }
@@ -218,7 +221,7 @@ fn privileged_what_others_may_write_is_not_evaluated_as_root() {
         let words = ["modules", "convert", "--to", "rc", "--tools", &prefix, "one", "two", "--out", out];
         let converted = test.quell(&[&words[..], more].concat());
         assert_eq!(converted.code(), 0, "{converted}");
-        let told = converted.stderr.contains("not asked: root; others can change `[DIR]/one/foo/1.0`");
+        let told = converted.stderr.contains("not asked: root; other users can change `[DIR]/one/foo/1.0`");
         let who = std::mem::take(&mut test.read_text("who"));
         test.write_mode("who", "", 0o666);
         (told, who.lines().any(|user| user == "0"), who.lines().any(|user| user == "65534"))
@@ -244,7 +247,7 @@ fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
     let refused = test.quell(&[&out[..], &["other"]].concat());
     assert_eq!(refused.code(), 2, "{refused}");
     assert!(
-        refused.stderr.contains("`[DIR]/one/foo/2.0` has an owner or group that we cannot give"),
+        refused.stderr.contains("`[DIR]/one/foo/2.0` has an owner or group that this user cannot give"),
         "{refused}"
     );
     assert!(!test.path("other").exists());

@@ -136,7 +136,10 @@ fn privileged_root_measures_in_no_directory_of_others() {
     std::fs::create_dir(test.path("work")).unwrap();
     give(&test, "work");
     let refused = test.quell(&["modules", "measure", "--tools", &prefix, "--work", "work", "m"]);
-    assert!(refused.code() == 2 && refused.stderr.contains("others can change `[DIR]/work`"), "{refused}");
+    assert!(
+        refused.code() == 2 && refused.stderr.contains("other users can change `[DIR]/work`"),
+        "{refused}"
+    );
     assert_eq!(test.run(&["ls", "-A", "work"]).succeeds(), "");
 }
 
@@ -185,7 +188,10 @@ fn privileged_what_all_users_of_lmod_evaluate_holds_no_code_of_others() {
     give(&test, "m");
     let words = ["modules", "convert", "--to", "lmod-cache", "--tools", &prefix, "--out", "out", "m"];
     let refused = test.quell(&words);
-    assert!(refused.code() == 2 && refused.stderr.contains("is not to be evaluated by all"), "{refused}");
+    assert!(
+        refused.code() == 2 && refused.stderr.contains("must not be evaluated by every user"),
+        "{refused}"
+    );
     assert!(!test.path("mark").exists() && !test.path("out/spiderT.lua").exists());
 }
 
@@ -202,7 +208,7 @@ fn privileged_a_cache_is_written_behind_no_link_of_others() {
     std::fs::create_dir(test.path("elsewhere")).unwrap();
     give(&test, "elsewhere");
     let out = test.quell(&[&build[..], &["--out", "elsewhere"]].concat());
-    assert!(out.code() == 2 && out.stderr.contains("others can change `[DIR]/elsewhere`"), "{out}");
+    assert!(out.code() == 2 && out.stderr.contains("other users can change `[DIR]/elsewhere`"), "{out}");
 }
 
 #[test]
@@ -309,7 +315,7 @@ fn privileged_what_is_planted_beside_a_tree_is_not_followed() {
     };
     #[track_caller]
     fn refused(outcome: &Outcome) {
-        let is_told = outcome.stderr.contains("others can change") && outcome.stderr.contains("hint: ");
+        let is_told = outcome.stderr.contains("other users can change") && outcome.stderr.contains("hint: ");
         assert!(outcome.code() == 2 && is_told, "{outcome}");
     }
     mergeable(&test);
@@ -362,7 +368,7 @@ fn privileged_a_record_of_others_makes_root_do_nothing() {
     chown(test.path("shared/quell-plan.json"), Some(0), None).unwrap();
     test.mode("shared/quell-plan.json", 0o666);
     let refused = undone("shared");
-    assert!(refused.code() == 2 && refused.stderr.contains("others may write in it"), "{refused}");
+    assert!(refused.code() == 2 && refused.stderr.contains("other users may write in it"), "{refused}");
     // One of root's, in a directory of theirs, and a link of theirs to one of root's.
     test.run(&["cp", "-a", "out", "theirs"]).succeeds();
     std::fs::write(test.path("theirs/quell-plan.json"), record.replace("/out/", "/theirs/")).unwrap();

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use crate::bytes::{u16_at, u64_at};
 use crate::erofs::{BLOCK, NAME_MAX};
-use crate::model::{Kind, Nid};
+use crate::model::{FileKind, Nid};
 
 /// Size of a record in bytes.
 pub(crate) const DIRENT: usize = 12;
@@ -21,7 +21,7 @@ pub(crate) const DIRENT: usize = 12;
 pub(crate) struct Dirent<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) nid: Nid,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
 }
 
 /// A directory block, bounds known: at least one record, all records within the block.
@@ -60,7 +60,7 @@ impl<'a> DirBlock<'a> {
     /// Entry `i`; `None` if it is not well formed.
     pub(crate) fn entry(&self, i: usize) -> Option<Dirent<'a>> {
         let at = i.checked_mul(DIRENT)?;
-        let kind = Kind::from_dirent_type(*self.bytes.get(at + 10)?)?;
+        let kind = FileKind::from_dirent_type(*self.bytes.get(at + 10)?)?;
         Some(Dirent { name: self.name(i)?, nid: Nid::new(u64_at(self.bytes, at)?), kind })
     }
 
@@ -126,7 +126,11 @@ mod tests {
         let entries: Vec<_> = names
             .iter()
             .enumerate()
-            .map(|(i, name)| Dirent { name: name.as_bytes(), nid: Nid::new(i as u64), kind: Kind::Regular })
+            .map(|(i, name)| Dirent {
+                name: name.as_bytes(),
+                nid: Nid::new(i as u64),
+                kind: FileKind::Regular,
+            })
             .collect();
         let mut out = Vec::new();
         encode(&entries, &mut out);

@@ -12,7 +12,7 @@
 
 use crate::bytes::{i64_at, put, u16_at, u32_at, u64_at};
 use crate::erofs::xattr;
-use crate::model::{Device, Kind, Timestamp};
+use crate::model::{DeviceNumber, FileKind, Timestamp};
 
 /// Size of an extended inode in bytes.
 pub(crate) const INODE: usize = 64;
@@ -49,7 +49,7 @@ impl DataLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
     pub(crate) layout: DataLayout,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileKind,
     /// The twelve permission bits.
     pub(crate) permissions: u16,
     /// Bytes of data; of a directory, its blocks here and not what `stat` says of the original.
@@ -78,7 +78,7 @@ impl Inode {
         (nanoseconds < 1_000_000_000).then_some(())?;
         let inode = Self {
             layout: DataLayout::parse(format >> 1)?,
-            kind: Kind::from_mode(u32::from(mode))?,
+            kind: FileKind::from_mode(u32::from(mode))?,
             permissions: mode & 0o7777,
             size: u64_at(raw, 8)?,
             start: u32_at(raw, 16)?,
@@ -112,14 +112,14 @@ impl Inode {
 
 /// A device number as inodes keep it: `new_encode_dev` of the kernel. `None` above 12 bits of major or
 /// 20 bits of minor number, which Linux does not have.
-pub(crate) fn encode_device(device: Device) -> Option<u32> {
+pub(crate) fn encode_device(device: DeviceNumber) -> Option<u32> {
     (device.major < 1 << 12 && device.minor < 1 << 20)
         .then_some((device.minor & 0xFF) | device.major << 8 | (device.minor & !0xFF) << 12)
 }
 
 /// The device number that `encode_device` stored: `new_decode_dev` of the kernel.
-pub(crate) fn decode_device(code: u32) -> Device {
-    Device { major: (code & 0xF_FF00) >> 8, minor: (code & 0xFF) | ((code >> 12) & 0xF_FF00) }
+pub(crate) fn decode_device(code: u32) -> DeviceNumber {
+    DeviceNumber { major: (code & 0xF_FF00) >> 8, minor: (code & 0xFF) | ((code >> 12) & 0xF_FF00) }
 }
 
 #[cfg(test)]
@@ -129,10 +129,10 @@ mod tests {
     #[test]
     fn reads_back_what_was_encoded() {
         for (layout, kind) in [
-            (DataLayout::Plain, Kind::Regular),
-            (DataLayout::Inline, Kind::Directory),
-            (DataLayout::Chunks, Kind::Regular),
-            (DataLayout::Plain, Kind::Socket),
+            (DataLayout::Plain, FileKind::Regular),
+            (DataLayout::Inline, FileKind::Directory),
+            (DataLayout::Chunks, FileKind::Regular),
+            (DataLayout::Plain, FileKind::Socket),
         ] {
             let inode = Inode {
                 layout,
@@ -155,10 +155,10 @@ mod tests {
     #[test]
     fn device_numbers_survive() {
         for (major, minor) in [(0, 0), (1, 3), (259, 65_537), (4095, 1_048_575)] {
-            let device = Device { major, minor };
+            let device = DeviceNumber { major, minor };
             assert_eq!(encode_device(device).map(decode_device), Some(device));
         }
-        assert_eq!(encode_device(Device { major: 4096, minor: 0 }), None);
-        assert_eq!(encode_device(Device { major: 0, minor: 1 << 20 }), None);
+        assert_eq!(encode_device(DeviceNumber { major: 4096, minor: 0 }), None);
+        assert_eq!(encode_device(DeviceNumber { major: 0, minor: 1 << 20 }), None);
     }
 }

@@ -15,8 +15,10 @@ use quell_files::{Durability, Folder, Way};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use crate::export::{Body, ExportError, Member, Selection, write_error};
-use crate::model::Kind;
+use crate::export::error::ExportError;
+use crate::export::member::{ExportMember, MemberBody};
+use crate::export::select::ExportSelection;
+use crate::model::FileKind;
 use crate::path::components;
 use crate::write::WriteError;
 
@@ -50,7 +52,7 @@ pub struct Extracted {
 
 /// Writes everything below `target`. What belongs to the originals' owners is kept for root alone.
 pub fn write(
-    selection: &Selection<'_>,
+    selection: &ExportSelection<'_>,
     target: &Path,
     existing: Existing,
     owners: Owners,
@@ -62,15 +64,15 @@ pub fn write(
             true => None,
             false => return Err(ExportError::Occupied { path: target.to_path_buf() }),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Some(Folder::beside(target).map_err(|source| write_error("create", target, 0, source))?)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(
+            Folder::beside(target).map_err(|source| WriteError::of_output("create", target, 0, source))?,
+        ),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return Err(ExportError::Occupied { path: target.to_path_buf() });
         }
-        Err(error) => return Err(write_error("open", target, 0, error).into()),
+        Err(error) => return Err(WriteError::of_output("open", target, 0, error).into()),
     };
-    let failed = |source| write_error("name", target, 0, source);
+    let failed = |source| WriteError::of_output("name", target, 0, source);
     let root = match &place {
         Some(place) => place.as_fd().try_clone_to_owned().map_err(failed)?,
         None => open_existing(target)?,
@@ -104,7 +106,7 @@ fn open_existing(target: &Path) -> Result<OwnedFd, WriteError> {
         way.refuse_links_of_others()?;
         Ok(rustix::fs::openat(&way.directory, &way.name, flags | OFlags::NOFOLLOW, Mode::empty())?)
     };
-    open().map_err(|source| write_error("open", target, 0, source))
+    open().map_err(|source| WriteError::of_output("open", target, 0, source))
 }
 
 struct Writer<'t> {
@@ -134,7 +136,7 @@ impl<'t> Writer<'t> {
         Self { root, target, needed, existing, owners, last: None, extracted: Extracted::default() }
     }
 
-    fn write(mut self, selection: &Selection<'_>) -> Result<Extracted, WriteError> {
+    fn write(mut self, selection: &ExportSelection<'_>) -> Result<Extracted, WriteError> {
         let mut buffer = vec![0; STRETCH];
         for member in &selection.members {
             self.member(member, &mut buffer)?;
@@ -147,7 +149,7 @@ impl<'t> Writer<'t> {
         Ok(self.extracted)
     }
 
-    fn member(&mut self, member: &Member<'_>, buffer: &mut [u8]) -> Result<(), WriteError> {
+    fn member(&mut self, member: &ExportMember<'_>, buffer: &mut [u8]) -> Result<(), WriteError> {
         let path = member.relative_path();
         let (parent, name) = split(path);
         let parent = self.parent(parent)?;
@@ -159,28 +161,28 @@ impl<'t> Writer<'t> {
             }
         }
         match &member.body {
-            Body::Directory => {
+            MemberBody::Directory => {
                 match rustix::fs::mkdirat(&parent, name, FILLING) {
                     Err(Errno::EXIST) if self.existing == Existing::Replace => {}
                     outcome => outcome.map_err(|errno| failed(self, errno))?,
                 }
                 self.extracted.directories += 1;
             }
-            Body::Symlink(target) => {
+            MemberBody::Symlink(target) => {
                 rustix::fs::symlinkat(*target, &parent, name).map_err(|errno| failed(self, errno))?;
                 self.finish_link(member, &parent, name)?;
                 self.extracted.links += 1;
             }
-            Body::Link(first) => self.link(first, &parent, name, path)?,
-            Body::Special => self.special(member, &parent, name)?,
-            Body::Held(_) | Body::Original(_) => self.file(member, &parent, name, buffer)?,
+            MemberBody::Link(first) => self.link(first, &parent, name, path)?,
+            MemberBody::Special => self.special(member, &parent, name)?,
+            MemberBody::Held(_) | MemberBody::Original(_) => self.file(member, &parent, name, buffer)?,
         }
         Ok(())
     }
 
     fn file(
         &mut self,
-        member: &Member<'_>,
+        member: &ExportMember<'_>,
         parent: &OwnedFd,
         name: &OsStr,
         buffer: &mut [u8],
@@ -210,10 +212,15 @@ impl<'t> Writer<'t> {
     }
 
     /// Makes a pipe for everybody, a device for root.
-    fn special(&mut self, member: &Member<'_>, parent: &OwnedFd, name: &OsStr) -> Result<(), WriteError> {
+    fn special(
+        &mut self,
+        member: &ExportMember<'_>,
+        parent: &OwnedFd,
+        name: &OsStr,
+    ) -> Result<(), WriteError> {
         let kind = match member.attributes.kind {
-            Kind::Fifo => rustix::fs::FileType::Fifo,
-            Kind::CharacterDevice => rustix::fs::FileType::CharacterDevice,
+            FileKind::Fifo => rustix::fs::FileType::Fifo,
+            FileKind::CharacterDevice => rustix::fs::FileType::CharacterDevice,
             _ => rustix::fs::FileType::BlockDevice,
         };
         if kind != rustix::fs::FileType::Fifo && self.owners == Owners::Caller {
@@ -231,7 +238,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Gives an open file or directory its owner, mode, attributes and times, in the order in which none undoes another.
-    fn finish(&mut self, member: &Member<'_>, file: impl AsFd) -> Result<(), WriteError> {
+    fn finish(&mut self, member: &ExportMember<'_>, file: impl AsFd) -> Result<(), WriteError> {
         let (path, attributes) = (member.relative_path(), &member.attributes);
         if self.owners == Owners::Originals {
             let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
@@ -255,7 +262,12 @@ impl<'t> Writer<'t> {
     }
 
     /// The same for what cannot be opened: owner and time.
-    fn finish_link(&self, member: &Member<'_>, parent: &OwnedFd, name: &OsStr) -> Result<(), WriteError> {
+    fn finish_link(
+        &self,
+        member: &ExportMember<'_>,
+        parent: &OwnedFd,
+        name: &OsStr,
+    ) -> Result<(), WriteError> {
         let (path, attributes) = (member.relative_path(), &member.attributes);
         if self.owners == Owners::Originals {
             let (uid, gid) = (Uid::from_raw(attributes.uid), Gid::from_raw(attributes.gid));
@@ -267,7 +279,7 @@ impl<'t> Writer<'t> {
     }
 
     /// The mode that a member gets: no program may become somebody else's than the original.
-    fn mode(&self, member: &Member<'_>) -> Mode {
+    fn mode(&self, member: &ExportMember<'_>) -> Mode {
         let kept = if self.owners == Owners::Originals { 0o7777 } else { 0o1777 };
         Mode::from_raw_mode((member.attributes.permissions & kept).into())
     }
@@ -300,7 +312,7 @@ impl<'t> Writer<'t> {
     }
 
     fn io_failed(&self, action: &'static str, path: &[u8], source: io::Error) -> WriteError {
-        match write_error(action, &self.target.join(OsStr::from_bytes(path)), self.needed, source) {
+        match WriteError::of_output(action, &self.target.join(OsStr::from_bytes(path)), self.needed, source) {
             // What is needed is the room for everything, not for this file.
             WriteError::NoSpace { needed, source, .. } => {
                 WriteError::NoSpace { path: self.target.to_path_buf(), needed, source }
@@ -315,8 +327,8 @@ fn gives_rights(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
-fn is_directory(member: &Member<'_>) -> bool {
-    member.body == Body::Directory
+fn is_directory(member: &ExportMember<'_>) -> bool {
+    member.body == MemberBody::Directory
 }
 
 /// The directory of a relative path, and the name in it.
@@ -328,7 +340,7 @@ fn split(path: &[u8]) -> (&[u8], &OsStr) {
 }
 
 /// The modification time; the access time stays that of now.
-fn times(member: &Member<'_>) -> Timestamps {
+fn times(member: &ExportMember<'_>) -> Timestamps {
     let mtime = member.attributes.mtime;
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },

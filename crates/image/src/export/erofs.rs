@@ -8,20 +8,21 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::error::Corrupt;
-use crate::export::select::original;
-use crate::export::{ExportError, Found, LeftOut, Reason, Walk};
-use crate::image::{Content, Image};
-use crate::model::{Coverage, Kind, Nid, Use};
+use crate::export::error::ExportError;
+use crate::export::member::{LeftOutNode, LeftOutReason, original};
+use crate::export::walk::{FoundNode, ImageWalk};
+use crate::image::{FileContent, Image};
+use crate::model::{Coverage, FileKind, Nid, NodeUse};
 use crate::path::split;
-use crate::tree::{NodeId, Source, Tree};
-use crate::write::output::Output;
+use crate::tree::{ContentSource, ImageTree, TreeNodeId};
+use crate::write::output::ImageOutput;
 use crate::write::{Audience, WriteError};
 
 /// Copies the image to `target`, which appears when it is complete and durable. Returns its length.
 pub fn copy<B: AsRef<[u8]>>(image: &Image<B>, target: &Path, audience: Audience) -> Result<u64, WriteError> {
     let total = image.length();
-    let mut output = Output::create(target, audience, total)?;
-    output.append(image.tree().bytes, total)?;
+    let mut output = ImageOutput::create(target, audience, total)?;
+    output.append(image.view().bytes, total)?;
     output.publish()?;
     Ok(total)
 }
@@ -30,9 +31,9 @@ pub fn copy<B: AsRef<[u8]>>(image: &Image<B>, target: &Path, audience: Audience)
 #[derive(Debug)]
 pub struct Rebuilt {
     /// The tree.
-    pub tree: Tree,
+    pub tree: ImageTree,
     /// Files whose content it still does not hold.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutNode>,
     /// Files that the image did not hold whole and the tree does, and their bytes.
     pub filled: (u64, u64),
 }
@@ -40,7 +41,7 @@ pub struct Rebuilt {
 /// The tree of `image`, whose bytes are the file at `file`, with the content of originals that did not change.
 pub fn rebuild<B: AsRef<[u8]>>(image: &Image<B>, file: &Path) -> Result<Rebuilt, ExportError> {
     let root = image.root();
-    let tree = Tree::new(image.attributes(root)?)?;
+    let tree = ImageTree::new(image.attributes(root)?)?;
     let nodes = HashMap::from([(root, tree.root())]);
     let mut rebuilder = Rebuilder {
         image,
@@ -50,7 +51,7 @@ pub fn rebuild<B: AsRef<[u8]>>(image: &Image<B>, file: &Path) -> Result<Rebuilt,
         held: Vec::new(),
         fillable: Vec::new(),
     };
-    for found in Walk::new(image, Found { path: b"/".to_vec(), nid: root }) {
+    for found in ImageWalk::new(image, FoundNode { path: b"/".to_vec(), nid: root }) {
         rebuilder.add(&found?)?;
     }
     rebuilder.hold()?;
@@ -62,15 +63,15 @@ struct Rebuilder<'i, B> {
     image: &'i Image<B>,
     file: &'i Path,
     rebuilt: Rebuilt,
-    nodes: HashMap<Nid, NodeId>,
+    nodes: HashMap<Nid, TreeNodeId>,
     /// Held files with the offset of their data.
-    held: Vec<(u64, NodeId)>,
+    held: Vec<(u64, TreeNodeId)>,
     /// Files that are not held, or in part, by path.
-    fillable: Vec<(Vec<u8>, Nid, NodeId)>,
+    fillable: Vec<(Vec<u8>, Nid, TreeNodeId)>,
 }
 
 impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
-    fn add(&mut self, found: &Found) -> Result<(), ExportError> {
+    fn add(&mut self, found: &FoundNode) -> Result<(), ExportError> {
         let (image, nid) = (self.image, found.nid);
         let attributes = image.attributes(nid)?;
         if nid != image.root() {
@@ -80,33 +81,33 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
                 return Ok(tree.link(parent, name, node)?);
             }
             let node = match attributes.kind {
-                Kind::Symlink => tree.add_symlink(parent, name, attributes, image.link_target(nid)?)?,
+                FileKind::Symlink => tree.add_symlink(parent, name, attributes, image.link_target(nid)?)?,
                 _ => tree.add(parent, name, attributes)?,
             };
             self.nodes.insert(nid, node);
         }
         let node = self.nodes[&nid];
         let tree = &mut self.rebuilt.tree;
-        if image.usage(nid)? == Use::Touched {
+        if image.usage(nid)? == NodeUse::Touched {
             tree.touch(node);
         }
         let xattrs = image.xattrs(nid)?.map(|xattr| (xattr.name(), xattr.value.to_vec())).collect();
         tree.set_xattrs(node, xattrs)?;
         match attributes.kind {
-            Kind::Directory => self.cover(nid, node),
-            Kind::Regular => Ok(self.note(found, node)?),
+            FileKind::Directory => self.cover(nid, node),
+            FileKind::Regular => Ok(self.note(found, node)?),
             _ => Ok(()),
         }
     }
 
     /// The directory that a path other than the root's lies in, and the name in it.
-    fn parent<'p>(&self, found: &'p Found) -> Result<(NodeId, &'p [u8]), ExportError> {
+    fn parent<'p>(&self, found: &'p FoundNode) -> Result<(TreeNodeId, &'p [u8]), ExportError> {
         let (parent, name) = split(&found.path);
         let parent = self.rebuilt.tree.find(parent);
         Ok((parent.ok_or(crate::error::Fault::Parent.at(found.nid))?, name))
     }
 
-    fn cover(&mut self, nid: Nid, node: NodeId) -> Result<(), ExportError> {
+    fn cover(&mut self, nid: Nid, node: TreeNodeId) -> Result<(), ExportError> {
         let coverage = self.image.coverage(nid)?;
         self.rebuilt.tree.cover(node, coverage)?;
         if coverage == Coverage::Partial {
@@ -118,12 +119,12 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
         Ok(())
     }
 
-    fn note(&mut self, found: &Found, node: NodeId) -> Result<(), Corrupt> {
+    fn note(&mut self, found: &FoundNode, node: TreeNodeId) -> Result<(), Corrupt> {
         match self.image.content(found.nid)? {
-            Content::Held(data) => {
+            FileContent::Held(data) => {
                 self.held.push((self.image.offset_of(data), node));
             }
-            Content::Part(_) | Content::Original => {
+            FileContent::Part(_) | FileContent::Original => {
                 self.fillable.push((found.path.clone(), found.nid, node));
             }
         }
@@ -134,19 +135,19 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     fn hold(&mut self) -> Result<(), ExportError> {
         self.held.sort_unstable();
         for (offset, node) in std::mem::take(&mut self.held) {
-            self.rebuilt.tree.hold(node, Source::Part { path: self.file.to_path_buf(), offset })?;
+            self.rebuilt.tree.hold(node, ContentSource::Part { path: self.file.to_path_buf(), offset })?;
         }
         for (path, nid, node) in std::mem::take(&mut self.fillable) {
             let attributes = self.image.attributes(nid)?;
             match original(&path, &attributes) {
                 Ok(original) => {
-                    self.rebuilt.tree.hold(node, Source::File(original))?;
+                    self.rebuilt.tree.hold(node, ContentSource::File(original))?;
                     self.rebuilt.filled.0 += 1;
                     self.rebuilt.filled.1 += attributes.size;
                 }
                 Err(reason) => {
                     self.hold_part(nid, node)?;
-                    self.rebuilt.left_out.push(LeftOut { path, reason });
+                    self.rebuilt.left_out.push(LeftOutNode { path, reason });
                 }
             }
         }
@@ -154,10 +155,12 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
     }
 
     /// Promises what the image holds of a file whose original is of no use.
-    fn hold_part(&mut self, nid: Nid, node: NodeId) -> Result<(), ExportError> {
-        if let Content::Part(part) = self.image.content(nid)? {
-            let source =
-                Source::Part { path: self.file.to_path_buf(), offset: self.image.offset_of(part.data) };
+    fn hold_part(&mut self, nid: Nid, node: TreeNodeId) -> Result<(), ExportError> {
+        if let FileContent::Part(part) = self.image.content(nid)? {
+            let source = ContentSource::Part {
+                path: self.file.to_path_buf(),
+                offset: self.image.offset_of(part.data),
+            };
             self.rebuilt.tree.hold_part(node, source, &part.blocks())?;
         }
         Ok(())
@@ -179,18 +182,18 @@ impl<B: AsRef<[u8]>> Rebuilder<'_, B> {
 }
 
 /// Files whose content `image` does not hold, or not whole.
-pub fn not_held<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<LeftOut>, Corrupt> {
+pub fn not_held<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<LeftOutNode>, Corrupt> {
     let mut left_out = Vec::new();
-    for found in Walk::new(image, Found { path: b"/".to_vec(), nid: image.root() }) {
-        let Found { path, nid } = found?;
-        let regular = image.attributes(nid)?.kind == Kind::Regular;
+    for found in ImageWalk::new(image, FoundNode { path: b"/".to_vec(), nid: image.root() }) {
+        let FoundNode { path, nid } = found?;
+        let regular = image.attributes(nid)?.kind == FileKind::Regular;
         if !regular {
             continue;
         }
         match image.content(nid)? {
-            Content::Held(_) => {}
-            Content::Part(_) => left_out.push(LeftOut { path, reason: Reason::PartlyHeld }),
-            Content::Original => left_out.push(LeftOut { path, reason: Reason::NotHeld }),
+            FileContent::Held(_) => {}
+            FileContent::Part(_) => left_out.push(LeftOutNode { path, reason: LeftOutReason::PartlyHeld }),
+            FileContent::Original => left_out.push(LeftOutNode { path, reason: LeftOutReason::NotHeld }),
         }
     }
     Ok(left_out)

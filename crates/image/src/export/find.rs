@@ -3,9 +3,9 @@
 use thiserror::Error;
 
 use crate::error::Corrupt;
-use crate::export::Found;
+use crate::export::walk::FoundNode;
 use crate::image::{Image, Lookup};
-use crate::model::{Kind, Nid};
+use crate::model::{FileKind, Nid};
 use crate::path::{components, join};
 
 /// What to do with a link at the end of a path. Links on the way are always followed.
@@ -54,20 +54,20 @@ pub enum FindError {
 const LINKS_MAX: usize = 40;
 
 /// Finds the absolute `path` in `image`, and the path by which it lies there.
-pub fn find<B: AsRef<[u8]>>(image: &Image<B>, path: &[u8], last: LastLink) -> Result<Found, FindError> {
+pub fn find<B: AsRef<[u8]>>(image: &Image<B>, path: &[u8], last: LastLink) -> Result<FoundNode, FindError> {
     // The way from the root to where we are, by which `..` goes back.
-    let mut way: Vec<Found> = vec![Found { path: b"/".to_vec(), nid: image.root() }];
+    let mut way: Vec<FoundNode> = vec![FoundNode { path: b"/".to_vec(), nid: image.root() }];
     let mut ahead = names(path);
     let mut links = 0;
     while let Some(name) = ahead.pop() {
-        let here = way.last().cloned().unwrap_or(Found { path: b"/".to_vec(), nid: image.root() });
+        let here = way.last().cloned().unwrap_or(FoundNode { path: b"/".to_vec(), nid: image.root() });
         if name == b".." {
             way.truncate(way.len().saturating_sub(1).max(1));
             continue;
         }
         let next = step(image, &here, &name)?;
         let follows = !ahead.is_empty() || last == LastLink::Follow;
-        if follows && image.attributes(next.nid)?.kind == Kind::Symlink {
+        if follows && image.attributes(next.nid)?.kind == FileKind::Symlink {
             links += 1;
             if links > LINKS_MAX {
                 return Err(FindError::Links { path: path.to_vec() });
@@ -89,18 +89,18 @@ fn names(path: &[u8]) -> Vec<Vec<u8>> {
     components(path).filter(|name| *name != b".").rev().map(<[u8]>::to_vec).collect()
 }
 
-fn step<B: AsRef<[u8]>>(image: &Image<B>, here: &Found, name: &[u8]) -> Result<Found, FindError> {
+fn step<B: AsRef<[u8]>>(image: &Image<B>, here: &FoundNode, name: &[u8]) -> Result<FoundNode, FindError> {
     if !is_directory(image, here.nid)? {
         return Err(FindError::NotDirectory { path: here.path.clone() });
     }
     let path = join(&here.path, name);
     match image.lookup(here.nid, name)? {
-        Lookup::Found(nid) => Ok(Found { path, nid }),
+        Lookup::Found(nid) => Ok(FoundNode { path, nid }),
         Lookup::Absent => Err(FindError::Absent { path }),
         Lookup::Unknown => Err(FindError::Unknown { path }),
     }
 }
 
 fn is_directory<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid) -> Result<bool, Corrupt> {
-    Ok(image.attributes(nid)?.kind == Kind::Directory)
+    Ok(image.attributes(nid)?.kind == FileKind::Directory)
 }

@@ -7,8 +7,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::export::{ExportError, Selection, tar, write_error};
-use crate::write::output::Output;
+use crate::export::error::ExportError;
+use crate::export::select::ExportSelection;
+use crate::export::tar;
+use crate::write::output::ImageOutput;
 use crate::write::{Audience, WriteError};
 
 /// Options that make the same bytes of the same archive, in a form that every kernel in use reads.
@@ -31,13 +33,13 @@ const OPTIONS: [&str; 12] = [
 ///
 /// `tool` is the program `mksquashfs`, looked for in PATH if it has no slash.
 pub fn write(
-    selection: &Selection<'_>,
+    selection: &ExportSelection<'_>,
     target: &Path,
     audience: Audience,
     tool: &Path,
 ) -> Result<u64, ExportError> {
     // Made beforehand, because the tool would make it readable for everybody, and find it by a name.
-    let output = Output::create(target, audience, 0)?;
+    let output = ImageOutput::create(target, audience, 0)?;
     let needed = tar::length(selection);
     let mut child = start(tool, &output.path_for_others(), newest(selection))?;
     let streamed = feed(selection, &mut child, target, needed);
@@ -54,15 +56,18 @@ pub fn write(
         }
         (Err(said), _) => return Err(ExportError::ToolFailed { tool: tool.to_path_buf(), said }),
     }
-    let bytes =
-        output.file().metadata().map_err(|source| write_error("write", target, needed, source))?.len();
+    let bytes = output
+        .file()
+        .metadata()
+        .map_err(|source| WriteError::of_output("write", target, needed, source))?
+        .len();
     output.publish()?;
     Ok(bytes)
 }
 
 /// The latest time that anything was modified at. Unit: seconds. The root has no entry in the archive, and 4.5.1 gives it the
 /// moment whatever it is told; but no time later than this.
-fn newest(selection: &Selection<'_>) -> u32 {
+fn newest(selection: &ExportSelection<'_>) -> u32 {
     let times = selection.members.iter().map(|member| member.attributes.mtime.seconds);
     u32::try_from(times.max().unwrap_or_default().max(0)).unwrap_or(u32::MAX)
 }
@@ -75,10 +80,16 @@ fn start(tool: &Path, output: &Path, newest: u32) -> Result<Child, ExportError> 
 }
 
 /// Writes the archive into the pipe and closes it.
-fn feed(selection: &Selection<'_>, child: &mut Child, target: &Path, needed: u64) -> Result<(), WriteError> {
+fn feed(
+    selection: &ExportSelection<'_>,
+    child: &mut Child,
+    target: &Path,
+    needed: u64,
+) -> Result<(), WriteError> {
     let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
-    let mut sink =
-        |bytes: &[u8]| pipe.write_all(bytes).map_err(|source| write_error("write", target, needed, source));
+    let mut sink = |bytes: &[u8]| {
+        pipe.write_all(bytes).map_err(|source| WriteError::of_output("write", target, needed, source))
+    };
     let streamed = tar::stream(selection, &mut sink);
     if streamed.is_err() {
         // An archive that ends in the middle would be taken for a whole one.

@@ -11,10 +11,11 @@
 use std::path::Path;
 
 use crate::bytes::put;
-use crate::export::select::relative;
-use crate::export::{Body, ExportError, Member, Selection, Sink};
-use crate::model::{Kind, Timestamp};
-use crate::write::output::Output;
+use crate::export::error::{ExportError, Sink};
+use crate::export::member::{ExportMember, MemberBody, relative};
+use crate::export::select::ExportSelection;
+use crate::model::{FileKind, Timestamp};
+use crate::write::output::ImageOutput;
 use crate::write::{Audience, WriteError};
 
 /// Unit of an archive.
@@ -27,16 +28,16 @@ const END: [u8; 2 * RECORD] = [0; 2 * RECORD];
 const STRETCH: usize = 1 << 20;
 
 /// Writes the archive to `target`, which appears when it is complete and durable. Returns its length.
-pub fn write(selection: &Selection<'_>, target: &Path, audience: Audience) -> Result<u64, ExportError> {
+pub fn write(selection: &ExportSelection<'_>, target: &Path, audience: Audience) -> Result<u64, ExportError> {
     let total = length(selection);
-    let mut output = Output::create(target, audience, total)?;
+    let mut output = ImageOutput::create(target, audience, total)?;
     stream(selection, &mut |bytes| output.append(bytes, total))?;
     output.publish()?;
     Ok(total)
 }
 
 /// Hands the archive to `sink`, in stretches of about 1 MiB.
-pub fn stream(selection: &Selection<'_>, sink: &mut Sink<'_>) -> Result<(), WriteError> {
+pub fn stream(selection: &ExportSelection<'_>, sink: &mut Sink<'_>) -> Result<(), WriteError> {
     let mut gathered = Vec::with_capacity(STRETCH);
     let mut put = |bytes: &[u8]| {
         if gathered.len() + bytes.len() > STRETCH {
@@ -64,8 +65,8 @@ pub fn stream(selection: &Selection<'_>, sink: &mut Sink<'_>) -> Result<(), Writ
 }
 
 /// Bytes of the archive.
-pub fn length(selection: &Selection<'_>) -> u64 {
-    let one = |member: &Member<'_>| {
+pub fn length(selection: &ExportSelection<'_>) -> u64 {
+    let one = |member: &ExportMember<'_>| {
         let size = if member.has_content() { member.attributes.size } else { 0 };
         head(member).len() as u64 + size + padding(size) as u64
     };
@@ -78,14 +79,14 @@ fn padding(size: u64) -> usize {
 }
 
 /// The header of a member, with a pax header before it where that is needed.
-fn head(member: &Member<'_>) -> Vec<u8> {
+fn head(member: &ExportMember<'_>) -> Vec<u8> {
     let mut name = member.relative_path().to_vec();
-    if member.attributes.kind == Kind::Directory {
+    if member.attributes.kind == FileKind::Directory {
         name.push(b'/');
     }
     let link: &[u8] = match &member.body {
-        Body::Link(first) => relative(first),
-        Body::Symlink(target) => target,
+        MemberBody::Link(first) => relative(first),
+        MemberBody::Symlink(target) => target,
         _ => b"",
     };
     let header = header(member, &name, link);
@@ -116,15 +117,15 @@ struct Fields {
     minor: u64,
 }
 
-fn header(member: &Member<'_>, name: &[u8], link: &[u8]) -> [u8; RECORD] {
+fn header(member: &ExportMember<'_>, name: &[u8], link: &[u8]) -> [u8; RECORD] {
     let attributes = &member.attributes;
     let flag = match (&member.body, attributes.kind) {
-        (Body::Link(_), _) => b'1',
-        (_, Kind::Symlink) => b'2',
-        (_, Kind::CharacterDevice) => b'3',
-        (_, Kind::BlockDevice) => b'4',
-        (_, Kind::Directory) => b'5',
-        (_, Kind::Fifo) => b'6',
+        (MemberBody::Link(_), _) => b'1',
+        (_, FileKind::Symlink) => b'2',
+        (_, FileKind::CharacterDevice) => b'3',
+        (_, FileKind::BlockDevice) => b'4',
+        (_, FileKind::Directory) => b'5',
+        (_, FileKind::Fifo) => b'6',
         _ => b'0',
     };
     let mut header = [0; RECORD];
@@ -184,7 +185,7 @@ fn octal(header: &mut [u8; RECORD], at: usize, digits: usize, value: u64) {
 }
 
 /// The pax records: what the plain header cannot say.
-fn records(member: &Member<'_>, name: &[u8], link: &[u8]) -> Vec<u8> {
+fn records(member: &ExportMember<'_>, name: &[u8], link: &[u8]) -> Vec<u8> {
     let attributes = &member.attributes;
     let mut records = Vec::new();
     let binary = [name, link].iter().any(|text| text.len() > NAME && str::from_utf8(text).is_err());
@@ -209,7 +210,7 @@ fn records(member: &Member<'_>, name: &[u8], link: &[u8]) -> Vec<u8> {
     if nanoseconds > 0 || u64::try_from(seconds).map_or(true, |seconds| seconds > SIZE_MAX) {
         record(&mut records, "mtime", decimal(attributes.mtime).as_bytes());
     }
-    if !matches!(member.body, Body::Link(_)) {
+    if !matches!(member.body, MemberBody::Link(_)) {
         for (name, value) in &member.xattrs {
             // Keys are text and end with `=`; others cannot be expressed.
             if let Some(name) = str::from_utf8(name).ok().filter(|name| !name.contains('=')) {

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use crate::error::{Corrupt, Fault};
-use crate::image::{INDEX_PATH, Image};
-use crate::model::{Kind, Nid};
+use crate::image::Image;
+use crate::index::INDEX_PATH;
+use crate::model::{FileKind, Nid};
 use crate::path::{is_name, join};
 
 /// A node and the path by which it was met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundNode {
     /// Original absolute path.
     pub path: Vec<u8>,
     /// The node.
@@ -22,23 +23,23 @@ pub struct Found {
 /// Ends after the first error. A forged image cannot keep it busy: a directory that comes a second time is an error,
 /// and so is a path that is longer than Linux takes.
 #[derive(Debug)]
-pub struct Walk<'i, B> {
+pub struct ImageWalk<'i, B> {
     image: &'i Image<B>,
     /// What is to be met, the next one last.
-    ahead: Vec<Found>,
+    ahead: Vec<FoundNode>,
     directories: HashSet<Nid>,
 }
 
 /// Longest path, with the zero at its end. Source: `PATH_MAX` of Linux.
 const PATH_MAX: usize = 4096;
 
-impl<'i, B: AsRef<[u8]>> Walk<'i, B> {
+impl<'i, B: AsRef<[u8]>> ImageWalk<'i, B> {
     /// From `start` downwards.
-    pub fn new(image: &'i Image<B>, start: Found) -> Self {
+    pub fn new(image: &'i Image<B>, start: FoundNode) -> Self {
         Self { image, ahead: vec![start], directories: HashSet::new() }
     }
 
-    fn enter(&mut self, directory: &Found) -> Result<(), Corrupt> {
+    fn enter(&mut self, directory: &FoundNode) -> Result<(), Corrupt> {
         if !self.directories.insert(directory.nid) {
             return Err(Fault::Parent.at(directory.nid));
         }
@@ -53,20 +54,20 @@ impl<'i, B: AsRef<[u8]>> Walk<'i, B> {
             if !is_name(entry.name) || path.len() >= PATH_MAX {
                 return Err(Fault::Directory.at(directory.nid));
             }
-            self.ahead.push(Found { path, nid: entry.nid });
+            self.ahead.push(FoundNode { path, nid: entry.nid });
         }
         self.ahead[begin..].reverse();
         Ok(())
     }
 }
 
-impl<B: AsRef<[u8]>> Iterator for Walk<'_, B> {
-    type Item = Result<Found, Corrupt>;
+impl<B: AsRef<[u8]>> Iterator for ImageWalk<'_, B> {
+    type Item = Result<FoundNode, Corrupt>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let found = self.ahead.pop()?;
         let entered = self.image.attributes(found.nid).and_then(|attributes| match attributes.kind {
-            Kind::Directory => self.enter(&found),
+            FileKind::Directory => self.enter(&found),
             _ => Ok(()),
         });
         if let Err(corrupt) = entered {

@@ -13,14 +13,14 @@ use super::{FRAME, encode};
 
 /// How hard zstd tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Level(i32);
+pub struct CompressionLevel(i32);
 
 /// Not a level of zstd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a level is a number from 1 (fast) to 19 (small)")]
 pub struct LevelError;
 
-impl Default for Level {
+impl Default for CompressionLevel {
     /// 9: of a Python environment it leaves a tenth more than 19 does, in a fifteenth of the time; harder levels below 16
     /// gain 1 %. All decompress equally fast.
     fn default() -> Self {
@@ -28,7 +28,7 @@ impl Default for Level {
     }
 }
 
-impl FromStr for Level {
+impl FromStr for CompressionLevel {
     type Err = LevelError;
 
     fn from_str(text: &str) -> Result<Self, LevelError> {
@@ -49,7 +49,7 @@ type Sink<'s, E> = dyn FnMut(&[u8], u64) -> Result<(), E> + 's;
 pub(crate) fn compress<E>(
     plain: &File,
     length: u64,
-    level: Level,
+    level: CompressionLevel,
     sink: &mut Sink<'_, E>,
 ) -> Result<(), Failed<E>> {
     let count = length.div_ceil(FRAME as u64);
@@ -90,7 +90,7 @@ pub(crate) enum Failed<E> {
 fn compress_all(
     plain: &File,
     length: u64,
-    level: Level,
+    level: CompressionLevel,
     numbers: impl Iterator<Item = u64>,
     sender: &SyncSender<Frame>,
 ) {
@@ -112,7 +112,7 @@ fn compress_all(
     }
 }
 
-fn compressor(level: Level) -> io::Result<zstd::bulk::Compressor<'static>> {
+fn compressor(level: CompressionLevel) -> io::Result<zstd::bulk::Compressor<'static>> {
     let mut compressor = zstd::bulk::Compressor::new(level.0)?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;
     Ok(compressor)

@@ -18,7 +18,7 @@ pub(crate) mod compress;
 use crate::bytes::{u32_at, u64_at};
 use crate::error::OpenError;
 
-pub use compress::{Level, LevelError};
+pub use compress::{CompressionLevel, LevelError};
 
 /// Bytes of image in a frame: what a server fetches at once. Larger ones compress a little better and delay the first
 /// answer. Written so; read are others within [`SIZES`].

@@ -26,9 +26,14 @@
 
 pub(crate) mod read;
 pub(crate) mod row;
-pub(crate) mod write;
 
 use std::fmt;
+
+/// Path of the index in the tree. Part of the format.
+pub(crate) const INDEX_PATH: [&[u8]; 2] = [b".quell", b"index"];
+
+/// Path of the packer's record of what the recordings requested, beside the index. Part of the format.
+pub const REQUESTS_PATH: [&[u8]; 2] = [INDEX_PATH[0], b"asked"];
 
 /// First bytes of an index.
 pub(crate) const MAGIC: &[u8; 8] = b"QUELLIDX";
@@ -68,22 +73,22 @@ pub(crate) const STRING: usize = 8;
 
 /// What tells one image from another: equal for equal content, whoever packed it and when.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Identity(pub(crate) [u8; 32]);
+pub struct ImageIdentity(pub(crate) [u8; 32]);
 
-impl Identity {
+impl ImageIdentity {
     /// The 32 bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for ImageIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ImageIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Identity({self})")
     }

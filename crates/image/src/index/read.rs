@@ -6,14 +6,14 @@ use crate::bytes::{array, span, u32_at, u64_at};
 use crate::error::OpenError;
 use crate::index::row::{ROW, Row};
 use crate::index::{
-    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, Identity, MAGIC, PLACE,
-    SECTIONS_AT, STRING, VERSION,
+    CHECKED_FROM, CHECKSUM_AT, COMPLETE, DIRECTORY_AT, FLAGS_AT, HEADER, IDENTITY_AT, ImageIdentity, MAGIC,
+    PLACE, SECTIONS_AT, STRING, VERSION,
 };
 use crate::model::{Beyond, Nid};
 
 /// A directory that the image covers, or one below it that it must leave alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct IndexedDirectory<'a> {
     /// Original absolute path, without a slash at its end.
     pub path: &'a [u8],
     /// Node of the directory in the image.
@@ -26,7 +26,7 @@ pub struct Place<'a> {
 
 /// Totals of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct ImageTotals {
     /// Regular files whose content is held.
     pub held_files: u64,
     /// Nodes of any kind.
@@ -44,8 +44,8 @@ pub(crate) struct Sections {
     command: Section,
     absences: Section,
     pool: Section,
-    totals: Totals,
-    identity: Identity,
+    totals: ImageTotals,
+    identity: ImageIdentity,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +82,8 @@ impl Sections {
             command: section(3, STRING, "command")?,
             absences: section(4, STRING, "list of absences")?,
             pool: section(5, 1, "pool of strings")?,
-            totals: Totals { held_files: number(56), nodes: number(64), content_bytes: number(72) },
-            identity: Identity(array(index, IDENTITY_AT).unwrap_or_default()),
+            totals: ImageTotals { held_files: number(56), nodes: number(64), content_bytes: number(72) },
+            identity: ImageIdentity(array(index, IDENTITY_AT).unwrap_or_default()),
         };
         // A flag that is not known may change what everything else means.
         if number(FLAGS_AT) & !COMPLETE != 0 {
@@ -94,7 +94,7 @@ impl Sections {
     }
 
     fn verify_lists(&self, index: &[u8]) -> Result<(), OpenError> {
-        let view = Index { bytes: index, sections: self };
+        let view = ImageIndex { bytes: index, sections: self };
         for (list, part) in [(self.roots, "list of roots"), (self.live, "list of live directories")] {
             let sound = (0..list.count).all(|i| view.place(list, i).is_some());
             sound.then_some(()).ok_or(OpenError::IndexBounds { part })?;
@@ -115,18 +115,18 @@ fn section(index: &[u8], number: usize, size: usize) -> Option<Section> {
 
 /// What an image knows besides its tree.
 #[derive(Clone, Copy)]
-pub struct Index<'a> {
+pub struct ImageIndex<'a> {
     bytes: &'a [u8],
     sections: &'a Sections,
 }
 
-impl fmt::Debug for Index<'_> {
+impl fmt::Debug for ImageIndex<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Index").field("sections", self.sections).finish_non_exhaustive()
     }
 }
 
-impl<'a> Index<'a> {
+impl<'a> ImageIndex<'a> {
     pub(crate) fn new(bytes: &'a [u8], sections: &'a Sections) -> Self {
         Self { bytes, sections }
     }
@@ -138,22 +138,22 @@ impl<'a> Index<'a> {
     }
 
     /// What tells this image from others.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> ImageIdentity {
         self.sections.identity
     }
 
     /// Files, nodes and bytes.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> ImageTotals {
         self.sections.totals
     }
 
     /// The directories that the image covers, sorted by path; none lies below another.
-    pub fn roots(&self) -> impl ExactSizeIterator<Item = Place<'a>> + use<'a> {
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = IndexedDirectory<'a>> + use<'a> {
         self.places(self.sections.roots)
     }
 
     /// Directories below a root that must stay the original, sorted by path; none lies below another.
-    pub fn live_directories(&self) -> impl ExactSizeIterator<Item = Place<'a>> + use<'a> {
+    pub fn live_directories(&self) -> impl ExactSizeIterator<Item = IndexedDirectory<'a>> + use<'a> {
         self.places(self.sections.live)
     }
 
@@ -196,16 +196,16 @@ impl<'a> Index<'a> {
         within.then_some(Absences { index: *self, first, count })
     }
 
-    fn places(&self, list: Section) -> impl ExactSizeIterator<Item = Place<'a>> + use<'a> {
+    fn places(&self, list: Section) -> impl ExactSizeIterator<Item = IndexedDirectory<'a>> + use<'a> {
         let view = *self;
-        let nowhere = Place { path: b"", nid: Nid::new(0), reason: "", file_system: "" };
+        let nowhere = IndexedDirectory { path: b"", nid: Nid::new(0), reason: "", file_system: "" };
         // `open` refuses an index in which a place is out of bounds.
         (0..list.count).map(move |i| view.place(list, i).unwrap_or(nowhere))
     }
 
-    fn place(&self, list: Section, i: usize) -> Option<Place<'a>> {
+    fn place(&self, list: Section, i: usize) -> Option<IndexedDirectory<'a>> {
         let raw = self.record(list, i, PLACE)?;
-        Some(Place {
+        Some(IndexedDirectory {
             nid: Nid::new(u64_at(raw, 0)?),
             path: self.string(raw, 8)?,
             reason: str::from_utf8(self.string(raw, 16)?).ok()?,
@@ -233,7 +233,7 @@ impl<'a> Index<'a> {
 /// The names that are known to be absent from a partly covered directory, sorted by byte.
 #[derive(Debug, Clone, Copy)]
 pub struct Absences<'a> {
-    index: Index<'a>,
+    index: ImageIndex<'a>,
     first: usize,
     count: usize,
 }

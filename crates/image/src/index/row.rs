@@ -11,7 +11,7 @@
 //! its data and their number; else zero. Of a node with several names, parent and slot are those of the first.
 
 use crate::bytes::{i64_at, put, u32_at, u64_at};
-use crate::model::{Coverage, Nid, Timestamp, Use};
+use crate::model::{Coverage, Nid, NodeUse, Timestamp};
 
 /// Size of a row in bytes: one line of a processor's cache. Part of the format.
 pub(crate) const ROW: usize = 64;
@@ -44,7 +44,7 @@ pub(crate) struct Row {
     pub(crate) content: ContentState,
     /// `None` but for directories.
     pub(crate) coverage: Option<Coverage>,
-    pub(crate) usage: Use,
+    pub(crate) usage: NodeUse,
     /// Of a directory its first absence, of a file held in part the first block of its data; else 0.
     pub(crate) first: u32,
     /// How many absences or blocks.
@@ -128,17 +128,17 @@ fn coverage_of(code: u8) -> Option<Option<Coverage>> {
     }
 }
 
-fn use_code(usage: Use) -> u8 {
+fn use_code(usage: NodeUse) -> u8 {
     match usage {
-        Use::Touched => 1,
-        Use::Listed => 0,
+        NodeUse::Touched => 1,
+        NodeUse::Listed => 0,
     }
 }
 
-fn use_of(code: u8) -> Option<Use> {
+fn use_of(code: u8) -> Option<NodeUse> {
     match code {
-        0 => Some(Use::Listed),
-        1 => Some(Use::Touched),
+        0 => Some(NodeUse::Listed),
+        1 => Some(NodeUse::Touched),
         _ => None,
     }
 }
@@ -160,7 +160,7 @@ mod tests {
                 ctime: Timestamp { seconds: -1, nanoseconds: 999_999_999 },
                 content: ContentState::Original,
                 coverage,
-                usage: Use::Touched,
+                usage: NodeUse::Touched,
                 first: 8,
                 count: 9,
             };

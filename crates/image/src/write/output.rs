@@ -9,16 +9,17 @@ use quell_files::{Access, Durability, Target};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::write::{Audience, WriteError};
+use crate::write::error::WriteError;
+use crate::write::options::Audience;
 
 /// An image in the making.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct ImageOutput {
     target: PathBuf,
     output: quell_files::Output,
 }
 
-impl Output {
+impl ImageOutput {
     /// Creates the file beside `target` with room for `bytes`.
     pub(crate) fn create(target: &Path, audience: Audience, bytes: u64) -> Result<Self, WriteError> {
         let create = || Target::of(target)?.create(Access::Exactly(audience.mode()));
@@ -78,12 +79,7 @@ impl Output {
 
     /// The error of a write, which may mean that there is no room for `needed` bytes.
     fn full(&self, source: io::Error, needed: u64) -> WriteError {
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                WriteError::NoSpace { path: self.target.clone(), needed, source }
-            }
-            _ => self.error("write", source),
-        }
+        WriteError::of_output("write", &self.target, needed, source)
     }
 }
 

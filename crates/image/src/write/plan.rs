@@ -6,9 +6,8 @@ use crate::erofs::inode::{DataLayout, INODE, encode_device};
 use crate::erofs::superblock::{SUPER_OFFSET, SUPER_SIZE};
 use crate::erofs::{BLOCK_BYTES, SLOT, blocks_for, chunk, dirent, xattr};
 use crate::index::row::SLOTS_PER_BLOCK;
-use crate::index::write::index_length;
-use crate::tree::{Body, Directory, Held, INDEX_NODE, NodeId, Tree};
-use crate::write::WriteError;
+use crate::tree::{Body, Directory, Held, INDEX_NODE, ImageTree, TreeNodeId};
+use crate::write::error::WriteError;
 
 /// Largest tail of a directory or link that is kept beside its inode: larger ones would waste more of the
 /// inodes' blocks than they save. No part of the format.
@@ -18,7 +17,7 @@ const INLINE_MAX: u64 = BLOCK_BYTES / 2;
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Nodes in order of rows and nids: breadth first, siblings by name.
-    pub(crate) order: Vec<NodeId>,
+    pub(crate) order: Vec<TreeNodeId>,
     /// Where each row's node lies.
     pub(crate) places: Vec<Placed>,
     /// Row of each node of the tree.
@@ -80,16 +79,16 @@ const NO_ROW: u32 = u32::MAX;
 const NO_SLOT: u32 = u32::MAX;
 
 impl Plan {
-    /// Lays `tree` out.
+    /// Lays `tree` out, with an index of `index_length` bytes.
     ///
-    /// **Errors** [`WriteError::TooLarge`] beyond 16 TiB of image or 4 GiB of strings.
-    pub(crate) fn new(tree: &Tree) -> Result<Self, WriteError> {
+    /// **Errors** [`WriteError::TooLarge`] beyond 16 TiB of image.
+    pub(crate) fn new(tree: &ImageTree, index_length: u64) -> Result<Self, WriteError> {
         let mut plan = Self {
             order: Vec::with_capacity(tree.len()),
             places: Vec::with_capacity(tree.len()),
             rows: vec![NO_ROW; tree.len()],
             index_start: 0,
-            index_length: index_length(tree)?,
+            index_length,
             blocks: 0,
         };
         plan.order_nodes(tree);
@@ -100,17 +99,17 @@ impl Plan {
     }
 
     /// Row of `node`.
-    pub(crate) fn row(&self, node: NodeId) -> u32 {
+    pub(crate) fn row(&self, node: TreeNodeId) -> u32 {
         self.rows[node.0 as usize]
     }
 
     /// Where `node` lies.
-    pub(crate) fn placed(&self, node: NodeId) -> &Placed {
+    pub(crate) fn placed(&self, node: TreeNodeId) -> &Placed {
         &self.places[self.row(node) as usize]
     }
 
     /// Puts the nodes into breadth-first order, and decides each node's layout and sizes.
-    fn order_nodes(&mut self, tree: &Tree) {
+    fn order_nodes(&mut self, tree: &ImageTree) {
         let mut queue = VecDeque::from([(tree.root(), 0)]);
         self.rows[0] = 0;
         let mut rows = 1;
@@ -131,7 +130,7 @@ impl Plan {
     }
 
     /// A node's layout and sizes, without its place.
-    fn shape(&self, tree: &Tree, id: NodeId, parent: u32) -> Placed {
+    fn shape(&self, tree: &ImageTree, id: TreeNodeId, parent: u32) -> Placed {
         let node = tree.node(id);
         // The tree takes no attributes that cannot be encoded.
         let xattrs = xattr::encode(&node.xattrs).unwrap_or_default().len() as u32;
@@ -177,7 +176,7 @@ impl Plan {
     }
 
     /// Finds the slot of each node's first name.
-    fn place_names(&mut self, tree: &Tree) {
+    fn place_names(&mut self, tree: &ImageTree) {
         for (row, &node) in self.order.iter().enumerate() {
             let Body::Directory(directory) = &tree.node(node).body else { continue };
             let names = listing(directory);
@@ -208,7 +207,7 @@ impl Plan {
     }
 
     /// Gives everything outside the inodes its blocks: directories and links, the index, then held files.
-    fn place_blocks(&mut self, tree: &Tree, first: u64) -> Result<(), WriteError> {
+    fn place_blocks(&mut self, tree: &ImageTree, first: u64) -> Result<(), WriteError> {
         let mut next = first;
         let mut take = |placed: &mut Placed| {
             let blocks = placed.data_blocks();
@@ -237,7 +236,7 @@ impl Plan {
 }
 
 /// The names of a directory in order, with `.` and `..`, which are nobody's first name.
-pub(crate) fn listing(directory: &Directory) -> Vec<(&[u8], Option<NodeId>)> {
+pub(crate) fn listing(directory: &Directory) -> Vec<(&[u8], Option<TreeNodeId>)> {
     let mut names: Vec<_> = directory.entries.iter().map(|(name, &node)| (&name[..], Some(node))).collect();
     for dots in [&b"."[..], b".."] {
         let at = names.partition_point(|&(name, _)| name < dots);
@@ -247,7 +246,7 @@ pub(crate) fn listing(directory: &Directory) -> Vec<(&[u8], Option<NodeId>)> {
 }
 
 /// The slots of a directory's names, in order.
-fn slots(names: &[(&[u8], Option<NodeId>)]) -> impl Iterator<Item = u32> {
+fn slots(names: &[(&[u8], Option<TreeNodeId>)]) -> impl Iterator<Item = u32> {
     let blocks = dirent::cut(names.iter().map(|&(name, _)| name)).enumerate();
     blocks.flat_map(|(block, (count, _))| (0..count).map(move |i| block as u32 * SLOTS_PER_BLOCK + i as u32))
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::model::{Attributes, Timestamp};
-use crate::tree::{Body, Held, NodeId, Source, Tree};
-use crate::write::WriteError;
+use crate::tree::{Body, ContentSource, Held, ImageTree, TreeNodeId};
+use crate::write::error::WriteError;
 
 /// Largest file that is read ahead: larger ones are bound by bandwidth, not by round trips.
 const SMALL: u64 = 1 << 20;
@@ -22,9 +22,9 @@ const AHEAD: u64 = 32 << 20;
 const LANES: usize = 8;
 
 /// How many of the first of `files` are to be read ahead together; 0 if the first is to be streamed.
-pub(crate) fn ahead(tree: &Tree, files: &[NodeId]) -> usize {
+pub(crate) fn ahead(tree: &ImageTree, files: &[TreeNodeId]) -> usize {
     let mut bytes = 0;
-    let fits = |file: &&NodeId| {
+    let fits = |file: &&TreeNodeId| {
         let size = held_bytes(tree, **file);
         bytes += size;
         size <= SMALL && bytes <= AHEAD
@@ -33,7 +33,7 @@ pub(crate) fn ahead(tree: &Tree, files: &[NodeId]) -> usize {
 }
 
 /// Bytes that are to be held of a file.
-fn held_bytes(tree: &Tree, file: NodeId) -> u64 {
+fn held_bytes(tree: &ImageTree, file: TreeNodeId) -> u64 {
     match &tree.node(file).body {
         Body::File(Some(held)) => held.bytes(tree.attributes(file).size),
         _ => 0,
@@ -41,17 +41,17 @@ fn held_bytes(tree: &Tree, file: NodeId) -> u64 {
 }
 
 /// The content of each of `files`, in their order, some read at a time.
-pub(crate) fn load(tree: &Tree, files: &[NodeId]) -> Vec<Result<Vec<u8>, WriteError>> {
+pub(crate) fn load(tree: &ImageTree, files: &[TreeNodeId]) -> Vec<Result<Vec<u8>, WriteError>> {
     let share = files.len().div_ceil(LANES).max(1);
     std::thread::scope(|scope| {
-        let read = |files: &[NodeId]| files.iter().map(|&file| load_one(tree, file)).collect::<Vec<_>>();
+        let read = |files: &[TreeNodeId]| files.iter().map(|&file| load_one(tree, file)).collect::<Vec<_>>();
         let lanes: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || read(files))).collect();
         let loaded = lanes.into_iter().map(|lane| lane.join());
         loaded.flat_map(|lane| lane.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-fn load_one(tree: &Tree, file: NodeId) -> Result<Vec<u8>, WriteError> {
+fn load_one(tree: &ImageTree, file: TreeNodeId) -> Result<Vec<u8>, WriteError> {
     let node = tree.node(file);
     let mut content = Vec::new();
     if let Body::File(Some(held)) = &node.body {
@@ -78,11 +78,11 @@ pub(crate) fn copy(
     let ranges = held.ranges(expected.size);
     match &held.source {
         // The tree takes no bytes of another length than the node's size, and no blocks beyond it.
-        Source::Bytes(bytes) => {
+        ContentSource::Bytes(bytes) => {
             ranges.into_iter().try_for_each(|range| sink(&bytes[range.start as usize..range.end as usize]))
         }
-        Source::File(path) => copy_file(path, expected, ranges, buffer, sink),
-        Source::Part { path, offset } => {
+        ContentSource::File(path) => copy_file(path, expected, ranges, buffer, sink),
+        ContentSource::Part { path, offset } => {
             let failed = |source| WriteError::Source { path: path.clone(), source };
             let file = File::open(path).map_err(failed)?;
             let end = offset.saturating_add(held.bytes(expected.size));

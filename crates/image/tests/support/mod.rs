@@ -7,10 +7,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quell_image::original::{Original, attributes_of};
+use quell_image::original::{OriginalDirectory, attributes_of};
 use quell_image::path::components;
 use quell_image::write::{Audience, write};
-use quell_image::{Attributes, Coverage, Device, Image, Kind, Lookup, Nid, NodeId, Source, Timestamp, Tree};
+use quell_image::{
+    Attributes, ContentSource, Coverage, DeviceNumber, FileKind, Image, ImageTree, Lookup, Nid, Timestamp,
+    TreeNodeId,
+};
 use rustix::mount::{MountFlags, UnmountFlags};
 use tempfile::TempDir;
 
@@ -20,7 +23,7 @@ pub(crate) fn scratch() -> TempDir {
 }
 
 /// Attributes of a node with nothing special about it.
-pub(crate) fn plain(kind: Kind, size: u64) -> Attributes {
+pub(crate) fn plain(kind: FileKind, size: u64) -> Attributes {
     Attributes {
         kind,
         permissions: 0o644,
@@ -28,7 +31,7 @@ pub(crate) fn plain(kind: Kind, size: u64) -> Attributes {
         gid: 0,
         size,
         nlink: 1,
-        rdev: Device::default(),
+        rdev: DeviceNumber::default(),
         mtime: Timestamp { seconds: 1_700_000_000, nanoseconds: 5 },
         ctime: Timestamp { seconds: 1_700_000_001, nanoseconds: 6 },
         inode: 0,
@@ -38,11 +41,11 @@ pub(crate) fn plain(kind: Kind, size: u64) -> Attributes {
 
 /// Attributes of a directory.
 pub(crate) fn directory() -> Attributes {
-    Attributes { permissions: 0o755, nlink: 2, ..plain(Kind::Directory, 4096) }
+    Attributes { permissions: 0o755, nlink: 2, ..plain(FileKind::Directory, 4096) }
 }
 
 /// Writes `tree` to a fresh file and returns the image's bytes.
-pub(crate) fn written(tree: &Tree) -> Vec<u8> {
+pub(crate) fn written(tree: &ImageTree) -> Vec<u8> {
     let scratch = scratch();
     let target = scratch.path().join("image");
     write(tree, &target, Audience::Owner, &mut |_| {}).unwrap();
@@ -71,26 +74,31 @@ pub(crate) fn at<B: AsRef<[u8]>>(image: &Image<B>, path: &[u8]) -> Nid {
 }
 
 /// A tree of everything below the original `top`, which lies at `/top`. Every regular file is held.
-pub(crate) fn tree_of(top: &Path) -> Tree {
-    let mut tree = Tree::new(directory()).unwrap();
+pub(crate) fn tree_of(top: &Path) -> ImageTree {
+    let mut tree = ImageTree::new(directory()).unwrap();
     let node = tree.add(tree.root(), b"top", attributes_of(top).unwrap()).unwrap();
     let mut links = HashMap::new();
-    add_children(&mut tree, node, &Original::open(top).unwrap(), &mut links);
+    add_children(&mut tree, node, &OriginalDirectory::open(top).unwrap(), &mut links);
     tree.add_root(b"/top", "the test said so", "ext4").unwrap();
     tree
 }
 
-fn add_children(tree: &mut Tree, parent: NodeId, from: &Original, links: &mut HashMap<u64, NodeId>) {
+fn add_children(
+    tree: &mut ImageTree,
+    parent: TreeNodeId,
+    from: &OriginalDirectory,
+    links: &mut HashMap<u64, TreeNodeId>,
+) {
     tree.cover(parent, Coverage::Complete).unwrap();
     for name in from.names().unwrap() {
         let attributes = from.attributes(&name).unwrap();
-        let file = attributes.kind != Kind::Directory;
+        let file = attributes.kind != FileKind::Directory;
         if let Some(&node) = links.get(&attributes.inode).filter(|_| file) {
             tree.link(parent, &name, node).unwrap();
             continue;
         }
         let node = match attributes.kind {
-            Kind::Symlink => {
+            FileKind::Symlink => {
                 let target = from.link_target(&name).unwrap();
                 tree.add_symlink(parent, &name, attributes, &target).unwrap()
             }
@@ -98,11 +106,11 @@ fn add_children(tree: &mut Tree, parent: NodeId, from: &Original, links: &mut Ha
         };
         links.insert(attributes.inode, node);
         tree.set_xattrs(node, from.xattrs(&name).unwrap()).unwrap();
-        if attributes.kind == Kind::Regular {
+        if attributes.kind == FileKind::Regular {
             let path = from.path().join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&name));
-            tree.hold(node, Source::File(path)).unwrap();
+            tree.hold(node, ContentSource::File(path)).unwrap();
         }
-        if attributes.kind == Kind::Directory {
+        if attributes.kind == FileKind::Directory {
             add_children(tree, node, &from.open_child(&name).unwrap(), links);
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
             CACHE,
             "cache-unreadable",
             22,
-            format!("was made by Modules {needed}; {version} ignores it without a word"),
+            format!("was made by Modules {needed}; {version} ignores it without a message"),
             "build it with the oldest version that users have",
         );
     }
@@ -34,7 +34,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
             20,
             "may not be read by every user, and the cache shows it to all: a cache goes by the bits for others alone"
                 .into(),
-            "take away the bits for others (`chmod o-r`), and build the cache again",
+            "remove the bits for others (`chmod o-r`), and build the cache again",
         );
     }
     stale(findings, &differences);
@@ -70,7 +70,7 @@ fn stale(findings: &mut Findings<'_>, differences: &[Change]) {
         CACHE,
         "cache-stale",
         19,
-        format!("is not what the tree is: {first}{more}; nothing tells users"),
+        format!("differs from the tree: {first}{more}; users get no message"),
         "`module cachebuild`, or `quell modules convert --to cache`, after every change",
     );
 }

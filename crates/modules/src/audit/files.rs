@@ -15,28 +15,29 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
                 &entry.path,
                 "symlink-loop",
                 5,
-                "leads back to a directory on the way to it; tools follow it about 40 times".into(),
-                "remove the link, or let it lead elsewhere",
+                "leads back to a directory above it; tools follow it about 40 times".into(),
+                "remove the link, or change its target",
             ),
             Kind::Dangling => findings.add(
                 &entry.path,
                 "dangling-link",
                 5,
                 "leads to nothing".into(),
-                "remove the link, or put back what it leads to",
+                "remove the link, or restore its target",
             ),
             Kind::TooDeep => findings.add(
                 &entry.path,
                 "symlink-loop",
                 5,
                 "lies deeper than any module tree; what is below it was not looked at".into(),
-                "look for links that lead around",
+                "look for links that lead back",
             ),
             Kind::Special => findings.add(
                 &entry.path,
                 "special-file",
                 13,
-                "is neither file nor directory; a pipe holds whoever looks for a cookie in it".into(),
+                "is neither file nor directory; a tool that looks for a cookie in a pipe waits for ever"
+                    .into(),
                 "move it out of the modulepath",
             ),
             Kind::Directory | Kind::Unlistable(_) => directory(findings, entry),
@@ -105,9 +106,9 @@ fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Opti
                 &entry.path,
                 "too-new",
                 2,
-                format!("asks for Modules {minimum}, users have {version}"),
+                format!("needs Modules {minimum}, and users have {version}"),
                 format!(
-                    "with mcookie_check=eval hide it below {minimum}: `quell modules convert --to eval` does"
+                    "with mcookie_check=eval hide it from older versions; `quell modules convert --to eval` does"
                 ),
             );
         }
@@ -127,7 +128,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Opt
             "lua-unreadable",
             4,
             format!(
-                "is a Lua modulefile that {} may read; Lmod 8.7.60 lists nothing where one fails",
+                "is a Lua modulefile that {} may read; for other users Lmod 8.7.60 lists nothing at all",
                 who(&allowed)
             ),
             "let every user read it, or move it to a modulepath of its own",
@@ -138,7 +139,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Opt
             &entry.path,
             "unreadable",
             13,
-            "may be read by nobody but root, and is opened for every listing".into(),
+            "may be read by root alone, and is opened for every listing".into(),
             "move it out of the modulepath, or hide it",
         ),
         false => findings.add(
@@ -146,7 +147,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Opt
             "restricted",
             15,
             format!("may be read by {}", who(&allowed)),
-            "hide it with `--not-group` or `--not-user`; `module-hide --hard` alone hides it from them, too",
+            "hide it with `--not-group` or `--not-user`; without these `module-hide --hard` hides it from its readers too",
         ),
     }
 }
@@ -160,13 +161,13 @@ fn no_cookie(findings: &mut Findings<'_>, entry: &Entry, miss: Miss) {
                 "stray",
                 13,
                 format!("is no modulefile: {why}"),
-                "move it out of the modulepath; with mcookie_check=eval it is listed",
+                "move it out of the modulepath; with mcookie_check=eval it would be listed",
             );
             return;
         }
-        Miss::ByteOrderMark => "a byte order mark is before its cookie",
-        Miss::Blanks => "blanks are before its cookie",
-        Miss::Case => "its cookie is not in the letters of `#%Module`",
+        Miss::ByteOrderMark => "a byte order mark precedes its cookie",
+        Miss::Blanks => "blanks precede its cookie",
+        Miss::Case => "its cookie has other upper and lower case than `#%Module`",
         Miss::Later => "its cookie is not its first word",
     };
     findings.add(
@@ -184,7 +185,7 @@ fn odd_name(findings: &mut Findings<'_>, entry: &Entry) {
             &entry.path,
             "odd-name",
             8,
-            "has a name with signs that select versions or variants, or that a shell changes".into(),
+            "has a name with characters that select versions or variants, or that a shell interprets".into(),
             "use letters, digits, `.`, `_`, `-` and `+` only",
         );
     }

@@ -22,10 +22,10 @@ pub struct Finding {
 
 /// Every code and its meaning. Shape: sorted.
 pub const CODES: [(&str, &str); 25] = [
-    ("almost-modulefile", "a file whose cookie is not where, or as, it must be"),
+    ("almost-modulefile", "a file whose cookie is misplaced or misspelt"),
     ("cache-leak", "a cache of Environment Modules that shows what permissions deny"),
-    ("cache-stale", "a cache of Environment Modules that is not what the tree is"),
-    ("cache-unreadable", "a cache that some users skip without a word"),
+    ("cache-stale", "a cache of Environment Modules that differs from the tree"),
+    ("cache-unreadable", "a cache that some users cannot use and get no message about"),
     ("dangling-link", "a symbolic link to nothing"),
     ("lmod-cache-leak", "a cache of Lmod that shows what permissions deny"),
     ("lmod-cache-misses", "a cache of Lmod without modulefiles that some users may read"),
@@ -33,20 +33,20 @@ pub const CODES: [(&str, &str); 25] = [
     ("lmod-cache-unreadable", "a cache of Lmod that some users cannot read"),
     ("lmod-lists", "a file that only Lmod takes for a modulefile"),
     ("lua-unreadable", "a Lua modulefile that cannot be read, which empties listings of Lmod 8.7.60"),
-    ("odd-name", "a name that cannot be asked for, or means something else when it is"),
-    ("rc-ignored", "an rc file that is not read, by its place, its cookie or its permissions"),
-    ("rc-left", "an rc file that must stay where it is, and why"),
+    ("odd-name", "a name that cannot be requested, or means something else in a request"),
+    ("rc-ignored", "an rc file that is not read, because of its place, cookie or permissions"),
+    ("rc-left", "an rc file that must stay where it is"),
     ("rc-mergeable", "an rc file that could be part of the one at the modulepath's root"),
     ("restricted", "a modulefile or directory that some users may not read"),
     ("special-file", "neither file nor directory"),
     ("stray", "a file that is no modulefile"),
     ("string-comparison", "a comparison of versions as text"),
-    ("symlink-loop", "a symbolic link that leads back to where it is"),
+    ("symlink-loop", "a symbolic link that leads back to a directory above it"),
     ("too-new", "a modulefile for a later version"),
-    ("unlisted", "a modulepath that could not be looked at"),
-    ("unreadable", "a modulefile that nobody but root may read"),
-    ("version-missing", "a default or symbolic version of something that is not there"),
-    ("virtual-missing", "a virtual module whose file is not there"),
+    ("unlisted", "a modulepath that could not be listed"),
+    ("unreadable", "a modulefile that root alone may read"),
+    ("version-missing", "a default or symbolic version of something that does not exist"),
+    ("virtual-missing", "a virtual module whose file does not exist"),
 ];
 
 /// Settings of an audit.
@@ -93,7 +93,7 @@ pub(super) fn who(who: &Who) -> String {
     match who {
         Who::Everybody => "every user".into(),
         Who::Mixed => "some users".into(),
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => "nobody but root".into(),
+        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => "root alone".into(),
         Who::Only { users, groups } if groups.is_empty() => format!("only user {}", numbers(users)),
         Who::Only { users, groups } if users.is_empty() => format!("only group {}", numbers(groups)),
         Who::Only { users, groups } => format!("only user {} and group {}", numbers(users), numbers(groups)),

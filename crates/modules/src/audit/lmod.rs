@@ -50,7 +50,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         add(
             "lmod-cache-unreadable",
             21,
-            "cannot be read by every user; the others walk the tree".into(),
+            "cannot be read by every user; those who cannot walk the tree".into(),
             "build it with umask 022",
         );
     }
@@ -74,7 +74,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             add(
                 "lmod-cache-stale",
                 23,
-                format!("is older than `{path}`, or does not know it"),
+                format!("is older than `{path}`, or lacks it"),
                 "run update_lmod_system_cache_files after every change",
             );
         }
@@ -83,12 +83,12 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             add(
                 "lmod-cache-misses",
                 23,
-                format!("lacks `{path}`, which some users may read: with cached loads it is unknown to them"),
+                format!("lacks `{path}`, which some users may read: with cached loads they cannot load it"),
                 "keep such modulefiles in a modulepath that is not cached",
             );
         }
         if let Some(text) = leak(cache, tree, &paths) {
-            let advice = "take away the bits for others (`chmod o-r`), or keep it out of the cache, and build it again";
+            let advice = "remove the bits for others (`chmod o-r`) or keep the file out of the cache, and build the cache again";
             add("lmod-cache-leak", 20, text, advice);
         }
     }
@@ -111,14 +111,14 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
     let directory = cache.path.parent().unwrap_or(Path::new("/"));
     if let Some(closed) = outside(&tree.root, directory).filter(|_| !names.is_empty()) {
         let closed = escape(closed.as_os_str().as_bytes());
-        return Some(format!("shows to all what lies below `{closed}`, which not every user can enter"));
+        return Some(format!("shows every user the files below `{closed}`, which not every user can enter"));
     }
     let mut closed = Closed::new(tree);
     let leaks: Vec<&Vec<u8>> = names.iter().filter(|name| closed.of(name).is_some()).collect();
     let first = escape(tree.full_path(leaks.first()?).as_os_str().as_bytes());
     let more = if leaks.len() > 1 { format!(", and {} more", leaks.len() - 1) } else { String::new() };
     Some(format!(
-        "shows to all `{first}`{more}, which not every user may read: it goes by the bits for others alone"
+        "shows every user `{first}`{more}, which not every user may read: Lmod goes by the bits for others alone"
     ))
 }
 

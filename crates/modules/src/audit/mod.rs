@@ -59,15 +59,17 @@ pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Au
 /// The finding for a modulepath that cannot be listed. The other modulepaths are audited all the same.
 pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
     let advice = match why.kind() {
-        io::ErrorKind::NotADirectory => "take it out of MODULEPATH: it is no directory",
-        _ => "run it as root, or as the owner; take it out of MODULEPATH where users cannot list it, either",
+        io::ErrorKind::NotADirectory => "remove it from MODULEPATH: it is no directory",
+        _ => {
+            "run the audit as root or as the owner; remove it from MODULEPATH if users cannot list it either"
+        }
     };
     let why = Errno::of(why).map_or_else(|| why.to_string(), |errno| errno.to_string());
     Finding {
         path: modulepath.to_owned(),
         code: "unlisted",
         rule: 20,
-        text: format!("cannot be listed, so nothing is known of it: {why}"),
+        text: format!("cannot be listed, so it was not audited: {why}"),
         advice: advice.into(),
     }
 }

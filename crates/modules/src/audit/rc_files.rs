@@ -44,14 +44,14 @@ pub(super) fn look(findings: &mut Findings<'_>, known: &BTreeSet<Vec<u8>>, other
 fn left(findings: &mut Findings<'_>, path: &[u8], why: &Leave) {
     let (code, advice) = match why {
         Leave::NoCookie | Leave::TooNew { .. } => {
-            ("rc-ignored", "remove it; to write its cookie would change what users see")
+            ("rc-ignored", "remove it; adding a cookie would change what users see")
         }
         Leave::Scope { .. } => {
-            ("rc-left", "write it into the root's `.modulerc`, if every query may know of it")
+            ("rc-left", "write it into the root's `.modulerc`, if every query may read it")
         }
-        Leave::Overridden { .. } => ("rc-left", "remove the default that does not count"),
+        Leave::Overridden { .. } => ("rc-left", "remove the default that is overridden"),
         Leave::Twice { .. } => ("rc-left", "define it once"),
-        Leave::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it is about"),
+        Leave::VersionPath { .. } => ("rc-left", "write a `.version` into the directory that it names"),
         _ => ("rc-left", "leave it there; the rest can be merged without it"),
     };
     let verb = if code == "rc-ignored" { "is not read" } else { "must stay" };
@@ -95,8 +95,8 @@ fn targets(findings: &mut Findings<'_>, file: &RcFile, known: &BTreeSet<Vec<u8>>
                 &file.path,
                 "version-missing",
                 7,
-                format!("gives a name to `{}` in line {line}, which is not there", escape(module)),
-                "name a version that is there, or remove the line",
+                format!("names `{}` in line {line}, which does not exist", escape(module)),
+                "name a version that exists, or remove the line",
             );
         }
     };
@@ -127,8 +127,8 @@ fn virtual_module(findings: &mut Findings<'_>, file: &RcFile, name: &[u8], targe
             &file.path,
             "virtual-missing",
             17,
-            format!("makes `{}` of `{}`, which is not there", escape(name), escape(target)),
-            "remove the line; with mcookie_check=eval the name is listed",
+            format!("makes `{}` of `{}`, which does not exist", escape(name), escape(target)),
+            "remove the line; with mcookie_check=eval the name would be listed",
         );
     }
 }

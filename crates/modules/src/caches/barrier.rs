@@ -12,7 +12,7 @@ pub enum Barrier {
     Modulepath,
     /// Not every user can read this path, and the tool's cache cannot send users to the tree for it.
     Closed(PathBuf),
-    /// Not every user can enter this directory above the modulepath, and the cache would be outside of it.
+    /// Not every user can enter this directory above the modulepath, and the cache would lie outside of it.
     Above(PathBuf),
     /// The modulepath holds nothing that a cache could record.
     Empty,
@@ -23,19 +23,19 @@ impl fmt::Display for Barrier {
         let shown = |path: &Path| escape(path.as_os_str().as_bytes());
         match self {
             Self::Modulepath => {
-                formatter.write_str("not every user can enter it, and the cache is one for all")
+                formatter.write_str("not every user can enter it, and one cache serves all users")
             }
             Self::Closed(path) => {
-                write!(formatter, "not every user can read `{}`, and the cache is one for all", shown(path))
+                write!(formatter, "not every user can read `{}`, and one cache serves all users", shown(path))
             }
             Self::Above(directory) => {
                 let directory = shown(directory);
                 write!(
                     formatter,
-                    "not every user can enter `{directory}`, and the cache would be outside of it"
+                    "not every user can enter `{directory}`, and the cache would lie outside of it"
                 )
             }
-            Self::Empty => formatter.write_str("there is nothing in it that a cache could hold"),
+            Self::Empty => formatter.write_str("it holds nothing that a cache could record"),
         }
     }
 }

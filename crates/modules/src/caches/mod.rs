@@ -114,16 +114,16 @@ impl What {
     pub fn words(self) -> &'static str {
         match self {
             Self::NoCache => "there is no cache",
-            Self::Unreadable => "its cache cannot be read by everybody",
+            Self::Unreadable => "some users cannot read its cache",
             Self::Outdated => "its cache is older than its timestamp, so Lmod does not use it",
-            Self::Replaced => "its cache is not the one that was built of what is listed beside it",
+            Self::Replaced => "its cache is not the one that was built from the sources beside it",
             Self::Added => "is not in the cache",
-            Self::Removed => "is in the cache, and not there any more",
-            Self::Changed => "is not what the cache says",
-            Self::Touched => "has another time than the cache says",
+            Self::Removed => "is in the cache, and no longer in the tree",
+            Self::Changed => "differs from the cache",
+            Self::Touched => "has another time than in the cache",
             Self::Closed => "is closed to some users, and the cache shows it to all",
-            Self::Opened => "is open to everybody, which the cache does not know",
-            Self::Other => "permissions, links or files that are no modulefiles are not what they were",
+            Self::Opened => "is open to every user, and the cache sends users to the tree for it",
+            Self::Other => "permissions, links, or files that are no modulefiles have changed",
         }
     }
 }

@@ -127,7 +127,7 @@ pub fn prepare<'a>(
     }
     tree.refuse_special()?;
     if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(refuse("what has the cache's name is no file"));
+        return Err(refuse("the path of the cache is no file"));
     }
     let last = (extent == Extent::Changed)
         .then(|| read(&path).ok())
@@ -154,7 +154,7 @@ pub fn prepare<'a>(
     }
     close(&mut cache, &tree);
     if cache.items.is_empty() {
-        return Err(refuse("there is nothing in it that a cache could hold"));
+        return Err(refuse("it holds nothing that a cache could record"));
     }
     cache.digest = Some(digest);
     let text = Some(cache.text());
@@ -259,9 +259,7 @@ fn refuse_other_content(cache: &Cache, tree: &Tree) -> Result<(), String> {
         _ => false,
     };
     match cache.items.iter().find(differs) {
-        Some((name, _)) => {
-            Err(format!("the tool says another content of `{}` than the file has", escape(name)))
-        }
+        Some((name, _)) => Err(format!("the tool's content of `{}` differs from the file", escape(name))),
         None => Ok(()),
     }
 }

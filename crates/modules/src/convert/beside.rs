@@ -24,9 +24,8 @@ pub(super) fn note_names(trees: &[Tree], plans: &mut [TreePlan]) {
             more => format!("{} files, such as `{{}}`, name", more + 1),
         };
         let (number, name) = (number.replace("{}", &escape(&first.path)), escape(name));
-        plan.beside.push(format!(
-            "{number} the old modulepath `{name}`: what they say leads there still, so it must stay until they are changed"
-        ));
+        plan.beside
+            .push(format!("{number} the old modulepath `{name}`, so it must stay until they are changed"));
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn note_secrets(tree: &Tree, named: impl Fn(&Entry) -> bool, plan: &m
         many => format!("{many} names in directories"),
     };
     plan.notes.push(format!(
-        "{names} that not everybody may list: the `.modulerc` at the root has them, which everybody reads"
+        "{names} that some users may not list will be in the `.modulerc` at the root, which every user reads"
     ));
 }
 
@@ -95,14 +95,14 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
                 });
                 unsound.map(|name| {
                     let name = quell_trace::path::escape(name);
-                    format!("makes `{name}` of a file that is not known to be a modulefile for everybody")
+                    format!(
+                        "makes `{name}` of a file that may be no modulefile, or may be closed to some users"
+                    )
                 })
             }
             Err(_) => {
                 let has = tree.find(&file.path).is_some_and(may_have_virtual_modules);
-                has.then(|| {
-                    "makes virtual modules of files that cannot be told without evaluating it".to_owned()
-                })
+                has.then(|| "makes virtual modules of files that only an evaluation could tell".to_owned())
             }
         };
         if let Some(text) = text {
@@ -135,9 +135,9 @@ fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bo
         let is_roots =
             entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == Who::nobody());
         let why = match entry.kind {
-            Kind::Dangling => "leads to nothing: it would be listed, and asking for its time is an error",
+            Kind::Dangling => "leads to nothing: it would be listed, and reading its time fails",
             Kind::Unlistable(_) if !is_roots => {
-                "could not be listed, so what is in it is not known; run it as root or as its owner"
+                "could not be listed, so its files are not known; run the conversion as root or as the owner"
             }
             _ => continue,
         };
@@ -164,15 +164,12 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
             return Ok(Hiding::From { options: String::new(), minimum: None });
         }
         None => {
-            return Err((
-                15,
-                "could not be read, so what it is for those who may is not known; run it as root",
-            ));
+            return Err((15, "could not be read, so its kind is not known; run the conversion as root"));
         }
         Some(Cookie::None(_)) => return Ok(Hiding::Stray),
         Some(Cookie::Any) => None,
         Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
-            return Err((2, "asks for a version with signs in it"));
+            return Err((2, "needs a version whose name has special characters"));
         }
         Some(cookie @ Cookie::From(_)) if cookie.accepted_by(OLDEST) => None,
         Some(Cookie::From(minimum)) => Some(minimum),

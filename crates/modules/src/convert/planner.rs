@@ -68,13 +68,15 @@ fn special(tree: &Tree, plan: &mut TreePlan) {
     for entry in &tree.entries {
         let (rule, text) = match entry.kind {
             Kind::Special => (13, "is neither file nor directory, and cannot be copied"),
-            Kind::Loop | Kind::TooDeep => (5, "leads around in a circle, so one file has many names"),
+            Kind::Loop | Kind::TooDeep => {
+                (5, "leads back to a directory above it, so one file has many names")
+            }
             _ => continue,
         };
         plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
     }
     if tree.find(CACHE).is_some() {
         plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });
-        plan.notes.push("the cache is that of the old tree and is left out: build it anew".into());
+        plan.notes.push("the cache belongs to the old tree and is left out: build a new one".into());
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     let old = match tree.find(ROOT_RC).map(|entry| usable(tree, entry)).transpose() {
         Ok(old) => old,
         Err(why) => {
-            let text = format!("cannot be added to: {why}");
+            let text = format!("cannot be extended: {why}");
             plan.refusals.push(Refusal { rule: why.rule(), path: ROOT_RC.to_vec(), text });
             return;
         }
@@ -43,7 +43,8 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
         None => plan.refusals.push(Refusal {
             rule: 10,
             path: ROOT_RC.to_vec(),
-            text: "cannot be added to: a backslash at the end of a line would swallow what is added".into(),
+            text: "cannot be extended: a backslash at the end of a line would swallow the added commands"
+                .into(),
         }),
     }
 }

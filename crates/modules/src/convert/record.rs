@@ -160,10 +160,10 @@ fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
     let opened = opened.map_err(ModulesError::read(path))?;
     let stat = rustix::fs::fstat(&opened).map_err(ModulesError::read(path))?;
     if trust::refuse_file(&stat, geteuid().as_raw()).is_err() {
-        return Err(refused("another user made it, who alone can take back what it tells of"));
+        return Err(refused("another user made it, and only that user can undo the conversion"));
     }
     if stat.st_mode & 0o022 != 0 {
-        return Err(refused("others may write in it"));
+        return Err(refused("other users may write in it"));
     }
     let mut text = Vec::new();
     File::from(opened).take(LONGEST).read_to_end(&mut text).map_err(ModulesError::read(path))?;

@@ -117,7 +117,7 @@ fn computes_names(content: &[u8]) -> bool {
 pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option<Refusal> {
     let refusal = |rule, text: String| Some(Refusal { rule, path: name.to_vec(), text });
     if !is_specification(name) {
-        return refusal(8, "has a name that `module-hide` would take for something else".into());
+        return refusal(8, "has a name that `module-hide` would misread".into());
     }
     for (tree, Listed { some: names, .. }) in listed.iter().enumerate() {
         let is_itself = |other: &[u8]| tree == number && other == name;
@@ -131,7 +131,7 @@ pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option
             };
             if let Some(other) = other {
                 let other = quell_trace::path::escape(other);
-                return refusal(15, format!("cannot be hidden: that would hide `{other}`, too"));
+                return refusal(15, format!("cannot be hidden: `{other}` would be hidden too"));
             }
         }
     }

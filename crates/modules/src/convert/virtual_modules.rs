@@ -29,11 +29,11 @@ pub(super) fn plan(
     plan.basis = Basis::Empty;
     plan.changes = BTreeMap::new();
     plan.notes = vec![
-        "the files stay in the old modulepath, which must stay".into(),
-        "users see another modulepath: `is-used` of the old one is 0 now".into(),
+        "the files stay in the old modulepath, so it must stay".into(),
+        "users see another modulepath: `is-used` of the old one is now 0".into(),
     ];
     if quoted(tree.root.as_os_str().as_bytes()).is_none() {
-        let text = "is a modulepath whose name an rc file cannot hold".into();
+        let text = "is a modulepath whose name an rc file cannot quote".into();
         plan.refusals.push(Refusal { rule: 8, path: b".".to_vec(), text });
         return;
     }
@@ -76,7 +76,7 @@ fn root_commands(tree: &Tree, plan: &mut TreePlan) -> Option<Vec<u8>> {
     let declared = match usable(tree, entry).and_then(|content| read(content, b"", RcKind::Modulerc)) {
         Ok(declared) => declared,
         Err(why) => {
-            let text = format!("cannot be part of another modulepath: {why}");
+            let text = format!("cannot move to another modulepath: {why}");
             plan.refusals.push(refusal(why.rule(), text));
             return None;
         }
@@ -156,13 +156,12 @@ fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
         Some(Cookie::None(_)) => return Vec::new(),
         None if only_root => return Vec::new(),
         None => {
-            let text =
-                "could not be read, so what it is for those who may is not known; run it as root".into();
+            let text = "could not be read, so its kind is not known; run the conversion as root".into();
             plan.refusals.push(Refusal { rule: 15, path: entry.path.clone(), text });
             return Vec::new();
         }
         Some(Cookie::From(minimum)) if !is_plain(&minimum) => {
-            let text = "asks for a version with signs in it".into();
+            let text = "needs a version whose name has special characters".into();
             plan.refusals.push(Refusal { rule: 2, path: entry.path.clone(), text });
             return Vec::new();
         }

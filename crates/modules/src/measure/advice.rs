@@ -76,7 +76,7 @@ fn text(
     action: Action,
     latency: Duration,
 ) -> String {
-    let Some(best) = best else { return "leave it as it is: nothing that was measured is faster".to_owned() };
+    let Some(best) = best else { return "leave it as it is: no strategy is faster".to_owned() };
     let calls = |strategy: &Strategy| {
         row(strategy, action).and_then(|row| row.on_each_tree.get(modulepath).copied()).unwrap_or(0)
     };
@@ -89,7 +89,7 @@ fn text(
     match (is_cache && slows, measurement.tool.version.is_at_least(5, 7)) {
         (true, true) => text.push_str("; it slows load: set ignore_cache_subcmds to load"),
         (true, false) => {
-            text.push_str("; it slows load, which Modules 5.7 can leave out by ignore_cache_subcmds")
+            text.push_str("; it slows load, which ignore_cache_subcmds of Modules 5.7 can prevent")
         }
         (false, _) if slows => text.push_str("; it slows load"),
         (false, _) => {}
@@ -144,9 +144,13 @@ mod tests {
             "cache: 88 calls instead of 13912; it slows load: set ignore_cache_subcmds to load"
         );
         assert_eq!(advice[2].strategy, "plain");
-        assert_eq!(advice[2].text, "leave it as it is: nothing that was measured is faster");
+        assert_eq!(advice[2].text, "leave it as it is: no strategy is faster");
         let older = advise(&measurement("5.5.0"), 1, Duration::from_millis(1));
-        assert!(older[0].text.contains("which Modules 5.7 can leave out"), "{}", older[0].text);
+        assert!(
+            older[0].text.contains("which ignore_cache_subcmds of Modules 5.7 can prevent"),
+            "{}",
+            older[0].text
+        );
         // At 20 ms a call the calls decide, even for load.
         let slow = advise(&measurement("5.7.0"), 1, Duration::from_millis(20));
         assert_eq!((slow[2].strategy.as_str(), slow[0].text.contains("slows")), ("cache", false));

@@ -144,8 +144,8 @@ fn without_library(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(4, 3)?;
     let mut setup = context.plain("no extension library");
     let text = fs::read_to_string(&setup.tool.script).map_err(|error| error.to_string())?;
-    let begin = text.find("set libdir {").ok_or("the tool does not say where its library is")?;
-    let end = begin + text[begin..].find('}').ok_or("the tool does not say where its library is")?;
+    let begin = text.find("set libdir {").ok_or("the tool does not name the directory of its library")?;
+    let end = begin + text[begin..].find('}').ok_or("the tool does not name the directory of its library")?;
     let script = context.request.work.join("without-library.tcl");
     let text = format!("{}set libdir {{/nonexistent{}", &text[..begin], &text[end..]);
     fs::write(&script, text).map_err(|error| error.to_string())?;
@@ -158,7 +158,7 @@ fn rc(context: &mut Context<'_>) -> Result<Setup, String> {
     context.converted("modulepath rc", Strategy::Rc, None)
 }
 
-const EVAL: &str = "every user needs mcookie_check=eval, and the tree nothing that is no modulefile";
+const EVAL: &str = "every user needs mcookie_check=eval, and the tree must hold nothing but modulefiles";
 
 fn eval(context: &mut Context<'_>) -> Result<Setup, String> {
     context.needs(5, 1)?;
@@ -170,7 +170,7 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
     context.converted(
         "virtual",
         Strategy::Virtual,
-        Some("every user needs mcookie_check=eval, or loads open every file"),
+        Some("every user needs mcookie_check=eval; without it every load opens every file"),
     )
 }
 
@@ -228,7 +228,7 @@ fn system_cache(context: &mut Context<'_>) -> Result<Setup, String> {
     let mut setup = context.plain("system cache").with("LMOD_RC", directory.join(caches::lmod::SETTINGS));
     let left_out = built.left_out.len();
     setup.note = (left_out > 0)
-        .then(|| format!("{left_out} modulepaths are not in it: not every user can read all their files"));
+        .then(|| format!("{left_out} modulepaths are left out: some users cannot read all their files"));
     Ok(setup)
 }
 

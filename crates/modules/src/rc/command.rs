@@ -292,9 +292,9 @@ mod tests {
         let left = |script: &str, kind| said(script, "foo", kind).unwrap_err().to_string();
         for (script, why) in [
             ("module-version foo/$v x", "line 1: it uses a variable"),
-            ("\nif {1} {module-version foo/1 x}", "line 2: `if` is not one of the commands that are moved"),
-            ("set x 1", "line 1: `set x` is not one of the commands that are moved"),
-            ("set ModulesVersion 1.0", "line 1: ModulesVersion counts in a `.version` only"),
+            ("\nif {1} {module-version foo/1 x}", "line 2: `if` is not among the commands that can be moved"),
+            ("set x 1", "line 1: `set x` is not among the commands that can be moved"),
+            ("set ModulesVersion 1.0", "line 1: ModulesVersion counts only in a `.version`"),
             ("module-alias a", "line 1: `module-alias` has arguments that some version may refuse"),
             ("module-version foo@1 x", "line 1: `foo@1` is not a plain name"),
             (
@@ -302,7 +302,7 @@ mod tests {
                 "line 1: `module-hide` has arguments that some version may refuse",
             ),
             ("module-tag hidden foo", "line 1: `module-tag` has arguments that some version may refuse"),
-            ("modulepath-ignore foo", "line 1: `modulepath-ignore` goes by where it stands"),
+            ("modulepath-ignore foo", "line 1: `modulepath-ignore` depends on the place of its file"),
         ] {
             assert_eq!(left(script, RcKind::Modulerc), why, "{script}");
         }

@@ -134,31 +134,31 @@ impl fmt::Display for Leave {
         match self {
             Self::NotLiteral(NotLiteral { line, reason }) => write!(to, "line {line}: {reason}"),
             Self::UnknownCommand { line, name } => {
-                write!(to, "line {line}: `{}` is not one of the commands that are moved", escape(name))
+                write!(to, "line {line}: `{}` is not among the commands that can be moved", escape(name))
             }
             Self::Arguments { line, command } => {
                 write!(to, "line {line}: `{command}` has arguments that some version may refuse")
             }
             Self::Name { line, name } => write!(to, "line {line}: `{}` is not a plain name", escape(name)),
             Self::PathIgnore { line } => {
-                write!(to, "line {line}: `modulepath-ignore` goes by where it stands")
+                write!(to, "line {line}: `modulepath-ignore` depends on the place of its file")
             }
             Self::VersionPath { line, value } => {
                 write!(to, "line {line}: ModulesVersion `{}` has a slash, which is an error", escape(value))
             }
             Self::VersionInModulerc { line } => {
-                write!(to, "line {line}: ModulesVersion counts in a `.version` only")
+                write!(to, "line {line}: ModulesVersion counts only in a `.version`")
             }
-            Self::NoCookie => to.write_str("it has no cookie, so it is ignored today"),
+            Self::NoCookie => to.write_str("it has no cookie, so it is ignored already"),
             Self::TooNew { version } => {
                 write!(to, "versions of Modules before {} ignore it", escape(version))
             }
             Self::Unread => to.write_str("it could not be read"),
             Self::TooLong => write!(to, "it is longer than {} KiB", FILE_LIMIT >> 10),
             Self::Restricted => to.write_str("some users may not read it"),
-            Self::Link => to.write_str("a symbolic link leads to it, so it may belong elsewhere too"),
+            Self::Link => to.write_str("a symbolic link leads to it, so it may belong to another place too"),
             Self::Scope { line, name } => {
-                write!(to, "line {line}: `{}` is another name than its directory's", escape(name))
+                write!(to, "line {line}: `{}` is not the name of its directory", escape(name))
             }
             Self::Order => {
                 to.write_str("versions of Modules read the rc files of this name in different orders")
@@ -168,12 +168,12 @@ impl fmt::Display for Leave {
             Self::Overridden { name } => {
                 write!(to, "a `.version` overrides the default of `{}` that is set elsewhere", escape(name))
             }
-            Self::Circle { name } => write!(to, "`{}` stands for itself in the end", escape(name)),
-            Self::Neighbour { path } => write!(to, "`{}` stays, and both are read together", escape(path)),
+            Self::Circle { name } => write!(to, "`{}` leads back to itself", escape(name)),
+            Self::Neighbour { path } => write!(to, "`{}` stays, and the two are read together", escape(path)),
             Self::Elsewhere { modulepath } => {
                 write!(to, "rc files of `{}` are about the same name", modulepath.display())
             }
-            Self::Root(why) => write!(to, "the `.modulerc` at the root cannot be added to: {why}"),
+            Self::Root(why) => write!(to, "nothing can be added to the `.modulerc` at the root: {why}"),
         }
     }
 }

@@ -310,14 +310,17 @@ mod tests {
         let two =
             [("foo/.modulerc", "module-version foo/1.0 default"), ("foo/.version", "set ModulesVersion 2.0")];
         assert!(left(&two).starts_with("foo/.modulerc: a `.version` overrides the default of `foo`"));
-        assert!(left(&[("foo/.modulerc", "module-alias bar foo/1.0")]).contains("`bar` is another name"));
+        assert!(
+            left(&[("foo/.modulerc", "module-alias bar foo/1.0")])
+                .contains("`bar` is not the name of its directory")
+        );
         assert!(
             left(&[("foo/.modulerc", "module-version foo/1 a\nmodule-version foo/2 a")])
                 .contains("defined twice")
         );
         assert!(
             left(&[("foo/.modulerc", "module-version foo/1 2\nmodule-version foo/2 1")])
-                .contains("stands for itself")
+                .contains("leads back to itself")
         );
         assert!(
             left(&[("+foo/.modulerc", "module-version +foo/1 a")]).contains("before the rc file at the root")
@@ -330,7 +333,7 @@ mod tests {
         assert!(left(&root).contains("overrides"));
         let undeclared = [(".modulerc", "if {1} {}"), ("foo/.version", "set ModulesVersion 2.0")];
         assert!(
-            left(&undeclared).contains("at the root cannot be added to: line 2"),
+            left(&undeclared).contains("be added to the `.modulerc` at the root: line 2"),
             "{}",
             left(&undeclared)
         );
@@ -348,7 +351,7 @@ mod tests {
             left,
             [
                 "foo/.modulerc: `foo/.version` stays, and both are read together",
-                "foo/.version: line 2: `puts` is not one of the commands that are moved"
+                "foo/.version: line 2: `puts` is not among the commands that can be moved"
             ]
         );
     }
@@ -390,12 +393,12 @@ mod tests {
         assert_eq!(
             left,
             [
-                "a/.version: it has no cookie, so it is ignored today",
+                "a/.version: it has no cookie, so it is ignored already",
                 "b/.version: versions of Modules before 9.0 ignore it",
                 "foo/.version: some users may not read it",
-                "g/.version: a symbolic link leads to it, so it may belong elsewhere too",
+                "g/.version: a symbolic link leads to it, so it may belong to another place too",
                 "goo/.version: some users may not read it",
-                "h/.version: a symbolic link leads to it, so it may belong elsewhere too"
+                "h/.version: a symbolic link leads to it, so it may belong to another place too"
             ]
         );
     }

@@ -52,7 +52,7 @@ pub fn find_any(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
 }
 
 fn none(prefix: &Path) -> ModulesError {
-    let why = "neither Environment Modules nor Lmod is there".to_owned();
+    let why = "there is neither Environment Modules nor Lmod".to_owned();
     ModulesError::Tool { path: prefix.to_owned(), why }
 }
 
@@ -100,10 +100,7 @@ fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
     };
     let version = version.and_then(Version::parse).ok_or_else(|| ModulesError::Tool {
         path: tool.script.clone(),
-        why: format!(
-            "it says no version when asked for one: `{}`",
-            quell_trace::path::escape(&line(&answer.stderr))
-        ),
+        why: format!("it prints no version: `{}`", quell_trace::path::escape(&line(&answer.stderr))),
     })?;
     tool.version = version;
     Ok(tool)
@@ -136,7 +133,7 @@ fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
     found.ok_or_else(|| ModulesError::Tool {
         path: script.to_owned(),
         why: format!(
-            "its interpreter `{}` is not there",
+            "its interpreter `{}` does not exist",
             quell_trace::path::escape(path.as_os_str().as_bytes())
         ),
     })

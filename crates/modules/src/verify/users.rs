@@ -127,7 +127,7 @@ impl fmt::Display for Unasked {
         let (users, flags) = (few(&self.users), few(&self.flags));
         write!(
             to,
-            "not asked: {users}; others can change `{place}`, and what they wrote would run with those rights (`{flags}`)"
+            "not asked: {users}; other users can change `{place}`, and their modulefiles would run with the rights of these (`{flags}` asks all the same)"
         )
     }
 }
@@ -329,6 +329,6 @@ mod tests {
         let classes = of(&[&tree], &hands);
         let told = Unasked::of(&classes.unasked, hands.place()).unwrap();
         assert_eq!(told.flags, ["--user root", "--user 8", "--user 9", "--group 60"]);
-        assert!(told.to_string().contains("others can change `/m/a/1`"), "{told}");
+        assert!(told.to_string().contains("other users can change `/m/a/1`"), "{told}");
     }
 }

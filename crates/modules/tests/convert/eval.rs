@@ -171,7 +171,7 @@ fn privileged_rule_15_a_name_that_would_hide_another_is_refused() {
     let planted = planted(&[("foo/1", "!no module\n"), ("foo/1.0", "")]);
     let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Eval);
     let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
-    assert_eq!(refusals, ["`foo/1` cannot be hidden: that would hide `foo/1.0`, too"]);
+    assert_eq!(refusals, ["`foo/1` cannot be hidden: `foo/1.0` would be hidden too"]);
     recipe_breaks(&planted, Strategy::Eval, "module-hide --hard foo/1\n", others());
 }
 

@@ -166,14 +166,14 @@ fn privileged_rule_12_conditions_are_left() {
             "if {[string match *foo* $ModulesCurrentModulefile]} {module-version foo/1.0 default}",
         ),
     ];
-    left_because(&files, "is not one of the commands that are moved");
+    left_because(&files, "is not among the commands that can be moved");
 }
 
 #[test]
 fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all() {
     for (cookie, permissions, why) in [
         ("#%Module\n", 0o640, "some users may not read it"),
-        ("", 0o644, "it has no cookie, so it is ignored today"),
+        ("", 0o644, "it has no cookie, so it is ignored already"),
         ("#%Module99\n", 0o644, "versions of Modules before 99 ignore it"),
     ] {
         let secret = format!("!{cookie}module-alias secret foo/1.0\n");
@@ -184,7 +184,7 @@ fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all(
             let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
             let begin = match strategy {
                 Strategy::Virtual => "cannot be part of another modulepath",
-                _ => "cannot be added to",
+                _ => "cannot be extended",
             };
             assert_eq!(refusals, [format!("`.modulerc` {begin}: {why}")]);
             assert!(!plan.trees[0].changes.contains_key(b".modulerc".as_slice()));

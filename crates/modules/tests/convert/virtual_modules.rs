@@ -62,5 +62,5 @@ fn rule_17_a_name_that_is_not_everybodys_and_begins_another_is_refused() {
     mode(&planted.tree.join("foo/1"), 0o600);
     let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Virtual);
     let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
-    assert_eq!(refusals, ["`foo/1` cannot be hidden: that would hide `foo/1.0`, too"]);
+    assert_eq!(refusals, ["`foo/1` cannot be hidden: `foo/1.0` would be hidden too"]);
 }

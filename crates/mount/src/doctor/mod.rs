@@ -140,7 +140,8 @@ pub struct ImageFacts {
 pub fn image(path: &Path, trust: Trust) -> Result<ImageFacts, ImageError> {
     use std::os::unix::ffi::OsStrExt;
     let loaded = LoadedImage::open(path, trust, Budget::Available)?;
-    let path = |place: quell_image::Place<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
+    let path =
+        |place: quell_image::IndexedDirectory<'_>| PathBuf::from(std::ffi::OsStr::from_bytes(place.path));
     let roots: Vec<_> = loaded.image.index().roots().map(path).collect();
     let missing = roots.iter().filter(|root| !root.is_dir()).cloned().collect();
     Ok(ImageFacts { roots, missing, beyond: loaded.image.index().beyond() })

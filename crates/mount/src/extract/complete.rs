@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quell_image::{Attributes, Content, Image, Nid, Part};
+use quell_image::{Attributes, FileContent as Content, FilePart as Part, Image, Nid};
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, fadvise, openat, unlinkat};
 use rustix::io::Errno;
 

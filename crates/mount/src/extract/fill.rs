@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use quell_image::{Attributes, Beyond, Content, Image, Kind, Nid};
+use quell_image::{Attributes, Beyond, FileContent as Content, FileKind as Kind, Image, Nid};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, linkat, mkdirat,
     mknodat, openat, renameat, symlinkat, utimensat,

@@ -5,7 +5,9 @@
 //! is a bound on them. Where an image would exceed it, directories with many such names for each file that they hold stay
 //! the original, the worst first; what is known completely within them is shown from the image all the same.
 
-use quell_image::{Beyond, Content, Corrupt, Coverage, Image, Kind, Nid, Part};
+use quell_image::{
+    Beyond, Corrupt, Coverage, FileContent as Content, FileKind as Kind, FilePart as Part, Image, Nid,
+};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -277,7 +279,7 @@ impl<B: AsRef<[u8]>> Planner<'_, B> {
 
     fn names(&self, directory: Nid) -> Result<Vec<(Vec<u8>, Nid, Kind)>, Corrupt> {
         let entries = self.image.entries(directory)?;
-        let named = |entry: quell_image::Entry<'_>| (entry.name.to_vec(), entry.nid, entry.kind);
+        let named = |entry: quell_image::DirectoryEntry<'_>| (entry.name.to_vec(), entry.nid, entry.kind);
         entries
             .filter(|entry| entry.as_ref().map_or(true, |entry| !entry.is_dot()))
             .map(|entry| entry.map(named))

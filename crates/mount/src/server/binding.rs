@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use quell_image::{Attributes, Image, Kind, Lookup, Nid};
+use quell_image::{Attributes, FileKind as Kind, Image, Lookup, Nid};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 

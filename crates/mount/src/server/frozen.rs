@@ -3,7 +3,9 @@
 //! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit, but where an
 //! access control list that the image does not have decides ([`super::lists`]).
 
-use quell_image::{Attributes, Beyond, Content, Corrupt, Coverage, Kind, Lookup, Nid};
+use quell_image::{
+    Attributes, Beyond, Corrupt, Coverage, FileContent as Content, FileKind as Kind, Lookup, Nid,
+};
 use rustix::io::Errno;
 
 use super::Server;

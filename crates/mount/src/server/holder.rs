@@ -123,6 +123,8 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
             Over::Failed(unavailable) => return holder.fail(&unavailable),
             Over::ServerDied => death = Some(cause_of_death(running.pid)),
         }
+        // Before its descriptors are closed with all others.
+        drop(running);
         holder.close_left();
         if let Err(errno) = holder.prepare_next() {
             return holder.give_up(errno);

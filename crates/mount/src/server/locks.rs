@@ -55,6 +55,15 @@ struct State {
     waiting: HashMap<u64, Waiting>,
     /// Requests that may come to wait, with whether a signal has reached their program meanwhile.
     arriving: HashMap<u64, bool>,
+    /// Files with the number of their RELEASE requests that are being answered.
+    leaving: HashMap<Node, u32>,
+}
+
+/// A RELEASE that is being answered.
+#[derive(Debug)]
+pub(crate) struct Leaving<'l> {
+    locks: &'l Locks,
+    node: Node,
 }
 
 /// The outcome for a lock that was asked for.
@@ -92,6 +101,10 @@ struct Waiting {
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(50);
 
+/// The time for which a lock that is in the way is given to leave with the file that it was set by. Closing that file may
+/// take longer than a program that asks without waiting should.
+const MOST_LEAVING: Duration = Duration::from_secs(1);
+
 impl Locks {
     /// The locks that an earlier server left.
     pub(crate) fn attach(owners: Arc<SharedMemory>, waiting: Arc<SharedMemory>, root: Nid) -> Self {
@@ -123,6 +136,24 @@ impl Locks {
     /// Notes that a request may come to wait, before any other request is read: a signal for it may be the next one.
     pub(crate) fn expect(&self, unique: Unique) {
         lock(&self.state).arriving.insert(unique.0, false);
+    }
+
+    /// Notes a RELEASE before any other request is read. The kernel does not let close(2) wait for it: the program may ask
+    /// for a lock next that the closed file holds.
+    pub(crate) fn expect_release(&self, node: Node) -> Leaving<'_> {
+        *lock(&self.state).leaving.entry(node).or_default() += 1;
+        Leaving { locks: self, node }
+    }
+
+    /// Waits until the files are closed whose RELEASE came before. Returns whether there was any.
+    fn await_releases(&self, node: Node) -> bool {
+        let state = lock(&self.state);
+        if !state.leaving.contains_key(&node) {
+            return false;
+        }
+        let is_leaving = |state: &mut State| state.leaving.contains_key(&node);
+        let _left = self.changed.wait_timeout_while(state, MOST_LEAVING, is_leaving);
+        true
     }
 
     /// Lets no record, and no descriptor that one names, come or go until the guard is dropped.
@@ -276,6 +307,20 @@ impl State {
     }
 }
 
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.locks.state);
+        if let Some(count) = state.leaving.get_mut(&self.node) {
+            *count -= 1;
+            if *count == 0 {
+                state.leaving.remove(&self.node);
+            }
+        }
+        drop(state);
+        self.locks.changed.notify_all();
+    }
+}
+
 impl OwnerKey {
     fn of(node: Node, lock: &Lock) -> Self {
         Self { node, owner: lock.owner, whole_file: lock.whole_file }
@@ -325,6 +370,9 @@ impl Server {
         };
         match file.apply(&wanted) {
             Err(Errno::AGAIN) if waits => self.locks.wait_for(unique, node, wanted, file),
+            Err(Errno::AGAIN) if self.locks.await_releases(node) => {
+                file.apply(&wanted).map(|()| Locking::Done)
+            }
             outcome => outcome.map(|()| Locking::Done),
         }
     }
@@ -335,7 +383,12 @@ impl Server {
         let conflict = self
             .locking_file(node, &wanted, caller)
             .and_then(|file| file.ok_or(Errno::BADF))
-            .and_then(|file| file.conflict(&wanted));
+            .and_then(|file| match file.conflict(&wanted) {
+                Ok(found) if found.kind != UNLOCK && self.locks.await_releases(node) => {
+                    file.conflict(&wanted)
+                }
+                found => found,
+            });
         match conflict {
             Ok(found) => {
                 let pid = u32::try_from(found.pid).ok().or_else(|| self.locks.other_owner(key));

@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use quell_image::{Beyond, Kind, Nid};
+use quell_image::{Beyond, FileKind as Kind, Nid};
 use rustix::fs::{FileType, Stat, StatVfs, StatVfsMountFlags};
 use rustix::io::Errno;
 

@@ -248,6 +248,8 @@ impl Server {
                 if !self.is_sound() {
                     refuse(&request, reply);
                 } else if let Some(reply) = self.answer_at_once(&request, reply) {
+                    let _leaving = matches!(request.operation, Operation::Release { .. })
+                        .then(|| self.locks.expect_release(Node::decode(request.node, self.root)));
                     drop(turn);
                     self.answer(&request, reply, marks.of(request.unique), scratch);
                     return None;

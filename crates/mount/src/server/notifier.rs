@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use quell_image::{Kind, Nid};
+use quell_image::{FileKind as Kind, Nid};
 
 use super::Server;
 use super::nodes::{Node, NodeMarks};

@@ -29,7 +29,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use quell_image::{BlockSet, Content, Nid, Part, Timestamp};
+use quell_image::{BlockSet, FileContent as Content, FilePart as Part, Nid, Timestamp};
 use rustix::io::Errno;
 
 use super::Server;

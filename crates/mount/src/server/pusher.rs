@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use quell_image::{Nid, Part};
+use quell_image::{FilePart as Part, Nid};
 use rustix::io::Errno;
 
 use super::Server;

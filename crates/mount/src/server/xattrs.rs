@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use quell_image::{Beyond, Nid, Use};
+use quell_image::{Beyond, Nid, NodeUse as Use};
 use rustix::io::Errno;
 
 use super::Server;

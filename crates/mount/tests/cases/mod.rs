@@ -1,6 +1,7 @@
 //! The tests, each a function that panics when it fails.
 
 mod complete;
+mod doubt;
 mod extract;
 mod failures;
 mod frozen;
@@ -39,6 +40,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("stranger_at_the_meeting_place", ranks::stranger_at_the_meeting_place),
     ("every_request_survives_its_server", takeover::every_request_survives_its_server),
     ("programs_survive_servers_and_holders", takeover::programs_survive_servers_and_holders),
+    ("killed_in_the_middle_of_a_call", doubt::killed_in_the_middle_of_a_call),
     ("deadly_request_is_given_up", takeover::deadly_request_is_given_up),
     ("killed_while_ranks_come", takeover::killed_while_ranks_come),
     ("killed_at_the_end", takeover::killed_at_the_end),

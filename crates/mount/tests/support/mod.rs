@@ -5,8 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use quell_image::write::{Audience, Form, write_as};
-use quell_image::{Attributes, Beyond, BlockSet, Coverage, Device, Kind, NodeId, Source, Timestamp, Tree};
+use quell_image::write::{Audience, ImageForm as Form, write_as};
+use quell_image::{
+    Attributes, Beyond, BlockSet, ContentSource as Source, Coverage, DeviceNumber as Device,
+    FileKind as Kind, ImageTree as Tree, Timestamp, TreeNodeId as NodeId,
+};
 
 /// How a tree is packed.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use quell_image::Image;
-use quell_pack::{Options, PackError, Packed, pack};
+use quell_pack::{PackError, PackOptions, Packed, pack};
 use quell_trace::context::NamespaceChange;
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::resolve::{Answer, Links};
@@ -126,12 +126,12 @@ impl Session {
     }
 
     /// Ends the recording and packs it.
-    pub(crate) fn pack_with(self, options: &Options) -> (Done, Result<Packed, PackError>) {
+    pub(crate) fn pack_with(self, options: &PackOptions) -> (Done, Result<Packed, PackError>) {
         let image = self.image();
         self.pack_to(image, options)
     }
 
-    pub(crate) fn pack_to(self, image: PathBuf, options: &Options) -> (Done, Result<Packed, PackError>) {
+    pub(crate) fn pack_to(self, image: PathBuf, options: &PackOptions) -> (Done, Result<Packed, PackError>) {
         let trace = self.scratch.path().join("t.qtrace");
         let ending =
             Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(self.clock)), lost: 0, notes: Vec::new() };
@@ -142,7 +142,7 @@ impl Session {
     }
 
     pub(crate) fn pack(self) -> (Done, Packed) {
-        let options = Options::default();
+        let options = PackOptions::default();
         let (rest, packed) = self.pack_with(&options);
         (rest, packed.unwrap())
     }

@@ -1,11 +1,8 @@
 //! The tables of `quell diff --csv`.
 
-use super::{Column, optional, served_by, table};
+use super::{Column, optional, table};
 use crate::text::clean;
-use quell_analyse::comparison::{CallPair, EntryPair, PathPair};
-use quell_analyse::searches::EntryCounts;
-use quell_analyse::{Comparison, Latency, Side};
-use quell_trace::path::escape;
+use crate::view::{ChangedPath, DiffView, LatencyPair, Pair, SearchCounts, SearchPair, SyscallPair, Totals};
 
 /// A table of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,77 +32,63 @@ impl DiffTable {
     }
 }
 
-/// A whole table of a comparison.
-pub fn diff(which: DiffTable, comparison: &Comparison) -> String {
+/// A whole table of a comparison, with the rows that the view has.
+pub fn diff(which: DiffTable, diff: &DiffView) -> String {
     match which {
-        DiffTable::Totals => totals(comparison),
-        DiffTable::Syscalls => syscalls(comparison),
-        DiffTable::Searches => searches(comparison),
-        DiffTable::Paths => paths(comparison),
+        DiffTable::Totals => totals(diff),
+        DiffTable::Syscalls => syscalls(diff),
+        DiffTable::Searches => searches(diff),
+        DiffTable::Paths => paths(diff),
     }
 }
 
 /// A row a number, so that a number of both runs is on one line.
-fn totals(comparison: &Comparison) -> String {
-    type Number = (&'static str, fn(&Side) -> u64);
+fn totals(diff: &DiffView) -> String {
+    type Number = (&'static str, fn(&Totals) -> u64);
     const NUMBERS: &[Number] = &[
-        ("calls", |side| side.totals.calls),
-        ("errors", |side| side.totals.errors),
-        ("metadata_operations", |side| side.totals.metadata_operations),
-        ("missed", |side| side.totals.missed),
-        ("repeated", |side| side.totals.repeated),
-        ("needed", |side| side.totals.needed),
-        ("failed", |side| side.totals.failed),
-        ("unnamed", |side| side.totals.unnamed),
-        ("distinct_paths", |side| side.totals.distinct_paths),
-        ("bytes_read", |side| side.totals.bytes_read.0),
-        ("bytes_written", |side| side.totals.bytes_written.0),
-        ("network", |side| side.served.network),
-        ("quell", |side| side.served.quell),
-        ("local", |side| side.served.local),
-        ("unknown", |side| side.served.unknown),
+        ("calls", |totals| totals.calls),
+        ("errors", |totals| totals.errors),
+        ("metadata_operations", |totals| totals.metadata_operations),
+        ("missed", |totals| totals.missed),
+        ("repeated", |totals| totals.repeated),
+        ("needed", |totals| totals.needed),
+        ("failed", |totals| totals.failed),
+        ("unnamed", |totals| totals.unnamed),
+        ("distinct_paths", |totals| totals.distinct_paths),
+        ("bytes_read", |totals| totals.bytes_read),
+        ("bytes_written", |totals| totals.bytes_written),
     ];
-    let rows = NUMBERS.iter().map(|(name, of)| (*name, of(&comparison.a), of(&comparison.b)));
+    let numbers = NUMBERS.iter().map(|(name, of)| (*name, of(&diff.totals.a), of(&diff.totals.b)));
+    let served = diff.served_by.iter().map(|pair| (pair.by.as_str(), pair.a, pair.b));
+    let Pair { a, b } = diff.served_by_unknown;
     let columns: &[Column<(&str, u64, u64)>] =
         &[("name", |row| row.0.into()), ("a", |row| row.1.to_string()), ("b", |row| row.2.to_string())];
-    table(columns, rows)
+    table(columns, numbers.chain(served).chain([("unknown", a, b)]))
 }
 
-fn syscalls(comparison: &Comparison) -> String {
-    let columns: &[Column<&CallPair>] = &[
-        ("name", |row| row.call.name().into()),
-        ("a_calls", |row| row.a.calls.to_string()),
-        ("a_errors", |row| row.a.errors.to_string()),
-        ("a_mean_seconds", |row| mean(row.latency_a)),
-        ("a_p50_seconds", |row| p50(row.latency_a)),
-        ("a_p99_seconds", |row| p99(row.latency_a)),
-        ("b_calls", |row| row.b.calls.to_string()),
-        ("b_errors", |row| row.b.errors.to_string()),
-        ("b_mean_seconds", |row| mean(row.latency_b)),
-        ("b_p50_seconds", |row| p50(row.latency_b)),
-        ("b_p99_seconds", |row| p99(row.latency_b)),
+fn syscalls(diff: &DiffView) -> String {
+    let columns: &[Column<(&SyscallPair, &LatencyPair)>] = &[
+        ("name", |row| row.0.name.clone()),
+        ("a_calls", |row| row.0.a.calls.to_string()),
+        ("a_errors", |row| row.0.a.errors.to_string()),
+        ("a_mean_seconds", |row| optional(row.1.a.map(|latency| latency.mean_seconds))),
+        ("a_p50_seconds", |row| optional(row.1.a.map(|latency| latency.p50_seconds))),
+        ("a_p99_seconds", |row| optional(row.1.a.map(|latency| latency.p99_seconds))),
+        ("b_calls", |row| row.0.b.calls.to_string()),
+        ("b_errors", |row| row.0.b.errors.to_string()),
+        ("b_mean_seconds", |row| optional(row.1.b.map(|latency| latency.mean_seconds))),
+        ("b_p50_seconds", |row| optional(row.1.b.map(|latency| latency.p50_seconds))),
+        ("b_p99_seconds", |row| optional(row.1.b.map(|latency| latency.p99_seconds))),
     ];
-    table(columns, &comparison.calls)
+    table(columns, diff.syscalls.iter().zip(&diff.latency))
 }
 
-fn mean(latency: Option<Latency>) -> String {
-    optional(latency.map(|latency| latency.mean.as_seconds()))
-}
-
-fn p50(latency: Option<Latency>) -> String {
-    optional(latency.map(|latency| latency.p50.as_seconds()))
-}
-
-fn p99(latency: Option<Latency>) -> String {
-    optional(latency.map(|latency| latency.p99.as_seconds()))
-}
-
-fn searches(comparison: &Comparison) -> String {
-    let columns: &[Column<&EntryPair>] = &[
-        ("kind", |row| row.key.kind.name().into()),
-        ("origin", |row| clean(&row.key.origin)),
-        ("directory", |row| escape(&row.key.directory)),
-        ("change", |row| row.change().name().into()),
+fn searches(diff: &DiffView) -> String {
+    let columns: &[Column<&SearchPair>] = &[
+        ("kind", |row| row.kind.clone()),
+        ("origin", |row| clean(&row.origin)),
+        ("directory", |row| row.directory.clone()),
+        ("change", |row| row.change.clone()),
         ("a_position", |row| optional(row.a.map(|entry| entry.position))),
         ("a_searches", |row| count(row.a, |entry| entry.searches)),
         ("a_probes", |row| count(row.a, |entry| entry.probes)),
@@ -117,27 +100,27 @@ fn searches(comparison: &Comparison) -> String {
         ("b_missed", |row| count(row.b, |entry| entry.missed)),
         ("b_hits", |row| count(row.b, |entry| entry.hits)),
     ];
-    table(columns, &comparison.searches)
+    table(columns, &diff.searches)
 }
 
 /// A count of an entry; zero when the run did not search it.
-fn count(entry: Option<EntryCounts>, of: fn(EntryCounts) -> u64) -> String {
+fn count(entry: Option<SearchCounts>, of: fn(SearchCounts) -> u64) -> String {
     entry.map_or(0, of).to_string()
 }
 
-fn paths(comparison: &Comparison) -> String {
-    let columns: &[Column<&PathPair>] = &[
+fn paths(diff: &DiffView) -> String {
+    let columns: &[Column<&ChangedPath>] = &[
         ("path", |row| row.path.clone()),
         ("paths", |row| row.paths.to_string()),
-        ("change", |row| row.change().name().into()),
-        ("a_served_by", |row| served_by(row.a.served_by)),
+        ("change", |row| row.change.clone()),
+        ("a_served_by", |row| optional(row.a.served_by.as_ref())),
         ("a_metadata_operations", |row| row.a.metadata_operations.to_string()),
         ("a_missed", |row| row.a.missed.to_string()),
         ("a_repeated", |row| row.a.repeated.to_string()),
-        ("b_served_by", |row| served_by(row.b.served_by)),
+        ("b_served_by", |row| optional(row.b.served_by.as_ref())),
         ("b_metadata_operations", |row| row.b.metadata_operations.to_string()),
         ("b_missed", |row| row.b.missed.to_string()),
         ("b_repeated", |row| row.b.repeated.to_string()),
     ];
-    table(columns, &comparison.paths.changed)
+    table(columns, &diff.paths.changed)
 }

@@ -41,11 +41,6 @@ fn optional(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Who answers, as in JSON; empty when nobody is known.
-fn served_by(by: Option<quell_trace::ServedBy>) -> String {
-    optional(by.map(quell_trace::ServedBy::name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

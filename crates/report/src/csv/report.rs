@@ -1,16 +1,13 @@
 //! The tables of `quell report --csv`.
 
-use super::{Column, optional, served_by, table};
+use super::{Column, optional, table};
+use crate::number::nanos;
 use crate::text::{clean, command};
-use quell_analyse::data::{FileData, Sizes};
-use quell_analyse::facts::RecordingFacts;
-use quell_analyse::phases::PhaseCounts;
-use quell_analyse::ranking::{RankedCommand, RankedDirectory, RankedName, RankedPath};
-use quell_analyse::searches::{EntryCounts, EntryKey, WantedCounts, WantedKey};
-use quell_analyse::{FileSystem, FileSystemCounts, Finding, Latency, Phase, Scope, Summary};
-use quell_trace::path::escape;
-use quell_trace::{Call, Completeness, Errno, Exit, Nanos};
-use std::cmp::Reverse;
+use crate::view::{
+    Activity, Command, Directory, Failure, FileData, FileSystem, Finding, MissedName, OpenFiles, PathRow,
+    Phase, Recording, ReportView, SearchEntry, Series, Syscall, Wanted,
+};
+use quell_trace::Nanos;
 
 /// A table of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,319 +94,294 @@ impl ReportTable {
     }
 }
 
-/// A whole table of a report.
-pub fn report(which: ReportTable, summary: &Summary, findings: &[Finding]) -> String {
+/// A whole table of a report, with the rows that the view has.
+pub fn report(which: ReportTable, report: &ReportView) -> String {
     match which {
-        ReportTable::Totals => totals(summary),
-        ReportTable::Syscalls => syscalls(summary),
-        ReportTable::Failures => failures(summary),
-        ReportTable::FileSystems => file_systems(summary),
-        ReportTable::Paths => paths(summary),
-        ReportTable::Directories => directories(summary),
-        ReportTable::Names => names(summary),
-        ReportTable::Commands => commands(summary),
-        ReportTable::Searches => searches(summary),
-        ReportTable::Wanted => wanted(summary),
-        ReportTable::Files => files(summary),
-        ReportTable::RequestSizes => request_sizes(summary),
-        ReportTable::Findings => causes(findings),
-        ReportTable::Phases => phases(summary),
-        ReportTable::Activity => activity(summary),
-        ReportTable::OpenFiles => open_files(summary),
-        ReportTable::Recordings => recordings(summary),
+        ReportTable::Totals => totals(report),
+        ReportTable::Syscalls => syscalls(report),
+        ReportTable::Failures => failures(report),
+        ReportTable::FileSystems => file_systems(report),
+        ReportTable::Paths => paths(report),
+        ReportTable::Directories => directories(report),
+        ReportTable::Names => names(report),
+        ReportTable::Commands => commands(report),
+        ReportTable::Searches => searches(report),
+        ReportTable::Wanted => wanted(report),
+        ReportTable::Files => files(report),
+        ReportTable::RequestSizes => request_sizes(report),
+        ReportTable::Findings => causes(report),
+        ReportTable::Phases => phases(report),
+        ReportTable::Activity => activity(report),
+        ReportTable::OpenFiles => open_files(report),
+        ReportTable::Recordings => recordings(report),
     }
 }
 
-fn totals(summary: &Summary) -> String {
-    let row = (summary.totals(), summary.served, summary.seconds());
-    let columns: &[Column<(quell_analyse::Totals, quell_analyse::Served, Option<f64>)>] = &[
-        ("calls", |row| row.0.calls.to_string()),
-        ("errors", |row| row.0.errors.to_string()),
-        ("metadata_operations", |row| row.0.metadata_operations.to_string()),
-        ("missed", |row| row.0.missed.to_string()),
-        ("repeated", |row| row.0.repeated.to_string()),
-        ("needed", |row| row.0.needed.to_string()),
-        ("failed", |row| row.0.failed.to_string()),
-        ("unnamed", |row| row.0.unnamed.to_string()),
-        ("distinct_paths", |row| row.0.distinct_paths.to_string()),
-        ("bytes_read", |row| row.0.bytes_read.0.to_string()),
-        ("bytes_written", |row| row.0.bytes_written.0.to_string()),
-        ("network", |row| row.1.network.to_string()),
-        ("quell", |row| row.1.quell.to_string()),
-        ("local", |row| row.1.local.to_string()),
-        ("unknown", |row| row.1.unknown.to_string()),
-        ("seconds", |row| optional(row.2)),
+fn totals(report: &ReportView) -> String {
+    let columns: &[Column<&ReportView>] = &[
+        ("calls", |row| row.totals.calls.to_string()),
+        ("errors", |row| row.totals.errors.to_string()),
+        ("metadata_operations", |row| row.totals.metadata_operations.to_string()),
+        ("missed", |row| row.totals.missed.to_string()),
+        ("repeated", |row| row.totals.repeated.to_string()),
+        ("needed", |row| row.totals.needed.to_string()),
+        ("failed", |row| row.totals.failed.to_string()),
+        ("unnamed", |row| row.totals.unnamed.to_string()),
+        ("distinct_paths", |row| row.totals.distinct_paths.to_string()),
+        ("bytes_read", |row| row.totals.bytes_read.to_string()),
+        ("bytes_written", |row| row.totals.bytes_written.to_string()),
+        ("network", |row| row.served_by.network.to_string()),
+        ("quell", |row| row.served_by.quell.to_string()),
+        ("local", |row| row.served_by.local.to_string()),
+        ("unknown", |row| row.served_by.unknown.to_string()),
+        ("seconds", |row| optional(row.seconds)),
     ];
-    table(columns, [row])
+    table(columns, [report])
 }
 
-fn syscalls(summary: &Summary) -> String {
-    type Row = (Call, quell_analyse::CallCounts, Option<Latency>);
-    let rows = summary.calls().into_iter().map(|(call, counts)| (call, counts, summary.latency(call)));
-    let columns: &[Column<Row>] = &[
-        ("name", |row| row.0.name().into()),
-        ("class", |row| row.0.class().name().into()),
-        ("calls", |row| row.1.calls.to_string()),
-        ("errors", |row| row.1.errors.to_string()),
-        ("seconds", |row| seconds(row.1.time)),
-        ("mean_seconds", |row| optional(row.2.map(|latency| latency.mean.as_seconds()))),
-        ("p50_seconds", |row| optional(row.2.map(|latency| latency.p50.as_seconds()))),
-        ("p99_seconds", |row| optional(row.2.map(|latency| latency.p99.as_seconds()))),
-    ];
-    table(columns, rows)
-}
-
-fn failures(summary: &Summary) -> String {
-    let mut rows: Vec<((Call, Errno), u64)> =
-        summary.failures.iter().map(|(key, count)| (*key, *count)).collect();
-    rows.sort_by_key(|((call, errno), _)| (call.name(), errno.0));
-    let columns: &[Column<((Call, Errno), u64)>] = &[
-        ("name", |row| row.0.0.name().into()),
-        ("errno", |row| row.0.1.name()),
-        ("calls", |row| row.1.to_string()),
-    ];
-    table(columns, rows)
-}
-
-fn file_systems(summary: &Summary) -> String {
-    let columns: &[Column<(&FileSystem, FileSystemCounts)>] = &[
-        ("mount_point", |row| clean(&row.0.mount_point)),
-        ("type", |row| clean(&row.0.kind)),
-        ("served_by", |row| row.0.served_by().name().into()),
-        ("metadata_operations", |row| row.1.metadata_operations.to_string()),
-        ("missed", |row| row.1.missed.to_string()),
-        ("calls", |row| row.1.calls.to_string()),
-        ("bytes_read", |row| row.1.bytes_read.0.to_string()),
-        ("bytes_written", |row| row.1.bytes_written.0.to_string()),
-    ];
-    table(columns, summary.file_systems())
-}
-
-fn paths(summary: &Summary) -> String {
-    let columns: &[Column<RankedPath>] = &[
-        ("path", |row| row.path.clone()),
-        ("served_by", |row| served_by(row.counts.served_by)),
-        ("metadata_operations", |row| row.counts.metadata_operations.to_string()),
-        ("missed", |row| row.counts.missed.to_string()),
-        ("repeated", |row| row.counts.repeated.to_string()),
-    ];
-    table(columns, summary.top_paths(Scope::All, usize::MAX))
-}
-
-fn directories(summary: &Summary) -> String {
-    let columns: &[Column<RankedDirectory>] = &[
-        ("path", |row| row.path.clone()),
-        ("served_by", |row| served_by(row.counts.served_by)),
-        ("metadata_operations", |row| row.counts.metadata_operations.to_string()),
-        ("missed", |row| row.counts.missed.to_string()),
-        ("repeated", |row| row.counts.repeated.to_string()),
-        ("names", |row| row.names.to_string()),
-        ("absent", |row| row.absent.to_string()),
-    ];
-    table(columns, summary.top_directories(Scope::All, usize::MAX))
-}
-
-fn names(summary: &Summary) -> String {
-    let columns: &[Column<RankedName>] = &[
+fn syscalls(report: &ReportView) -> String {
+    let columns: &[Column<&Syscall>] = &[
         ("name", |row| row.name.clone()),
-        ("missed", |row| row.missed.to_string()),
-        ("directories", |row| row.directories.to_string()),
+        ("class", |row| row.class.into()),
+        ("calls", |row| row.calls.to_string()),
+        ("errors", |row| row.errors.to_string()),
+        ("seconds", |row| row.seconds.to_string()),
+        ("mean_seconds", |row| optional(row.latency.map(|latency| latency.mean_seconds))),
+        ("p50_seconds", |row| optional(row.latency.map(|latency| latency.p50_seconds))),
+        ("p99_seconds", |row| optional(row.latency.map(|latency| latency.p99_seconds))),
     ];
-    table(columns, summary.missed_names(Scope::All, usize::MAX))
+    table(columns, &report.syscalls)
 }
 
-fn commands(summary: &Summary) -> String {
-    let columns: &[Column<RankedCommand<'_>>] = &[
-        ("command", |row| command(row.arguments)),
-        ("processes", |row| row.counts.processes.to_string()),
-        ("calls", |row| row.counts.calls.to_string()),
-        ("metadata_operations", |row| row.counts.metadata_operations.to_string()),
-        ("missed", |row| row.counts.missed.to_string()),
-    ];
-    table(columns, summary.top_commands(usize::MAX))
-}
-
-fn searches(summary: &Summary) -> String {
-    let mut rows: Vec<(&EntryKey, &EntryCounts)> = summary.searches.entries.iter().collect();
-    rows.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
-    let columns: &[Column<(&EntryKey, &EntryCounts)>] = &[
-        ("kind", |row| row.0.kind.name().into()),
-        ("origin", |row| clean(&row.0.origin)),
-        ("directory", |row| escape(&row.0.directory)),
-        ("position", |row| row.1.position.to_string()),
-        ("searches", |row| row.1.searches.to_string()),
-        ("probes", |row| row.1.probes.to_string()),
-        ("missed", |row| row.1.missed.to_string()),
-        ("hits", |row| row.1.hits.to_string()),
-    ];
-    table(columns, rows)
-}
-
-fn wanted(summary: &Summary) -> String {
-    let mut rows: Vec<(&WantedKey, &WantedCounts)> = summary.searches.wanted.iter().collect();
-    rows.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
-    let columns: &[Column<(&WantedKey, &WantedCounts)>] = &[
-        ("kind", |row| row.0.kind.name().into()),
-        ("name", |row| escape(&row.0.name)),
-        ("asked_by", |row| optional(row.0.asked_by.as_deref().map(escape))),
-        ("searches", |row| row.1.searches.to_string()),
-        ("probes", |row| row.1.probes.to_string()),
-        ("missed", |row| row.1.missed.to_string()),
-        ("found", |row| optional(row.1.found.as_deref().map(escape))),
-    ];
-    table(columns, rows)
-}
-
-/// Shape: by bytes moved, most first, then by path.
-fn files_by_bytes(summary: &Summary) -> Vec<(&[u8], &FileData)> {
-    let mut rows: Vec<(&[u8], &FileData)> =
-        summary.data.files.iter().map(|(path, file)| (&**path, file)).collect();
-    let moved = |file: &FileData| file.reads.bytes.0.saturating_add(file.writes.bytes.0);
-    rows.sort_by(|a, b| moved(b.1).cmp(&moved(a.1)).then_with(|| a.0.cmp(b.0)));
-    rows
-}
-
-fn files(summary: &Summary) -> String {
-    let columns: &[Column<(&[u8], &FileData)>] = &[
-        ("path", |row| escape(row.0)),
-        ("opens", |row| row.1.opens.to_string()),
-        ("open_seconds", |row| seconds(row.1.open_time)),
-        ("creates", |row| row.1.creates.to_string()),
-        ("mappings", |row| row.1.mappings.to_string()),
-        ("reads", |row| row.1.reads.calls.to_string()),
-        ("bytes_read", |row| row.1.reads.bytes.0.to_string()),
-        ("reads_sequential", |row| row.1.reads.sequential.to_string()),
-        ("reads_stripe_sized", |row| row.1.reads.stripe_sized.to_string()),
-        ("read_gaps", |row| row.1.reads.gaps.to_string()),
-        ("read_gap_bytes", |row| row.1.reads.gap_bytes.0.to_string()),
-        ("read_seconds", |row| seconds(row.1.reads.time)),
-        ("writes", |row| row.1.writes.calls.to_string()),
-        ("bytes_written", |row| row.1.writes.bytes.0.to_string()),
-        ("writes_sequential", |row| row.1.writes.sequential.to_string()),
-        ("writes_stripe_sized", |row| row.1.writes.stripe_sized.to_string()),
-        ("write_gaps", |row| row.1.writes.gaps.to_string()),
-        ("write_gap_bytes", |row| row.1.writes.gap_bytes.0.to_string()),
-        ("write_seconds", |row| seconds(row.1.writes.time)),
-        ("reach", |row| row.1.reach.0.to_string()),
-        ("stripe_count", |row| optional(row.1.stripe.map(|(count, _)| count))),
-        ("stripe_size", |row| optional(row.1.stripe.map(|(_, size)| size.0))),
-        ("reading_ranks", |row| row.1.read_by.len().to_string()),
-        ("writing_ranks", |row| row.1.written_by.len().to_string()),
-    ];
-    table(columns, files_by_bytes(summary))
-}
-
-/// Requests of one direction and size on a file.
-struct Sized<'a> {
-    path: &'a [u8],
-    direction: &'static str,
-    /// Entry of [`quell_analyse::data::Sizes`].
-    power: usize,
-    calls: u64,
-}
-
-fn request_sizes(summary: &Summary) -> String {
-    let rows = files_by_bytes(summary).into_iter().flat_map(sized);
-    let columns: &[Column<Sized<'_>>] = &[
-        ("path", |row| escape(row.path)),
-        ("direction", |row| row.direction.into()),
-        ("smallest", |row| ((1u64 << row.power) >> 1).to_string()),
-        ("largest", |row| ((1u64 << row.power) - 1).to_string()),
+fn failures(report: &ReportView) -> String {
+    let mut rows: Vec<&Failure> = report.failures.iter().collect();
+    rows.sort_by_key(|row| (&row.name, row.order.1.0));
+    let columns: &[Column<&Failure>] = &[
+        ("name", |row| row.name.clone()),
+        ("errno", |row| row.errno.clone()),
         ("calls", |row| row.calls.to_string()),
     ];
     table(columns, rows)
 }
 
-fn sized<'a>((path, file): (&'a [u8], &'a FileData)) -> impl Iterator<Item = Sized<'a>> {
-    let of = move |direction, sizes: &'a Sizes| {
-        sizes.iter().map(move |(power, calls)| Sized { path, direction, power, calls })
-    };
-    of("read", &file.reads.sizes).chain(of("write", &file.writes.sizes))
+fn file_systems(report: &ReportView) -> String {
+    let columns: &[Column<&FileSystem>] = &[
+        ("mount_point", |row| clean(&row.mount_point)),
+        ("type", |row| clean(&row.kind)),
+        ("served_by", |row| row.served_by.clone()),
+        ("metadata_operations", |row| row.metadata_operations.to_string()),
+        ("missed", |row| row.missed.to_string()),
+        ("calls", |row| row.calls.to_string()),
+        ("bytes_read", |row| row.bytes_read.to_string()),
+        ("bytes_written", |row| row.bytes_written.to_string()),
+    ];
+    table(columns, &report.file_systems)
 }
 
-fn causes(findings: &[Finding]) -> String {
+fn paths(report: &ReportView) -> String {
+    let columns: &[Column<&PathRow>] = &[
+        ("path", |row| row.path.clone()),
+        ("served_by", |row| optional(row.served_by.as_ref())),
+        ("metadata_operations", |row| row.metadata_operations.to_string()),
+        ("missed", |row| row.missed.to_string()),
+        ("repeated", |row| row.repeated.to_string()),
+    ];
+    table(columns, &report.top_paths)
+}
+
+fn directories(report: &ReportView) -> String {
+    let columns: &[Column<&Directory>] = &[
+        ("path", |row| row.path.clone()),
+        ("served_by", |row| optional(row.served_by.as_ref())),
+        ("metadata_operations", |row| row.metadata_operations.to_string()),
+        ("missed", |row| row.missed.to_string()),
+        ("repeated", |row| row.repeated.to_string()),
+        ("names", |row| row.names.to_string()),
+        ("absent", |row| row.absent.to_string()),
+    ];
+    table(columns, &report.top_directories)
+}
+
+fn names(report: &ReportView) -> String {
+    let columns: &[Column<&MissedName>] = &[
+        ("name", |row| row.name.clone()),
+        ("missed", |row| row.missed.to_string()),
+        ("directories", |row| row.directories.to_string()),
+    ];
+    table(columns, &report.missed_names)
+}
+
+fn commands(report: &ReportView) -> String {
+    let columns: &[Column<&Command>] = &[
+        ("command", |row| command(&row.arguments)),
+        ("processes", |row| row.processes.to_string()),
+        ("calls", |row| row.calls.to_string()),
+        ("metadata_operations", |row| row.metadata_operations.to_string()),
+        ("missed", |row| row.missed.to_string()),
+    ];
+    table(columns, &report.commands)
+}
+
+fn searches(report: &ReportView) -> String {
+    let columns: &[Column<&SearchEntry>] = &[
+        ("kind", |row| row.kind.clone()),
+        ("origin", |row| clean(&row.origin)),
+        ("directory", |row| row.directory.clone()),
+        ("position", |row| row.position.to_string()),
+        ("searches", |row| row.searches.to_string()),
+        ("probes", |row| row.probes.to_string()),
+        ("missed", |row| row.missed.to_string()),
+        ("hits", |row| row.hits.to_string()),
+    ];
+    table(columns, &report.searches.entries)
+}
+
+fn wanted(report: &ReportView) -> String {
+    let columns: &[Column<&Wanted>] = &[
+        ("kind", |row| row.kind.clone()),
+        ("name", |row| row.name.clone()),
+        ("asked_by", |row| optional(row.asked_by.as_ref())),
+        ("searches", |row| row.searches.to_string()),
+        ("probes", |row| row.probes.to_string()),
+        ("missed", |row| row.missed.to_string()),
+        ("found", |row| optional(row.found.as_ref())),
+    ];
+    table(columns, &report.searches.wanted)
+}
+
+/// Shape: by bytes moved, most first, then by path.
+fn files_by_bytes(report: &ReportView) -> Vec<&FileData> {
+    let mut rows: Vec<&FileData> = report.data.files.iter().collect();
+    let moved = |file: &FileData| file.reads.bytes.saturating_add(file.writes.bytes);
+    rows.sort_by(|a, b| moved(b).cmp(&moved(a)).then_with(|| a.path.cmp(&b.path)));
+    rows
+}
+
+fn files(report: &ReportView) -> String {
+    let columns: &[Column<&FileData>] = &[
+        ("path", |row| row.path.clone()),
+        ("opens", |row| row.opens.to_string()),
+        ("open_seconds", |row| row.open_seconds.to_string()),
+        ("creates", |row| row.creates.to_string()),
+        ("mappings", |row| row.mappings.to_string()),
+        ("reads", |row| row.reads.calls.to_string()),
+        ("bytes_read", |row| row.reads.bytes.to_string()),
+        ("reads_sequential", |row| row.reads.sequential.to_string()),
+        ("reads_stripe_sized", |row| row.reads.stripe_sized.to_string()),
+        ("read_gaps", |row| row.reads.gaps.to_string()),
+        ("read_gap_bytes", |row| row.reads.gap_bytes.to_string()),
+        ("read_seconds", |row| row.reads.seconds.to_string()),
+        ("writes", |row| row.writes.calls.to_string()),
+        ("bytes_written", |row| row.writes.bytes.to_string()),
+        ("writes_sequential", |row| row.writes.sequential.to_string()),
+        ("writes_stripe_sized", |row| row.writes.stripe_sized.to_string()),
+        ("write_gaps", |row| row.writes.gaps.to_string()),
+        ("write_gap_bytes", |row| row.writes.gap_bytes.to_string()),
+        ("write_seconds", |row| row.writes.seconds.to_string()),
+        ("reach", |row| row.reach.to_string()),
+        ("stripe_count", |row| optional(row.stripe_count)),
+        ("stripe_size", |row| optional(row.stripe_size)),
+        ("reading_ranks", |row| row.reading_ranks.to_string()),
+        ("writing_ranks", |row| row.writing_ranks.to_string()),
+    ];
+    table(columns, files_by_bytes(report))
+}
+
+/// Requests of one direction and size on a file: path, direction, power of two, calls.
+type Sized<'a> = (&'a str, &'static str, usize, u64);
+
+fn request_sizes(report: &ReportView) -> String {
+    let columns: &[Column<Sized<'_>>] = &[
+        ("path", |row| row.0.into()),
+        ("direction", |row| row.1.into()),
+        ("smallest", |row| ((1u64 << row.2) >> 1).to_string()),
+        ("largest", |row| ((1u64 << row.2) - 1).to_string()),
+        ("calls", |row| row.3.to_string()),
+    ];
+    table(columns, files_by_bytes(report).into_iter().flat_map(sized))
+}
+
+fn sized(file: &FileData) -> impl Iterator<Item = Sized<'_>> {
+    [("read", &file.reads), ("write", &file.writes)].into_iter().flat_map(move |(direction, of)| {
+        let sizes = of.sizes.iter().copied().enumerate().filter(|(_, calls)| *calls > 0);
+        sizes.map(move |(power, calls)| (file.path.as_str(), direction, power, calls))
+    })
+}
+
+fn causes(report: &ReportView) -> String {
     let columns: &[Column<&Finding>] = &[
-        ("code", |row| row.code.into()),
+        ("code", |row| row.code.clone()),
         ("title", |row| clean(&row.title)),
         ("operations", |row| row.operations.to_string()),
-        ("threshold", |row| row.threshold.name.into()),
+        ("threshold", |row| row.threshold.name.clone()),
         ("threshold_value", |row| row.threshold.value.to_string()),
-        ("measured", |row| row.measured.to_string()),
-        ("unit", |row| row.threshold.unit.into()),
+        ("measured", |row| row.threshold.measured.to_string()),
+        ("unit", |row| row.threshold.unit.clone()),
         ("remedy", |row| clean(&row.remedy.text)),
         ("command", |row| clean(&row.remedy.command)),
-        ("cost", |row| row.remedy.cost.name().into()),
+        ("cost", |row| row.remedy.cost.clone()),
         ("metadata_operations_after", |row| row.remedy.metadata_operations_after.to_string()),
         ("evidence", |row| clean(&row.evidence.join("; "))),
     ];
-    table(columns, findings)
+    table(columns, &report.findings)
 }
 
-fn phases(summary: &Summary) -> String {
-    let columns: &[Column<(&Phase, &PhaseCounts)>] = &[
-        ("name", |row| row.0.name().into()),
-        ("seconds", |row| seconds(row.1.length)),
-        ("metadata_operations", |row| row.1.metadata_operations.to_string()),
-        ("missed", |row| row.1.missed.to_string()),
+fn phases(report: &ReportView) -> String {
+    let columns: &[Column<&Phase>] = &[
+        ("name", |row| row.name.clone()),
+        ("seconds", |row| row.seconds.to_string()),
+        ("metadata_operations", |row| row.metadata_operations.to_string()),
+        ("missed", |row| row.missed.to_string()),
     ];
-    table(columns, &summary.phases.counts)
+    table(columns, &report.phases)
 }
 
 /// Intervals in which there was nothing are left out. Shape: by time, then by class and outcome.
-fn activity(summary: &Summary) -> String {
-    type Row = (Nanos, Nanos, &'static str, &'static str, u64);
-    let binned = summary.activity.at_most(usize::MAX);
-    let intervals = binned.series.iter().map(|series| series.counts.len()).max().unwrap_or(0);
-    let rows = (0..intervals).flat_map(|index| {
-        let interval = binned.interval;
-        binned.series.iter().map(move |series| {
-            (begin(index, interval), interval, series.class.name(), series.part.name(), series.counts[index])
-        })
-    });
-    let columns: &[Column<Row>] = &[
-        ("begin_seconds", |row| seconds(row.0)),
-        ("interval_seconds", |row| seconds(row.1)),
-        ("class", |row| row.2.into()),
-        ("part", |row| row.3.into()),
-        ("metadata_operations", |row| row.4.to_string()),
+fn activity(report: &ReportView) -> String {
+    type Row<'a> = (usize, f64, &'a Series);
+    let Activity { interval_seconds, series } = &report.activity;
+    let intervals = series.iter().map(|series| series.operations.len()).max().unwrap_or(0);
+    let at = |index| series.iter().map(move |series| (index, *interval_seconds, series));
+    let columns: &[Column<Row<'_>>] = &[
+        ("begin_seconds", |row| begin(row.0, row.1)),
+        ("interval_seconds", |row| row.1.to_string()),
+        ("class", |row| row.2.class.clone()),
+        ("part", |row| row.2.part.clone()),
+        ("metadata_operations", |row| row.2.operations[row.0].to_string()),
     ];
-    table(columns, rows.filter(|row| row.4 > 0))
+    table(columns, (0..intervals).flat_map(at).filter(|(index, _, series)| series.operations[*index] > 0))
 }
 
-fn open_files(summary: &Summary) -> String {
-    let (interval, most) = summary.data.open_files.at_most(usize::MAX);
-    let rows = most.into_iter().enumerate().map(|(index, most)| (begin(index, interval), interval, most));
-    let columns: &[Column<(Nanos, Nanos, u64)>] = &[
-        ("begin_seconds", |row| seconds(row.0)),
-        ("interval_seconds", |row| seconds(row.1)),
+fn open_files(report: &ReportView) -> String {
+    let OpenFiles { interval_seconds, most, .. } = &report.open_files;
+    let rows = most.iter().enumerate().map(|(index, most)| (index, *interval_seconds, *most));
+    let columns: &[Column<(usize, f64, u64)>] = &[
+        ("begin_seconds", |row| begin(row.0, row.1)),
+        ("interval_seconds", |row| row.1.to_string()),
         ("most", |row| row.2.to_string()),
     ];
     table(columns, rows)
 }
 
-fn recordings(summary: &Summary) -> String {
-    let columns: &[Column<&RecordingFacts>] = &[
+fn recordings(report: &ReportView) -> String {
+    let columns: &[Column<&Recording>] = &[
         ("name", |row| row.name.clone()),
-        ("rank", |row| optional(row.rank.map(|rank| rank.0))),
+        ("rank", |row| optional(row.rank)),
         ("ranks", |row| optional(row.ranks)),
         ("host", |row| clean(&row.host)),
         ("job", |row| optional(row.job.as_deref().map(clean))),
         ("command", |row| command(&row.command)),
-        ("exit_status", |row| optional(row.exit.map(Exit::shell_status))),
+        ("exit_status", |row| optional(row.exit_status)),
         ("seconds", |row| optional(row.seconds)),
         ("engine", |row| clean(&row.engine)),
         ("events", |row| row.events.to_string()),
         ("lost", |row| row.lost.to_string()),
-        ("partial", |row| (row.completeness == Completeness::Partial).to_string()),
+        ("partial", |row| row.partial.to_string()),
     ];
-    table(columns, &summary.recordings)
+    table(columns, &report.recordings)
 }
 
-fn seconds(time: Nanos) -> String {
-    time.as_seconds().to_string()
-}
-
-/// When an interval of a timeline begins.
-fn begin(index: usize, interval: Nanos) -> Nanos {
-    Nanos(interval.0.saturating_mul(index as u64))
+/// The time at which an interval of a timeline begins. Unit: seconds.
+fn begin(index: usize, interval: f64) -> String {
+    Nanos(nanos(interval).0.saturating_mul(index as u64)).as_seconds().to_string()
 }

@@ -3,6 +3,7 @@
 use super::escape::{prose, text};
 use super::storm::sentence;
 use crate::number::{bytes, decimal, grouped, percent};
+use crate::text::price;
 use crate::view::{Finding, ReportView, Threshold};
 use quell_trace::Bytes;
 
@@ -46,16 +47,6 @@ fn card(finding: &Finding, all: u64) -> String {
 /// The sentence's stop is the page's.
 fn without_stop(words: &str) -> String {
     words.trim_end_matches('.').to_owned()
-}
-
-/// What applying a remedy costs, in words.
-fn price(cost: &str) -> &'static str {
-    match cost {
-        "nothing" => "costs nothing",
-        "image" => "needs an image",
-        "setup" => "changes the set-up",
-        _ => "changes the program",
-    }
 }
 
 fn evidence(sentences: &[String]) -> String {

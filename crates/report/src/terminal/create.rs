@@ -6,39 +6,37 @@ use crate::Style;
 use crate::number::{self, counted, grouped, percent, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use quell_predict::create::{CreateDetail, CreateForecast, Term, WhatIf};
-use quell_predict::{ForecastPoint, Spread};
+use crate::view::{CreatePoint, CreateView, CreateWhatIf, Range};
 
 /// Creates of many nodes.
-pub fn create(prediction: &CreateForecast, style: Style) -> String {
+pub fn create(prediction: &CreateView, style: Style) -> String {
     let mut page = Page::new(style);
-    let note =
-        prediction.summary.profile_note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
-    let profile = format!("{} ({}){note}", clean(&prediction.profile), prediction.summary.kind.name());
+    let CreateView { profile, points, .. } = prediction;
+    let note = profile.note.as_ref().map_or(String::new(), |note| format!(": {}", clean(note)));
+    let profile = format!("{} ({}){note}", clean(&profile.name), profile.kind);
     page.entry("fs", &profile, Role::Plain);
-    if let Some(point) = prediction.points.last() {
+    if let Some(point) = points.last() {
         headline(&mut page, point);
     }
-    if let Some(state) = &prediction.summary.state {
+    if let Some(state) = &prediction.state {
         page.entry("found", state, Role::Plain);
     }
-    prediction.summary.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
-    if prediction.points.len() > 1 {
-        page.section("By nodes", &points(&prediction.points));
+    prediction.notes.iter().for_each(|note| page.entry("note", &plain(note), Role::Plain));
+    if points.len() > 1 {
+        page.section("By nodes", &by_nodes(points));
     }
-    if let Some(point) = prediction.points.last() {
-        let at = counted(point.detail.creates.nodes, "node");
+    if let Some(point) = points.last() {
+        let at = counted(point.nodes, "node");
         page.section(&format!("Where the time goes, {at}, medians"), &terms(point));
-        page.section(&format!("What changes would give, {at}"), &what_ifs(&prediction.summary.what_ifs));
+        page.section(&format!("What changes would give, {at}"), &what_ifs(&prediction.what_ifs));
     }
     advice(&mut page, prediction);
     page.section("Made from", &inputs(prediction));
     page.finished()
 }
 
-fn headline(page: &mut Page, point: &ForecastPoint<CreateDetail>) {
-    let creates = &point.detail.creates;
-    let directories = match creates.directories() {
+fn headline(page: &mut Page, point: &CreatePoint) {
+    let directories = match point.directories {
         1 => "one directory".to_owned(),
         several => format!("{} directories", grouped(several)),
     };
@@ -46,13 +44,13 @@ fn headline(page: &mut Page, point: &ForecastPoint<CreateDetail>) {
         "creates",
         &format!(
             "{} in {directories}, by {} on {}",
-            counted(creates.files(), "file"),
-            counted(creates.ranks(), "rank"),
-            counted(creates.nodes, "node")
+            counted(point.files, "file"),
+            counted(point.ranks, "rank"),
+            counted(point.nodes, "node")
         ),
         Role::Plain,
     );
-    let Spread { p10, p50, p90 } = point.seconds;
+    let Range { p10, p50, p90 } = point.seconds;
     page.entry(
         "time",
         &format!(
@@ -67,54 +65,43 @@ fn headline(page: &mut Page, point: &ForecastPoint<CreateDetail>) {
     );
 }
 
-fn points(points: &[ForecastPoint<CreateDetail>]) -> Table {
+fn by_nodes(points: &[CreatePoint]) -> Table {
     let table = Table::default().number("nodes").number("files").number("p10").number("p50").number("p90");
     let mut table = table.number("at least").number("at most").text("most of it");
     for point in points {
         table.row(vec![
-            grouped(point.detail.creates.nodes),
-            grouped(point.detail.creates.files()),
+            grouped(point.nodes),
+            grouped(point.files),
             seconds(point.seconds.p10),
             seconds(point.seconds.p50),
             seconds(point.seconds.p90),
             seconds(point.bounds.lower),
             seconds(point.bounds.upper),
-            point.bottleneck.words(),
+            point.bottleneck.clone(),
         ]);
     }
     table
 }
 
-fn terms(point: &ForecastPoint<CreateDetail>) -> Table {
+fn terms(point: &CreatePoint) -> Table {
     let mut table = Table::default().text("term").number("time").number("share").phrase("what it is");
-    let all: f64 = point.detail.terms.iter().map(|(_, seconds)| seconds).sum();
-    for (term, time) in point.detail.terms.iter().filter(|(_, time)| *time > 0.0) {
-        let share = percent((time / all * 1e6) as u64, 1_000_000);
-        table.row(vec![term.name().to_owned(), seconds(*time), share, meaning(*term).to_owned()]);
+    let all: f64 = point.terms.iter().map(|term| term.seconds).sum();
+    for term in point.terms.iter().filter(|term| term.seconds > 0.0) {
+        let share = percent((term.seconds / all * 1e6) as u64, 1_000_000);
+        table.row(vec![term.name.clone(), seconds(term.seconds), share, term.meaning.to_owned()]);
     }
     table
 }
 
-fn meaning(term: Term) -> &'static str {
-    match term {
-        Term::LeavingInode => "each node takes the inode's token, one after the other",
-        Term::Splits => "nodes wait for tokens of directory blocks",
-        Term::Connections => "the first revoke connects to every node",
-        Term::Revokes => "and takes the token away from every node",
-        Term::Creates => "the creates themselves",
-        Term::Directories => "one process makes them beforehand",
-    }
-}
-
-fn what_ifs(what_ifs: &[WhatIf]) -> Table {
+fn what_ifs(what_ifs: &[CreateWhatIf]) -> Table {
     let table = Table::default().phrase("change").number("files").number("dirs");
     let mut table = table.number("p10").number("p50").number("p90").text("");
     let asked = what_ifs.first().map_or(0.0, |what_if| what_if.seconds.p50);
     for what_if in what_ifs {
         table.row(vec![
             plain(&what_if.change),
-            grouped(what_if.creates.files()),
-            grouped(what_if.creates.directories()),
+            grouped(what_if.files),
+            grouped(what_if.directories),
             seconds(what_if.seconds.p10),
             seconds(what_if.seconds.p50),
             seconds(what_if.seconds.p90),
@@ -134,30 +121,29 @@ fn compared(from: f64, to: f64) -> String {
     }
 }
 
-fn advice(page: &mut Page, prediction: &CreateForecast) {
-    if prediction.summary.advice.is_empty() {
+fn advice(page: &mut Page, prediction: &CreateView) {
+    if prediction.advice.is_empty() {
         return;
     }
     page.text.push('\n');
     page.line("Advice", Role::Title);
-    for advice in &prediction.summary.advice {
+    for advice in &prediction.advice {
         page.line(&plain(&format!("{}: {}", advice.setting, advice.value)), Role::Doubt);
         page.paragraph(&plain(&advice.reason));
         advice.command.iter().for_each(|command| page.shell(command));
     }
 }
 
-fn inputs(prediction: &CreateForecast) -> Table {
+fn inputs(prediction: &CreateView) -> Table {
     let table = Table::default().text("figure").number("p10").number("p50").number("p90");
     let mut table = table.phrase("how it was got");
-    for input in &prediction.summary.inputs {
-        let figure = &input.figure;
+    for input in &prediction.inputs {
         table.row(vec![
             short(&input.key).to_owned(),
-            number::figure(figure.p10),
-            number::figure(figure.p50),
-            number::figure(figure.p90),
-            figure.source.as_ref().map_or_else(|| "-".to_owned(), |source| clean(source)),
+            number::figure(input.p10),
+            number::figure(input.p50),
+            number::figure(input.p90),
+            input.source.as_ref().map_or_else(|| "-".to_owned(), |source| clean(source)),
         ]);
     }
     table

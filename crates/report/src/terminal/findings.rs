@@ -4,8 +4,7 @@ use super::Page;
 use crate::Style;
 use crate::number::{bytes, decimal, grouped};
 use crate::text::{Role, clean, glued, painted, wrapped};
-use quell_analyse::Finding;
-use quell_analyse::findings::{LIMITS, Threshold};
+use crate::view::{Finding, LimitRow};
 use quell_trace::Bytes;
 use std::collections::BTreeMap;
 
@@ -23,7 +22,7 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
     page.line("Findings", Role::Title);
     let mut commands = BTreeMap::new();
     for finding in findings {
-        page.line(finding.code, Role::Doubt);
+        page.line(&finding.code, Role::Doubt);
         page.paragraph(&format!("{} ({})", plain(&finding.title), limit(finding)));
         let evidence = finding.evidence.iter().take(EVIDENCE);
         evidence.for_each(|sentence| page.paragraph(&format!("- {}", plain(sentence))));
@@ -31,17 +30,16 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
             Some(code) => page.paragraph(&format!("the remedy of {code} helps here too")),
             None => page.shell(&finding.remedy.command),
         }
-        commands.entry(&finding.remedy.command).or_insert(finding.code);
+        commands.entry(&finding.remedy.command).or_insert(&finding.code);
     }
 }
 
 /// Every limit: its name, its value, and what is measured against it.
-pub fn thresholds(style: Style) -> String {
+pub fn thresholds(limits: &[LimitRow], style: Style) -> String {
     let mut page = Page::new(style);
-    for limit in LIMITS {
-        let Threshold { name, value, unit } = limit.threshold;
+    for LimitRow { name, value, unit, meaning, .. } in limits {
         page.line(&format!("{name}={value}"), Role::Title);
-        page.paragraph(&format!("{unit}: {}", limit.meaning));
+        page.paragraph(&format!("{unit}: {meaning}"));
     }
     page.finished()
 }
@@ -53,8 +51,8 @@ pub(super) fn plain(sentence: &str) -> String {
 
 /// The limit that a finding is over.
 fn limit(finding: &Finding) -> String {
-    let (limit, measured) = (finding.threshold.value, finding.measured);
-    match finding.threshold.unit {
+    let (limit, measured) = (finding.threshold.value, finding.threshold.measured);
+    match finding.threshold.unit.as_str() {
         "bytes" => format!("limit {}", bytes(Bytes(limit as u64))),
         unit if measured == finding.operations as f64 => format!("limit {} {unit}", decimal(limit)),
         unit => format!("{} {unit} are over the limit of {}", decimal(measured), decimal(limit)),

@@ -4,29 +4,28 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::number::{counted, grouped, percent};
-use crate::text::Role;
-use quell_analyse::Summary;
-use quell_analyse::findings::{Cost, Counted, Plan, Step};
+use crate::text::{Role, price};
+use crate::view::{FixStep, FixView};
 
-/// The plan of a summary.
-pub fn fix(summary: &Summary, plan: &Plan, style: Style) -> String {
+/// What to change, in this order.
+pub fn fix(plan: &FixView, style: Style) -> String {
     let mut page = Page::new(style);
-    page.command("ran", "", summary.command(), "");
+    page.command("ran", "", &plan.command, "");
     let all = plan.metadata_operations;
     let asked = counted(all, "metadata operation");
     let outcome = match plan.steps.last() {
         None => format!("{asked}; nothing is over its limit"),
-        Some(last) if last.together < all => {
+        Some(last) if last.metadata_operations_together < all => {
             let remedies = match plan.steps.len() {
                 1 => "1 remedy takes".to_owned(),
                 several => format!("{} remedies take", grouped(several as u64)),
             };
-            format!("{asked}; {remedies} them to {}", grouped(last.together))
+            format!("{asked}; {remedies} them to {}", grouped(last.metadata_operations_together))
         }
         Some(_) => asked,
     };
     page.entry("asked", &outcome, Role::Plain);
-    summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
+    plan.doubts.iter().for_each(|doubt| page.doubt("doubt", doubt));
     for (index, step) in plan.steps.iter().enumerate() {
         page.step(index + 1, &title(step, index, all));
         page.shell(&step.finding.remedy.command);
@@ -39,18 +38,18 @@ pub fn fix(summary: &Summary, plan: &Plan, style: Style) -> String {
 }
 
 /// What a step costs, what it saves, what is left.
-fn title(step: &Step, index: usize, all: u64) -> String {
+fn title(step: &FixStep, index: usize, all: u64) -> String {
     let remedy = &step.finding.remedy;
-    let price = match remedy.cost {
-        Cost::Nothing => "costs nothing",
-        Cost::Image => "needs an image",
-        Cost::Setup => "changes the set-up",
-        Cost::Program => "changes the program",
-    };
-    if step.finding.counted == Counted::Requests {
+    let price = price(&remedy.cost);
+    if step.finding.counted == "requests" {
         let (before, after) = (step.finding.operations, remedy.operations_after);
         return match after < before {
-            true => format!("{price}: {} of {} {} remain", grouped(after), grouped(before), unit(step)),
+            true => format!(
+                "{price}: {} of {} {} remain",
+                grouped(after),
+                grouped(before),
+                step.finding.threshold.unit
+            ),
             false => format!("{price}: the same {} on more suitable servers", counted(before, "file")),
         };
     }
@@ -59,16 +58,12 @@ fn title(step: &Step, index: usize, all: u64) -> String {
         0 => format!(
             "{price}: saves {} ({share}), {} remain",
             counted(step.saves, "operation"),
-            grouped(step.together)
+            grouped(step.metadata_operations_together)
         ),
         _ => format!(
             "{price}: saves {} alone ({share}), {} remain with all above",
             grouped(step.saves),
-            grouped(step.together)
+            grouped(step.metadata_operations_together)
         ),
     }
-}
-
-fn unit(step: &Step) -> &'static str {
-    step.finding.threshold.unit
 }

@@ -33,14 +33,14 @@ pub(crate) use predict::not_told_apart;
 pub use predict::predict;
 pub use profiles::profiles;
 pub use replay::replay;
-pub(crate) use report::next_command;
-pub use report::{Detail, first_command, report};
+pub use report::{Detail, report};
 pub use validate::validation;
 
 use crate::Style;
+use crate::number::grouped;
 use crate::table::Table;
 use crate::text::{Role, clean, command, cut, painted, width, wrapped};
-use quell_analyse::Doubt;
+use crate::view::Doubt;
 
 /// Lines are laid out for at least so many columns: below, numbers would not fit.
 pub const NARROWEST: usize = 60;
@@ -50,6 +50,17 @@ const KEY: usize = 9;
 
 /// A command that is cut keeps at least so much.
 const SHORTEST: usize = 20;
+
+/// Rows of a list: what fits on a screen beside the rest.
+const ROWS: usize = 10;
+
+/// A title that says how many rows there are, where not all are shown.
+fn shown(title: &str, rows: usize) -> String {
+    match rows > ROWS {
+        true => format!("{title} ({ROWS} of {})", grouped(rows as u64)),
+        false => title.to_owned(),
+    }
+}
 
 /// A page being written.
 struct Page {
@@ -94,8 +105,8 @@ impl Page {
 
     /// A doubt, under the key of what it is about.
     fn doubt(&mut self, key: &str, doubt: &Doubt) {
-        let text = clean(&doubt.to_string());
-        let words = match doubt.advice() {
+        let text = clean(&doubt.text);
+        let words = match doubt.advice.as_str() {
             "" => text,
             advice => format!("{text}; {advice}"),
         };

@@ -1,29 +1,27 @@
 //! The phases of a run, with the rate of each.
 
 use super::Page;
-use crate::number::{duration, grouped, grouped_or_blank, percent, rate};
+use crate::number::{grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
-use quell_analyse::{Phase, Summary};
+use crate::view::ReportView;
 
 /// What was asked in which phase, and how fast.
-pub(super) fn phases(page: &mut Page, summary: &Summary) {
-    let all = summary.totals().metadata_operations;
+pub(super) fn phases(page: &mut Page, report: &ReportView) {
+    let all = report.totals.metadata_operations;
     let mut table = Table::default().number("operations").number("share").number("missed");
     table = table.number("time").number("a second").phrase("phase");
-    let asked = summary.phases.counts.iter().filter(|(_, counts)| counts.metadata_operations > 0);
-    for (phase, counts) in asked {
-        let seconds = counts.length.as_seconds();
-        let per_second = (seconds > 0.0).then(|| rate(counts.metadata_operations as f64 / seconds));
+    let asked = report.phases.iter().filter(|phase| phase.metadata_operations > 0);
+    for phase in asked {
         table.row(vec![
-            grouped(counts.metadata_operations),
-            percent(counts.metadata_operations, all),
-            grouped_or_blank(counts.missed),
-            if counts.length.0 > 0 { duration(counts.length) } else { String::new() },
-            per_second.unwrap_or_default(),
-            describe(*phase).into(),
+            grouped(phase.metadata_operations),
+            percent(phase.metadata_operations, all),
+            grouped_or_blank(phase.missed),
+            if phase.seconds > 0.0 { seconds(phase.seconds) } else { String::new() },
+            phase.metadata_operations_per_second.map(rate).unwrap_or_default(),
+            describe(&phase.name).into(),
         ]);
     }
-    let title = match summary.recordings.len() {
+    let title = match report.recordings.len() {
         0 | 1 => "Phases (time in which a program was in one)",
         _ => "Phases (operations of all recordings in the longest time of one)",
     };
@@ -32,11 +30,11 @@ pub(super) fn phases(page: &mut Page, summary: &Summary) {
     }
 }
 
-fn describe(phase: Phase) -> &'static str {
+fn describe(phase: &str) -> &str {
     match phase {
-        Phase::Loader => "loader (before main)",
-        Phase::Initialisation => "initialisation (code loads)",
-        Phase::MpiInit => "MPI_Init",
-        Phase::Steady => "steady state",
+        "loader" => "loader (before main)",
+        "initialisation" => "initialisation (code loads)",
+        "mpi-init" => "MPI_Init",
+        _ => "steady state",
     }
 }

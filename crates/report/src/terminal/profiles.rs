@@ -4,14 +4,14 @@ use super::Page;
 use crate::Style;
 use crate::table::Table;
 use crate::text::clean;
-use quell_predict::Profile;
+use crate::view::ProfileHead;
 
 /// One line a profile.
-pub fn profiles(profiles: &[Profile], style: Style) -> String {
+pub fn profiles(profiles: &[ProfileHead], style: Style) -> String {
     let mut table = Table::default().text("name").text("kind").phrase("what it is");
     for profile in profiles {
         let note = profile.note.as_ref().map_or_else(String::new, |note| clean(note));
-        table.row(vec![clean(&profile.name), profile.kind.name().to_owned(), note]);
+        table.row(vec![clean(&profile.name), profile.kind.clone(), note]);
     }
     let mut page = Page::new(style);
     page.text += &table.rendered(page.style);

@@ -1,34 +1,32 @@
 //! Ranks that did the same, folded into a row.
 
-use super::Page;
+use super::{Page, ROWS};
 use crate::number::{counted, grouped, percent};
 use crate::table::Table;
 use crate::text::clean;
-use quell_analyse::Summary;
-
-/// Rows at most: beyond that every rank is different, and the first tell as much.
-const ROWS: usize = 10;
+use crate::view::ReportView;
 
 /// Which recordings did the same; nothing for a single one.
-pub(super) fn ranks(page: &mut Page, summary: &Summary) {
-    if summary.recordings.len() < 2 {
+pub(super) fn ranks(page: &mut Page, report: &ReportView) {
+    let folds = &report.folds;
+    if report.recordings.len() < 2 {
         return;
     }
-    let folds = summary.folds();
     let mut table = Table::default().number("recordings").number("operations each").number("missed each");
     table = table.text("differ from the first").phrase("ranks");
-    for fold in folds.iter().take(ROWS) {
+    for (index, fold) in folds.iter().take(ROWS).enumerate() {
+        let most = folds[0].metadata_operations_at_most;
         let apart = match fold.apart {
-            _ if fold.members == folds[0].members => String::new(),
-            Some(apart) => format!("{} ({})", grouped(apart), percent(apart, folds[0].metadata_operations.1)),
+            _ if index == 0 => String::new(),
+            Some(apart) => format!("{} ({})", grouped(apart), percent(apart, most)),
             None => "another command".into(),
         };
         table.row(vec![
-            grouped(fold.members.len() as u64),
-            range(fold.metadata_operations),
-            range(fold.missed),
+            grouped(fold.recordings),
+            range(fold.metadata_operations, fold.metadata_operations_at_most),
+            range(fold.missed, fold.missed_at_most),
             apart,
-            clean(&fold.label()),
+            clean(&fold.ranks),
         ]);
     }
     let more = folds.len().saturating_sub(ROWS) as u64;
@@ -36,6 +34,6 @@ pub(super) fn ranks(page: &mut Page, summary: &Summary) {
     page.section(&format!("Ranks that did the same, numbers in paths aside{rest}"), &table);
 }
 
-fn range((fewest, most): (u64, u64)) -> String {
+fn range(fewest: u64, most: u64) -> String {
     if fewest == most { grouped(fewest) } else { format!("{} to {}", grouped(fewest), grouped(most)) }
 }

@@ -5,13 +5,12 @@ use crate::Style;
 use crate::number::{bytes, counted, grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use quell_replay::{ClassTally, PlayedReplay, SkippedCalls};
-use quell_trace::{Bytes, Errno};
+use crate::view::{ReplayClass, ReplayDifference, ReplaySkipped, ReplayTimes, ReplayView};
+use quell_trace::Bytes;
 
 /// A replay that was played.
-pub fn replay(played: &PlayedReplay, style: Style) -> String {
+pub fn replay(played: &ReplayView, style: Style) -> String {
     let mut page = Page::new(style);
-    let (performance, tally) = (&played.performance, &played.performance.tally);
     let speed = match played.think {
         None => "at full speed".to_owned(),
         Some(1.0) => "with the recorded times between calls".to_owned(),
@@ -28,21 +27,20 @@ pub fn replay(played: &PlayedReplay, style: Style) -> String {
         false => format!("{} in place of {}", clean(&played.root), clean(&played.from)),
     };
     page.entry("on", &place, Role::Plain);
-    let per_second = tally.operations() as f64 / performance.seconds.max(1e-9);
-    let issued = counted(tally.operations(), "operation");
+    let issued = counted(played.operations, "operation");
     page.entry(
         "rate",
         &format!(
             "{} a second: {issued} in {}{}",
-            rate(per_second),
-            seconds(performance.seconds),
-            ranks(&performance.rank_seconds)
+            rate(played.operations_per_second),
+            seconds(played.seconds),
+            ranks(&played.rank_seconds)
         ),
         Role::Title,
     );
     page.entry(
         "moved",
-        &format!("{} read, {} written", bytes(Bytes(tally.bytes_read)), bytes(Bytes(tally.bytes_written))),
+        &format!("{} read, {} written", bytes(Bytes(played.bytes_read)), bytes(Bytes(played.bytes_written))),
         Role::Plain,
     );
     left_out(&mut page, &played.skipped);
@@ -51,8 +49,8 @@ pub fn replay(played: &PlayedReplay, style: Style) -> String {
     page.section(
         &format!(
             "Succeeded in the recording and fail now ({} of {})",
-            grouped(tally.first.len() as u64),
-            grouped(tally.failing)
+            grouped(played.differences.first.len() as u64),
+            grouped(played.differences.failing)
         ),
         &failing(played),
     );
@@ -73,7 +71,7 @@ fn ranks(seconds_of: &[f64]) -> String {
     format!("; ranks {} to {}", seconds(sorted[0]), seconds(sorted[sorted.len() - 1]))
 }
 
-fn left_out(page: &mut Page, skipped: &SkippedCalls) {
+fn left_out(page: &mut Page, skipped: &ReplaySkipped) {
     let parts = [
         (skipped.writes, "would change something"),
         (skipped.made, "are about what the recording itself made"),
@@ -90,47 +88,38 @@ fn left_out(page: &mut Page, skipped: &SkippedCalls) {
     }
 }
 
-fn doubts(page: &mut Page, played: &PlayedReplay) {
-    let tally = &played.performance.tally;
-    let missing = tally.classes.values().map(|class| class.latency.count()).sum::<u64>() == 0;
+fn doubts(page: &mut Page, played: &ReplayView) {
+    let differences = &played.differences;
     for (count, what) in [
-        (tally.succeeding, "failed in the recording and succeed now: the tree differs"),
-        (tally.orphaned, "were not issued, because their file could not be opened"),
-        (tally.lost, "processes ended before they told what they did"),
+        (differences.succeeding, "failed in the recording and succeed now: the tree differs"),
+        (differences.orphaned, "were not issued, because their file could not be opened"),
+        (differences.lost, "processes ended before they told what they did"),
     ] {
         if count > 0 {
             page.entry("doubt", &format!("{} {what}", grouped(count)), Role::Doubt);
         }
     }
-    if missing {
+    if played.operations == 0 {
         page.entry("doubt", "nothing was issued", Role::Doubt);
     }
 }
 
-fn classes(played: &PlayedReplay) -> Table {
-    let tally = &played.performance.tally;
+fn classes(played: &ReplayView) -> Table {
     let table = Table::default().number("operations").number("share").number("errors");
     let mut table = table.number("p10").number("p50").number("p90").number("p99").number("max").text("class");
-    let all = tally.operations();
-    let mut rows: Vec<_> = tally.classes.iter().collect();
-    rows.sort_by_key(|(class, counts)| (std::cmp::Reverse(counts.latency.count()), **class));
-    let mut whole = ClassTally::default();
-    for (class, counts) in rows {
-        table.row(cells(counts, all, class.name()));
-        whole.errors += counts.errors;
-        whole.latency.merge(&counts.latency);
-    }
-    table.total(cells(&whole, all, "all"));
+    let mut rows: Vec<&ReplayClass> = played.classes.iter().collect();
+    rows.sort_by_key(|class| (std::cmp::Reverse(class.operations), class.order));
+    rows.iter().for_each(|class| table.row(cells(class, played.operations)));
+    table.total(cells(&played.all, played.operations));
     table
 }
 
-fn cells(counts: &ClassTally, all: u64, name: &str) -> Vec<String> {
-    let latency = &counts.latency;
-    let times = [0.1, 0.5, 0.9, 0.99].map(|share| micros(latency.quantile(share)));
-    let count = latency.count();
-    let mut cells = vec![grouped(count), percent(count, all), grouped_or_blank(counts.errors)];
-    cells.extend(times);
-    cells.extend([micros(latency.longest()), name.to_owned()]);
+fn cells(class: &ReplayClass, all: u64) -> Vec<String> {
+    let ReplayTimes { p10, p50, p90, p99, max } = class.microseconds;
+    let count = class.operations;
+    let mut cells = vec![grouped(count), percent(count, all), grouped_or_blank(class.errors)];
+    cells.extend([p10, p50, p90, p99, max].map(micros));
+    cells.push(class.class.clone());
     cells
 }
 
@@ -143,14 +132,10 @@ fn micros(time: f64) -> String {
     }
 }
 
-fn failing(played: &PlayedReplay) -> Table {
+fn failing(played: &ReplayView) -> Table {
     let mut table = Table::default().text("call").text("error").path("path");
-    for difference in &played.performance.tally.first {
-        table.row(vec![
-            difference.call.clone(),
-            Errno(difference.errno).to_string(),
-            clean(&difference.path),
-        ]);
+    for ReplayDifference { call, path, error } in &played.differences.first {
+        table.row(vec![call.clone(), error.clone(), clean(path)]);
     }
     table
 }

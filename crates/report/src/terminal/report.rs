@@ -1,21 +1,14 @@
 //! `quell report`: five lines for everybody, then the tables for those who want to know.
 
-use super::Page;
 use super::findings::findings;
+use super::{Page, ROWS};
 use crate::Style;
-use crate::number::{bytes, counted, duration, grouped, grouped_or_blank, percent, rate, seconds};
+use crate::number::{bytes, counted, grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
-use crate::text::{Role, clean, command, quoted};
-use quell_analyse::facts::ending;
-use quell_analyse::findings::Cost;
-use quell_analyse::ranking::RankedDirectory;
-use quell_analyse::{Diagnosis, Scope, Summary};
-use quell_trace::{Completeness, ServedBy};
-
-/// Rows of a ranking: what fits on a screen beside the rest.
-const ROWS: usize = 10;
-/// Nodes of the multiplication in the headline: a common size of a large job, and easy to scale by eye.
-const NODES: u64 = 1000;
+use crate::text::{Role, clean, command};
+use crate::view::{Directory, Failure, PathTables, ReportView};
+use quell_trace::Bytes;
+use std::cmp::Reverse;
 
 /// How much of a report there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,72 +19,54 @@ pub enum Detail {
     Everything,
 }
 
-/// The report of a summary.
-pub fn report(summary: &Summary, diagnosis: &Diagnosis, detail: Detail, style: Style) -> String {
+/// What a program asked of its file systems.
+pub fn report(report: &ReportView, detail: Detail, style: Style) -> String {
     let mut page = Page::new(style);
-    headline(&mut page, summary, diagnosis);
-    summary.doubts().iter().for_each(|doubt| page.doubt("doubt", doubt));
-    findings(&mut page, &diagnosis.findings);
-    parts(&mut page, summary);
-    super::phases::phases(&mut page, summary);
-    calls(&mut page, summary);
-    file_systems(&mut page, summary);
-    super::searches::searches(&mut page, summary);
+    headline(&mut page, report);
+    report.doubts.iter().for_each(|doubt| page.doubt("doubt", doubt));
+    findings(&mut page, &report.findings);
+    parts(&mut page, report);
+    super::phases::phases(&mut page, report);
+    calls(&mut page, report);
+    file_systems(&mut page, report);
+    super::searches::searches(&mut page, report);
     match detail {
-        Detail::Essential => searched_in_vain(&mut page, summary),
+        Detail::Essential => searched_in_vain(&mut page, report),
         Detail::Everything => {
-            rankings(&mut page, summary);
-            super::data::data(&mut page, summary);
-            commands(&mut page, summary);
+            rankings(&mut page, report);
+            super::data::data(&mut page, report);
+            commands(&mut page, report);
         }
     }
-    super::ranks::ranks(&mut page, summary);
+    super::ranks::ranks(&mut page, report);
     page.text.push('\n');
     if detail == Detail::Essential {
-        let all = format!("quell report --all {}", trace_names(summary));
-        page.entry("more", &all, Role::Command);
+        page.entry("more", &report.headline.everything, Role::Command);
     }
-    next_step(&mut page, summary, diagnosis);
+    // On one line however long: it is copied.
+    page.long_command("next", &report.headline.next);
     page.finished()
 }
 
-fn headline(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
-    let totals = summary.totals();
+fn headline(page: &mut Page, report: &ReportView) {
+    let totals = &report.totals;
     let all = totals.metadata_operations;
     let share = |part| percent(part, all);
-    page.command("ran", "", summary.command(), &how_it_ended(summary));
+    page.command("ran", "", &report.command, &how_it_ended(report));
     let (missed, repeated, needed) = (share(totals.missed), share(totals.repeated), share(totals.needed));
     let asked = format!(
         "{}: {missed} missed, {repeated} repeated, {needed} needed",
         counted(all, "metadata operation")
     );
     page.entry("asked", &asked, Role::Plain);
-    page.entry("served", &who_served(summary), Role::Plain);
-    page.entry("rate", &how_fast(summary), Role::Plain);
-    let next = match diagnosis.plan.steps.is_empty() {
-        true => next_command(summary),
-        false => format!("quell fix {}", trace_names(summary)),
-    };
-    page.entry("next", &next, Role::Command);
-}
-
-/// The command to begin with, on one line however long: it is copied.
-fn next_step(page: &mut Page, summary: &Summary, diagnosis: &Diagnosis) {
-    page.long_command("next", &first_command(summary, diagnosis));
-}
-
-/// The command to begin with: the best remedy's, or what a reader would do next. What changes the program is no command.
-pub fn first_command(summary: &Summary, diagnosis: &Diagnosis) -> String {
-    let mut steps = diagnosis.plan.steps.iter().filter(|step| step.finding.remedy.cost < Cost::Program);
-    match steps.next() {
-        Some(step) => clean(&step.finding.remedy.command),
-        None => next_command(summary),
-    }
+    page.entry("served", &who_served(report), Role::Plain);
+    page.entry("rate", &how_fast(report), Role::Plain);
+    page.entry("next", &report.headline.overview, Role::Command);
 }
 
 /// The network first; what served nothing is left out, but for the network and the node.
-fn who_served(summary: &Summary) -> String {
-    let (served, all) = (summary.served, summary.totals().metadata_operations);
+fn who_served(report: &ReportView) -> String {
+    let (served, all) = (report.served_by, report.totals.metadata_operations);
     let parts = [
         ("network", served.network, true),
         ("quell", served.quell, false),
@@ -105,68 +80,36 @@ fn who_served(summary: &Summary) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn how_it_ended(summary: &Summary) -> String {
-    let runs = match summary.recordings.len() {
+fn how_it_ended(report: &ReportView) -> String {
+    let runs = match report.recordings.len() {
         0 | 1 => String::new(),
         several => format!(" ({})", counted(several as u64, "recording")),
     };
-    let partial = summary.recordings.iter().any(|facts| facts.completeness == Completeness::Partial);
-    match (summary.exit(), summary.seconds()) {
-        (Some(exit), Some(took)) => format!("{runs}: {} after {}", ending(exit), seconds(took)),
-        (Some(exit), None) => format!("{runs}: {}", ending(exit)),
+    let partial = report.recordings.iter().any(|recording| recording.partial);
+    match (&report.ended, report.seconds) {
+        (Some(ended), Some(took)) => format!("{runs}: {ended} after {}", seconds(took)),
+        (Some(ended), None) => format!("{runs}: {ended}"),
         (None, _) if partial => format!("{runs}: the recording ended first"),
         (None, _) => format!("{runs}: how it ended is not known"),
     }
 }
 
-fn how_fast(summary: &Summary) -> String {
-    if summary.totals().metadata_operations == 0 {
+fn how_fast(report: &ReportView) -> String {
+    if report.totals.metadata_operations == 0 {
         return "nothing was asked".into();
     }
-    let scaled = summary.scaled(NODES);
+    let scaled = &report.headline.scaled;
     let times = format!("{} nodes x {}", grouped(scaled.nodes), grouped(scaled.each));
-    let (of, condition) = scaled.of.map_or(("", " if shared"), |of| (of.name(), ""));
+    let (of, condition) = scaled.of.as_deref().map_or(("", " if shared"), |of| (of, ""));
     let times = format!("{times} {of}");
-    let pace = summary.start_up().map_or("unknown: no times".into(), |start| {
-        format!("{} a second for {}", rate(start.rate.0), duration(start.length))
+    let pace = report.start_up.map_or("unknown: no times".into(), |start| {
+        format!("{} a second for {}", rate(start.metadata_operations_per_second), seconds(start.seconds))
     });
     format!("{pace}; {} = {}{condition}", times.trim_end(), grouped(scaled.operations))
 }
 
-/// What a reader of this report would do next: record anew what is empty, pack what the network served, or see what
-/// packing has changed.
-pub(crate) fn next_command(summary: &Summary) -> String {
-    let traces = trace_names(summary);
-    let served = summary.served;
-    if summary.events() == 0 {
-        return format!("quell record -- {}", command(summary.command()));
-    }
-    if served.quell > 0 {
-        return format!("quell diff PLAIN {traces}");
-    }
-    let root = if served.network > 0 { "" } else { " --root DIR" };
-    format!("quell pack {traces}{root} -o {}", image_name(summary))
-}
-
-/// The recordings as they were named; of many the first.
-fn trace_names(summary: &Summary) -> String {
-    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
-    match summary.recordings.len() {
-        0 => "TRACE".to_owned(),
-        1..=3 => names().collect::<Vec<_>>().join(" "),
-        _ => format!("{} ...", names().next().unwrap_or_default()),
-    }
-}
-
-/// The name of the image: that of the trace.
-fn image_name(summary: &Summary) -> String {
-    let name = summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
-    let name = name.rsplit('/').next().unwrap_or(name);
-    quoted(&clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
-}
-
-fn parts(page: &mut Page, summary: &Summary) {
-    let totals = summary.totals();
+fn parts(page: &mut Page, report: &ReportView) {
+    let totals = &report.totals;
     let all = totals.metadata_operations;
     let mut table = Table::default().number("operations").number("share").phrase("what it is");
     let mut row = |count: u64, what: &str| {
@@ -176,7 +119,7 @@ fn parts(page: &mut Page, summary: &Summary) {
     row(totals.repeated, "repeated: had succeeded before");
     row(totals.needed, "needed: first success for an operation and path");
     if totals.failed > 0 {
-        row(totals.failed, &format!("failed otherwise: {}", failures(summary)));
+        row(totals.failed, &format!("failed otherwise: {}", failures(&report.failures)));
     }
     if totals.unnamed > 0 {
         row(totals.unnamed, "without a path: pipes, sockets, unknown descriptors");
@@ -192,13 +135,11 @@ fn parts(page: &mut Page, summary: &Summary) {
 }
 
 /// The most frequent reasons, as `readlink EINVAL 1 452`.
-fn failures(summary: &Summary) -> String {
-    let mut reasons: Vec<_> = summary.failures.iter().collect();
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let word = |((call, errno), count): (&(quell_trace::Call, quell_trace::Errno), &u64)| {
-        format!("{} {} {}", call.name(), errno.name(), grouped(*count))
-    };
-    let words: Vec<String> = reasons.iter().take(3).map(|(key, count)| word((*key, *count))).collect();
+fn failures(failures: &[Failure]) -> String {
+    let mut reasons: Vec<&Failure> = failures.iter().collect();
+    reasons.sort_by_key(|failure| (Reverse(failure.calls), failure.order));
+    let word = |failure: &&Failure| format!("{} {} {}", failure.name, failure.errno, grouped(failure.calls));
+    let words: Vec<String> = reasons.iter().take(3).map(word).collect();
     match reasons.len() {
         0 => "did not return".into(),
         1..=3 => words.join(", "),
@@ -206,95 +147,79 @@ fn failures(summary: &Summary) -> String {
     }
 }
 
-fn calls(page: &mut Page, summary: &Summary) {
+fn calls(page: &mut Page, report: &ReportView) {
     let mut table = Table::default().number("calls").number("errors").number("time").text("syscall");
-    let mut time = quell_trace::Nanos(0);
     // A log may have no durations.
-    let took = |time: quell_trace::Nanos| if time.0 > 0 { duration(time) } else { String::new() };
-    for (call, counts) in summary.calls() {
-        time.0 = time.0.saturating_add(counts.time.0);
-        table.row(vec![
-            grouped(counts.calls),
-            grouped_or_blank(counts.errors),
-            took(counts.time),
-            call.name().into(),
-        ]);
+    let took = |time: f64| if time > 0.0 { seconds(time) } else { String::new() };
+    for call in &report.syscalls {
+        let (calls, errors) = (grouped(call.calls), grouped_or_blank(call.errors));
+        table.row(vec![calls, errors, took(call.seconds), call.name.clone()]);
     }
-    let totals = summary.totals();
+    let (totals, time) = (&report.totals, report.syscalls.iter().map(|call| call.seconds).sum());
     table.total(vec![grouped(totals.calls), grouped_or_blank(totals.errors), took(time), "total".into()]);
     page.section("System calls (time with the recorder's own work in it)", &table);
 }
 
-fn file_systems(page: &mut Page, summary: &Summary) {
+fn file_systems(page: &mut Page, report: &ReportView) {
     let mut table = Table::default().number("operations").number("missed").number("read").number("written");
     table = table.text("served by").text("type").path("mount point");
-    let mut row = |counts: quell_analyse::FileSystemCounts, by: &str, kind: &str, mount_point: &str| {
+    for row in report.file_systems.iter().chain(&report.unplaced) {
         table.row(vec![
-            grouped(counts.metadata_operations),
-            grouped_or_blank(counts.missed),
-            bytes(counts.bytes_read),
-            bytes(counts.bytes_written),
-            by.into(),
-            clean(kind),
-            clean(mount_point),
+            grouped(row.metadata_operations),
+            grouped_or_blank(row.missed),
+            bytes(Bytes(row.bytes_read)),
+            bytes(Bytes(row.bytes_written)),
+            row.served_by.clone(),
+            clean(&row.kind),
+            clean(&row.mount_point),
         ]);
-    };
-    for (file_system, counts) in summary.file_systems() {
-        row(counts, file_system.served_by().name(), &file_system.kind, &file_system.mount_point);
-    }
-    if summary.unplaced.calls > 0 {
-        row(summary.unplaced, "unknown", "", "(none known)");
     }
     page.section("File systems", &table);
 }
 
-/// Which file systems a ranking is of, in its title.
-fn of(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Network => " (network file systems)",
-        Scope::All => "",
-    }
+/// The file systems of a ranking, in its title.
+fn of(tables: &PathTables) -> &'static str {
+    if tables.is_network { " (network file systems)" } else { "" }
 }
 
-fn searched_in_vain(page: &mut Page, summary: &Summary) {
-    let scope = summary.scope();
-    let searched = directory_table(&summary.missed_directories(scope, ROWS));
-    page.section(&format!("Directories by misses{}", of(scope)), &searched);
+fn searched_in_vain(page: &mut Page, report: &ReportView) {
+    let searched = directory_table(&report.screen.missed_directories);
+    page.section(&format!("Directories by misses{}", of(&report.screen)), &searched);
 }
 
-fn rankings(page: &mut Page, summary: &Summary) {
-    let scope = summary.scope();
-    let of = of(scope);
+fn rankings(page: &mut Page, report: &ReportView) {
+    let screen = &report.screen;
+    let of = of(screen);
     // On network file systems the answer is the same for each path.
     let mut paths = Table::default().number("operations").number("missed");
-    paths = if scope == Scope::All { paths.text("served by").path("path") } else { paths.path("path") };
-    for row in summary.top_paths(scope, ROWS) {
+    paths = if screen.is_network { paths.path("path") } else { paths.text("served by").path("path") };
+    for row in &screen.paths {
         let mut cells =
-            vec![grouped(row.counts.metadata_operations), grouped_or_blank(row.counts.missed), row.path];
-        if scope == Scope::All {
-            cells.insert(2, served_by(row.counts.served_by).into());
+            vec![grouped(row.metadata_operations), grouped_or_blank(row.missed), row.path.clone()];
+        if !screen.is_network {
+            cells.insert(2, row.served_by.clone().unwrap_or_else(|| "unknown".into()));
         }
         paths.row(cells);
     }
     page.section(&format!("Paths by operations{of}"), &paths);
-    let directories = directory_table(&summary.top_directories(scope, ROWS));
+    let directories = directory_table(&screen.directories);
     page.section(&format!("Directories by operations on their names{of}"), &directories);
-    searched_in_vain(page, summary);
+    searched_in_vain(page, report);
     let mut names = Table::default().number("missed").number("directories").path("name");
     // A name that was missed once tells nothing about a search.
-    for row in summary.missed_names(scope, ROWS).into_iter().filter(|row| row.missed > 1) {
-        names.row(vec![grouped(row.missed), grouped(row.directories), row.name]);
+    for row in screen.missed_names.iter().filter(|row| row.missed > 1) {
+        names.row(vec![grouped(row.missed), grouped(row.directories), row.name.clone()]);
     }
     page.section(&format!("Names by misses, and in how many directories{of}"), &names);
 }
 
-fn directory_table(rows: &[RankedDirectory]) -> Table {
+fn directory_table(rows: &[Directory]) -> Table {
     let mut table = Table::default().number("operations").number("missed").number("names").number("absent");
     table = table.path("directory");
     for row in rows {
         table.row(vec![
-            grouped(row.counts.metadata_operations),
-            grouped_or_blank(row.counts.missed),
+            grouped(row.metadata_operations),
+            grouped_or_blank(row.missed),
             grouped(row.names),
             grouped_or_blank(row.absent),
             row.path.clone(),
@@ -303,19 +228,15 @@ fn directory_table(rows: &[RankedDirectory]) -> Table {
     table
 }
 
-fn served_by(by: Option<ServedBy>) -> &'static str {
-    by.map_or("unknown", ServedBy::name)
-}
-
-fn commands(page: &mut Page, summary: &Summary) {
+fn commands(page: &mut Page, report: &ReportView) {
     let mut table =
         Table::default().number("operations").number("missed").number("processes").phrase("command");
-    for row in summary.top_commands(ROWS) {
+    for row in report.commands.iter().take(ROWS) {
         table.row(vec![
-            grouped(row.counts.metadata_operations),
-            grouped_or_blank(row.counts.missed),
-            grouped(row.counts.processes),
-            command(row.arguments),
+            grouped(row.metadata_operations),
+            grouped_or_blank(row.missed),
+            grouped(row.processes),
+            command(&row.arguments),
         ]);
     }
     page.section("Commands", &table);

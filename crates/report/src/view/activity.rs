@@ -1,11 +1,9 @@
 //! When things happened: operations and open files over time, and phases.
 
+use super::Extent;
 use quell_analyse::{Data, Phases, activity};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// Intervals at most: more than a screen has columns for.
-const INTERVALS: usize = 512;
 
 /// Metadata operations over time, by class and part. Every recording counts from its own begin.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -34,6 +32,9 @@ pub struct OpenFiles {
     pub interval_seconds: f64,
     /// The most that were open at a time in each interval.
     pub most: Vec<u64>,
+    /// The most of one recording at any time.
+    #[serde(skip)]
+    pub highest: u64,
 }
 
 /// A phase of the run.
@@ -51,23 +52,19 @@ pub struct Phase {
     pub metadata_operations_per_second: Option<f64>,
 }
 
-impl From<&activity::Activity> for Activity {
-    fn from(activity: &activity::Activity) -> Self {
-        let binned = activity.at_most(INTERVALS);
-        let series = binned.series.into_iter().map(|series| Series {
-            class: series.class.name().into(),
-            part: series.part.name().into(),
-            operations: series.counts,
-        });
-        Self { interval_seconds: binned.interval.as_seconds(), series: series.collect() }
-    }
+pub(super) fn activity(activity: &activity::Activity, extent: Extent) -> Activity {
+    let binned = activity.at_most(extent.intervals());
+    let series = binned.series.into_iter().map(|series| Series {
+        class: series.class.name().into(),
+        part: series.part.name().into(),
+        operations: series.counts,
+    });
+    Activity { interval_seconds: binned.interval.as_seconds(), series: series.collect() }
 }
 
-impl From<&Data> for OpenFiles {
-    fn from(data: &Data) -> Self {
-        let (interval, most) = data.open_files.at_most(INTERVALS);
-        Self { interval_seconds: interval.as_seconds(), most }
-    }
+pub(super) fn open_files(data: &Data, extent: Extent) -> OpenFiles {
+    let (interval, most) = data.open_files.at_most(extent.intervals());
+    OpenFiles { interval_seconds: interval.as_seconds(), most, highest: data.open_files.most() }
 }
 
 /// Shape: in the order of a run, phases that were met.

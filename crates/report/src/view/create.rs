@@ -1,8 +1,8 @@
 //! The object of `quell predict create --json`.
 
 use super::range::{Bounds, InputFigure, Range, Sensitivity};
-use quell_predict::ForecastPoint;
 use quell_predict::create::{self, CreateDetail, CreateForecast};
+use quell_predict::{ForecastPoint, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct CreateView {
     /// The version of this object.
     pub schema_version: u32,
     /// The file system.
-    pub profile: CreateProfile,
+    pub profile: ProfileHead,
     /// One entry a node count.
     pub points: Vec<CreatePoint>,
     /// The largest node count as asked, and with changes; the first is as asked.
@@ -27,11 +27,14 @@ pub struct CreateView {
     pub inputs: Vec<InputFigure>,
     /// What to know beside the numbers.
     pub notes: Vec<String>,
+    /// The state of the directory that the prediction starts from.
+    #[serde(skip)]
+    pub state: Option<String>,
 }
 
 /// A profile.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct CreateProfile {
+pub struct ProfileHead {
     /// Its name.
     pub name: String,
     /// `measured`, `prior` or `fitted`.
@@ -68,6 +71,9 @@ pub struct CreateTerm {
     pub name: String,
     /// The median.
     pub seconds: f64,
+    /// What it is, in a sentence.
+    #[serde(skip)]
+    pub meaning: &'static str,
 }
 
 /// A change.
@@ -101,7 +107,7 @@ pub fn create(forecast: &CreateForecast) -> CreateView {
     let summary = &forecast.summary;
     CreateView {
         schema_version: super::SCHEMA_VERSION,
-        profile: CreateProfile {
+        profile: ProfileHead {
             name: forecast.profile.clone(),
             kind: summary.kind.name().to_owned(),
             note: summary.profile_note.clone(),
@@ -113,6 +119,7 @@ pub fn create(forecast: &CreateForecast) -> CreateView {
         advice: summary.advice.iter().map(advice).collect(),
         inputs: summary.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
         notes: summary.notes.clone(),
+        state: summary.state.clone(),
     }
 }
 
@@ -120,6 +127,7 @@ fn point(point: &ForecastPoint<CreateDetail>) -> CreatePoint {
     let term = |(term, seconds): &(create::Term, f64)| CreateTerm {
         name: term.name().to_owned(),
         seconds: *seconds,
+        meaning: meaning(*term),
     };
     let CreateDetail { creates, terms } = &point.detail;
     CreatePoint {
@@ -150,4 +158,25 @@ fn advice(advice: &create::Advice) -> CreateAdvice {
         command: advice.command.clone(),
         reason: advice.reason.clone(),
     }
+}
+
+fn meaning(term: create::Term) -> &'static str {
+    match term {
+        create::Term::LeavingInode => "each node takes the inode's token, one after the other",
+        create::Term::Splits => "nodes wait for tokens of directory blocks",
+        create::Term::Connections => "the first revoke connects to every node",
+        create::Term::Revokes => "and takes the token away from every node",
+        create::Term::Creates => "the creates themselves",
+        create::Term::Directories => "one process makes them beforehand",
+    }
+}
+
+/// The first lines of each profile.
+pub fn profiles(profiles: &[Profile]) -> Vec<ProfileHead> {
+    let head = |profile: &Profile| ProfileHead {
+        name: profile.name.clone(),
+        kind: profile.kind.name().to_owned(),
+        note: profile.note.clone(),
+    };
+    profiles.iter().map(head).collect()
 }

@@ -1,6 +1,6 @@
 //! The data side: requests, file by file.
 
-use super::ROWS;
+use super::Extent;
 use quell_analyse::data;
 use quell_trace::path::escape;
 use schemars::JsonSchema;
@@ -17,6 +17,15 @@ pub struct Data {
     pub patterns: Vec<Family>,
     /// Writes to standard output and standard error.
     pub streams: Streams,
+    /// Ranks that recorded.
+    #[serde(skip)]
+    pub ranks: u64,
+    /// Requests of all files by size, reads and writes: entry N as in [`Transfers::sizes`].
+    #[serde(skip)]
+    pub sizes: Vec<(u64, u64)>,
+    /// Whether a run moved more data than libraries and modules.
+    #[serde(skip)]
+    pub is_worth_tables: bool,
 }
 
 /// What was done with the data of a file.
@@ -52,6 +61,9 @@ pub struct FileData {
     pub reading_ranks: u64,
     /// Ranks that wrote it; without a launcher 1.
     pub writing_ranks: u64,
+    /// Whether it is more than a module or a library beside the others.
+    #[serde(skip)]
+    pub matters: bool,
 }
 
 /// Requests of one direction.
@@ -110,17 +122,34 @@ pub struct Streams {
     pub bytes: u64,
 }
 
-impl From<&data::Data> for Data {
-    fn from(data: &data::Data) -> Self {
-        let directions = [data::Direction::Read, data::Direction::Write];
-        let families = directions.into_iter().flat_map(|way| data.patterns(way).into_iter().take(ROWS));
-        let mut patterns: Vec<Family> = families.map(Family::from).collect();
-        patterns.sort_by_key(|family| Reverse(family.bytes));
-        Self {
-            files: data.top_files(ROWS).into_iter().map(|(path, file)| row(path, file)).collect(),
-            patterns,
-            streams: Streams { calls: data.streams.calls, bytes: data.streams.bytes.0 },
-        }
+/// A run that moves less than this has no data worth a table: the rest is libraries and modules.
+const MANY_BYTES: u64 = 1 << 20;
+/// So many calls are worth a table whatever they move.
+const MANY_CALLS: u64 = 1000;
+/// A file with less of the bytes than one in so many is a module or a library beside the others.
+const ONE_IN: u64 = 100;
+
+pub(super) fn data(data: &data::Data, extent: Extent) -> Data {
+    let directions = [data::Direction::Read, data::Direction::Write];
+    let families = directions.into_iter().flat_map(|way| data.patterns(way).into_iter().take(extent.rows()));
+    let mut patterns: Vec<Family> = families.map(Family::from).collect();
+    patterns.sort_by_key(|family| Reverse(family.bytes));
+    let (mut writes, mut bytes, mut calls) = (0, 0u64, 0);
+    let mut sizes = vec![(0, 0); data::SIZES];
+    for file in data.files.values() {
+        writes += file.writes.moving();
+        bytes = bytes.saturating_add(file.moved().0);
+        calls += file.reads.calls + file.writes.calls;
+        file.reads.sizes.iter().for_each(|(entry, calls)| sizes[entry].0 += calls);
+        file.writes.sizes.iter().for_each(|(entry, calls)| sizes[entry].1 += calls);
+    }
+    Data {
+        files: data.top_files(extent.rows()).into_iter().map(|(path, file)| row(path, file, bytes)).collect(),
+        patterns,
+        streams: Streams { calls: data.streams.calls, bytes: data.streams.bytes.0 },
+        ranks: data.ranks.len() as u64,
+        sizes,
+        is_worth_tables: writes > 0 || bytes >= MANY_BYTES || calls >= MANY_CALLS,
     }
 }
 
@@ -138,7 +167,7 @@ impl From<data::Family> for Family {
     }
 }
 
-fn row(path: &[u8], file: &data::FileData) -> FileData {
+fn row(path: &[u8], file: &data::FileData, all_bytes: u64) -> FileData {
     FileData {
         path: escape(path),
         opens: file.opens,
@@ -155,6 +184,8 @@ fn row(path: &[u8], file: &data::FileData) -> FileData {
         stripe_size: file.stripe.map(|(_, size)| size.0),
         reading_ranks: file.read_by.len() as u64,
         writing_ranks: file.written_by.len() as u64,
+        matters: file.moved().0 >= all_bytes / ONE_IN
+            || file.reads.calls + file.writes.calls >= MANY_CALLS / 10,
     }
 }
 

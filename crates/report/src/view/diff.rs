@@ -1,7 +1,7 @@
 //! The object of `quell diff --json`.
 
-use super::ROWS;
-use super::parts::{CallsAndErrors, Doubt, Totals};
+use super::parts::{CallsAndErrors, Doubt, Latency, Totals};
+use super::{Extent, SCREEN};
 use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, PathCounts};
@@ -43,6 +43,12 @@ pub struct DiffView {
     pub doubts: Pair<Vec<Doubt>>,
     /// Reasons to compare the numbers of the two runs with care.
     pub comparison_doubts: Vec<Doubt>,
+    /// The names of the recordings of both runs.
+    #[serde(skip)]
+    pub names: Pair<Vec<String>>,
+    /// Entries of search lists that were asked differently, with those that `searches` leaves out.
+    #[serde(skip)]
+    pub search_count: usize,
 }
 
 /// The same of both runs.
@@ -85,19 +91,6 @@ pub struct LatencyPair {
     pub a: Option<Latency>,
     /// In the second run.
     pub b: Option<Latency>,
-}
-
-/// How long a call took, the recorder's work inside: upper bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Latency {
-    /// Calls that returned.
-    pub calls: u64,
-    /// Unit: seconds.
-    pub mean_seconds: f64,
-    /// Half of the calls took at most so long, within a sixteenth. Unit: seconds.
-    pub p50_seconds: f64,
-    /// 99 of 100 calls took at most so long, within a sixteenth. Unit: seconds.
-    pub p99_seconds: f64,
 }
 
 /// An entry of a search list in both runs.
@@ -147,6 +140,25 @@ pub struct Paths {
     pub folded: u64,
     /// The rows in which they stand, those without a difference included.
     pub folded_rows: u64,
+    /// The paths with the largest change of repeated operations, at most 10.
+    #[serde(skip)]
+    pub repeats: Vec<ChangedPath>,
+    /// All rows of each list, with those that it leaves out.
+    #[serde(skip)]
+    pub counts: PathListCounts,
+}
+
+/// All rows of the lists of [`Paths`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathListCounts {
+    /// Directories.
+    pub directories: usize,
+    /// Names.
+    pub names: usize,
+    /// Paths whose number of operations changed.
+    pub changed: usize,
+    /// Paths whose number of repeated operations changed.
+    pub repeats: usize,
 }
 
 /// Paths of which the same became.
@@ -217,7 +229,7 @@ pub struct Increase {
 }
 
 /// The object of `quell diff --json`. `increases` are the totals that grew by more than was allowed.
-pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> DiffView {
+pub fn diff(comparison: &Comparison, increases: &[comparison::Increase], extent: Extent) -> DiffView {
     let Comparison { a, b, .. } = comparison;
     let served = |by: ServedBy, a, b| ServedPair { by: by.name().into(), a, b };
     let counts =
@@ -243,23 +255,23 @@ pub fn diff(comparison: &Comparison, increases: &[comparison::Increase]) -> Diff
         appeared: names(&comparison.appeared()),
         totals: Pair { a: a.totals.into(), b: b.totals.into() },
         latency: comparison.calls.iter().map(LatencyPair::from).collect(),
-        searches: comparison.searches.iter().take(ROWS).map(SearchPair::from).collect(),
-        paths: (&comparison.paths).into(),
+        searches: comparison.searches.iter().take(extent.rows()).map(SearchPair::from).collect(),
+        paths: paths(&comparison.paths, extent),
         increases: increases.iter().map(Increase::from).collect(),
         doubts: Pair { a: doubts(&a.doubts), b: doubts(&b.doubts) },
         comparison_doubts: comparison.doubt().iter().map(Doubt::from).collect(),
+        names: Pair { a: a.names.clone(), b: b.names.clone() },
+        search_count: comparison.searches.len(),
     }
 }
 
 impl From<&comparison::CallPair> for LatencyPair {
     fn from(pair: &comparison::CallPair) -> Self {
-        let latency = |latency: quell_analyse::Latency| Latency {
-            calls: latency.calls,
-            mean_seconds: latency.mean.as_seconds(),
-            p50_seconds: latency.p50.as_seconds(),
-            p99_seconds: latency.p99.as_seconds(),
-        };
-        Self { name: pair.call.name().into(), a: pair.latency_a.map(latency), b: pair.latency_b.map(latency) }
+        Self {
+            name: pair.call.name().into(),
+            a: pair.latency_a.map(Latency::from),
+            b: pair.latency_b.map(Latency::from),
+        }
     }
 }
 
@@ -283,33 +295,42 @@ impl From<&EntryPair> for SearchPair {
     }
 }
 
-impl From<&comparison::Paths> for Paths {
-    fn from(paths: &comparison::Paths) -> Self {
-        let share = |(change, share): (Change, comparison::Share)| PathShare {
-            change: change.name().into(),
-            paths: share.paths,
-            a: share.a,
-            b: share.b,
-        };
-        Self {
-            shares: paths.shares().into_iter().map(share).collect(),
-            directories: common(paths, By::Directory),
-            names: common(paths, By::Name),
-            changed: paths.changed.iter().take(ROWS).map(ChangedPath::from).collect(),
-            folded: paths.folded,
-            folded_rows: paths.folded_rows,
-        }
+fn paths(paths: &comparison::Paths, extent: Extent) -> Paths {
+    let share = |(change, share): (Change, comparison::Share)| PathShare {
+        change: change.name().into(),
+        paths: share.paths,
+        a: share.a,
+        b: share.b,
+    };
+    let common = |by| -> (Vec<CommonPaths>, usize) {
+        let rows = paths.common(by);
+        (rows.iter().take(extent.rows()).map(CommonPaths::from).collect(), rows.len())
+    };
+    let ((directories, directory_count), (names, name_count)) = (common(By::Directory), common(By::Name));
+    let differs = |pair: &&PathPair| pair.a.metadata_operations != pair.b.metadata_operations;
+    let repeats = paths.repeats(usize::MAX);
+    Paths {
+        shares: paths.shares().into_iter().map(share).collect(),
+        directories,
+        names,
+        changed: paths.changed.iter().take(extent.rows()).map(ChangedPath::from).collect(),
+        folded: paths.folded,
+        folded_rows: paths.folded_rows,
+        repeats: repeats.iter().take(SCREEN).map(|pair| ChangedPath::from(*pair)).collect(),
+        counts: PathListCounts {
+            directories: directory_count,
+            names: name_count,
+            changed: paths.changed.iter().filter(differs).count(),
+            repeats: repeats.len(),
+        },
     }
 }
 
-fn common(paths: &comparison::Paths, by: By) -> Vec<CommonPaths> {
-    let row = |row: comparison::Common<'_>| CommonPaths {
-        name: row.name.to_owned(),
-        paths: row.share.paths,
-        a: row.share.a,
-        b: row.share.b,
-    };
-    paths.common(by).into_iter().take(ROWS).map(row).collect()
+impl From<&comparison::Common<'_>> for CommonPaths {
+    fn from(row: &comparison::Common<'_>) -> Self {
+        let comparison::Share { paths, a, b } = row.share;
+        Self { name: row.name.to_owned(), paths, a, b }
+    }
 }
 
 impl From<&PathPair> for ChangedPath {

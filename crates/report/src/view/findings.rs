@@ -52,6 +52,31 @@ pub struct Remedy {
     pub operations_after: u64,
 }
 
+/// A limit as it stands without `--threshold`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitRow {
+    /// Its stable name.
+    pub name: &'static str,
+    /// The limit.
+    pub value: f64,
+    /// What it counts.
+    pub unit: &'static str,
+    /// What is measured against it.
+    pub meaning: &'static str,
+    /// Whether a finding has this code.
+    pub is_code: bool,
+}
+
+/// Every limit, in the order of the rules.
+pub fn limits() -> Vec<LimitRow> {
+    let codes = findings::codes();
+    let row = |limit: &findings::Limit| {
+        let findings::Threshold { name, value, unit } = limit.threshold;
+        LimitRow { name, value, unit, meaning: limit.meaning, is_code: codes.contains(&name) }
+    };
+    findings::LIMITS.iter().map(row).collect()
+}
+
 impl From<&findings::Finding> for Finding {
     fn from(finding: &findings::Finding) -> Self {
         let (threshold, remedy) = (&finding.threshold, &finding.remedy);

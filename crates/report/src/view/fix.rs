@@ -1,6 +1,7 @@
 //! The object of `quell fix --json`.
 
 use super::findings::Finding;
+use super::parts::Doubt;
 use quell_analyse::Summary;
 use quell_analyse::findings::{Plan, Step};
 use schemars::JsonSchema;
@@ -17,6 +18,9 @@ pub struct FixView {
     pub metadata_operations: u64,
     /// Remedies that cost nothing first, best first.
     pub steps: Vec<FixStep>,
+    /// Reasons to read the numbers with care.
+    #[serde(skip)]
+    pub doubts: Vec<Doubt>,
 }
 
 /// A remedy.
@@ -40,6 +44,7 @@ pub fn fix(summary: &Summary, plan: &Plan) -> FixView {
         command: summary.command().to_vec(),
         metadata_operations: plan.metadata_operations,
         steps: plan.steps.iter().map(FixStep::from).collect(),
+        doubts: summary.doubts().iter().map(Doubt::from).collect(),
     }
 }
 

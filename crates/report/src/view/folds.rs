@@ -19,6 +19,9 @@ pub struct FoldRow {
     pub missed: u64,
     /// At least so many operations are here and not in the first row, or the other way round; null for another command.
     pub apart: Option<u64>,
+    /// Misses of each: the most.
+    #[serde(skip)]
+    pub missed_at_most: u64,
 }
 
 /// Shape: sorted by recordings, most first.
@@ -30,6 +33,7 @@ pub(super) fn folds(summary: &Summary) -> Vec<FoldRow> {
         metadata_operations_at_most: fold.metadata_operations.1,
         missed: fold.missed.0,
         apart: fold.apart,
+        missed_at_most: fold.missed.1,
     };
     summary.folds().into_iter().map(row).collect()
 }

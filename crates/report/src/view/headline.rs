@@ -1,10 +1,10 @@
 //! The storm in one sentence, what it would be on many nodes, and the next command.
 
 use crate::number::{grouped, percent, rounded, seconds};
-use crate::terminal::next_command;
-use crate::text::finished;
+use crate::text::{clean, command, finished, quoted};
+use quell_analyse::findings::Cost;
 use quell_analyse::scale::{START_UP_SHARE, StartUp};
-use quell_analyse::{Scaled, Summary};
+use quell_analyse::{Diagnosis, Scaled, Summary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,6 +22,12 @@ pub struct Headline {
     pub scaled: ScaledStart,
     /// What a reader would do next, as it can be typed.
     pub next: String,
+    /// The next command beside the whole: `quell fix` where there is a plan.
+    #[serde(skip)]
+    pub overview: String,
+    /// The command that shows every table.
+    #[serde(skip)]
+    pub everything: String,
 }
 
 /// So many starts at once, by plain multiplication: no prediction of time.
@@ -37,22 +43,66 @@ pub struct ScaledStart {
     pub of: Option<String>,
 }
 
-impl From<&Summary> for Headline {
-    fn from(summary: &Summary) -> Self {
-        let scaled = summary.scaled(NODES);
-        let began = summary.recordings.iter().map(|facts| facts.began).min_by(f64::total_cmp);
-        Self {
-            clauses: clauses(summary, &scaled).iter().map(|clause| finished(clause)).collect(),
-            began,
-            scaled: ScaledStart {
-                nodes: scaled.nodes,
-                each: scaled.each,
-                operations: scaled.operations,
-                of: scaled.of.map(|of| of.name().into()),
-            },
-            next: finished(&next_command(summary)),
-        }
+pub(super) fn headline(summary: &Summary, diagnosis: &Diagnosis) -> Headline {
+    let scaled = summary.scaled(NODES);
+    let began = summary.recordings.iter().map(|facts| facts.began).min_by(f64::total_cmp);
+    let traces = trace_names(summary);
+    Headline {
+        clauses: clauses(summary, &scaled).iter().map(|clause| finished(clause)).collect(),
+        began,
+        scaled: ScaledStart {
+            nodes: scaled.nodes,
+            each: scaled.each,
+            operations: scaled.operations,
+            of: scaled.of.map(|of| of.name().into()),
+        },
+        next: first_command(summary, diagnosis),
+        overview: match diagnosis.plan.steps.is_empty() {
+            true => next_command(summary),
+            false => format!("quell fix {traces}"),
+        },
+        everything: format!("quell report --all {traces}"),
     }
+}
+
+/// The command to begin with: that of the best remedy, or the next step. A remedy that changes the program is no command.
+fn first_command(summary: &Summary, diagnosis: &Diagnosis) -> String {
+    let mut steps = diagnosis.plan.steps.iter().filter(|step| step.finding.remedy.cost < Cost::Program);
+    match steps.next() {
+        Some(step) => clean(&step.finding.remedy.command),
+        None => next_command(summary),
+    }
+}
+
+/// The next step: record an empty recording anew, pack what the network served, or see what packing changed.
+fn next_command(summary: &Summary) -> String {
+    let traces = trace_names(summary);
+    let served = summary.served;
+    if summary.events() == 0 {
+        return format!("quell record -- {}", command(summary.command()));
+    }
+    if served.quell > 0 {
+        return format!("quell diff PLAIN {traces}");
+    }
+    let root = if served.network > 0 { "" } else { " --root DIR" };
+    format!("quell pack {traces}{root} -o {}", image_name(summary))
+}
+
+/// The recordings as they were named; of many the first.
+fn trace_names(summary: &Summary) -> String {
+    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
+    match summary.recordings.len() {
+        0 => "TRACE".to_owned(),
+        1..=3 => names().collect::<Vec<_>>().join(" "),
+        _ => format!("{} ...", names().next().unwrap_or_default()),
+    }
+}
+
+/// The name of the image: that of the trace.
+fn image_name(summary: &Summary) -> String {
+    let name = summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
+    let name = name.rsplit('/').next().unwrap_or(name);
+    quoted(&clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
 }
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {

@@ -29,14 +29,16 @@ mod validate;
 pub use activity::{Activity, OpenFiles, Phase, Series};
 pub use check::{ChangedOriginal, LeftStamp, SourceCheckView};
 pub use config::{ConfigFile, ConfigProblem, ConfigValue, ConfigView};
-pub use create::{CreateAdvice, CreatePoint, CreateProfile, CreateTerm, CreateView, CreateWhatIf, create};
-pub use data::{Data, FileData, Streams, Transfers};
+pub use create::{
+    CreateAdvice, CreatePoint, CreateTerm, CreateView, CreateWhatIf, ProfileHead, create, profiles,
+};
+pub use data::{Data, Family, FileData, Streams, Transfers};
 pub use diff::{
-    ChangedPath, CommonPaths, DiffView, Increase, Latency, LatencyPair, Pair, PathShare, PathSide, Paths,
-    SearchCounts, SearchPair, ServedPair, SyscallPair, diff,
+    ChangedPath, CommonPaths, DiffView, Increase, LatencyPair, Pair, PathListCounts, PathShare, PathSide,
+    Paths, SearchCounts, SearchPair, ServedPair, SyscallPair, diff,
 };
 pub use doctor::{DoctorProbe, DoctorView};
-pub use findings::{Finding, Remedy, Threshold};
+pub use findings::{Finding, LimitRow, Remedy, Threshold, limits};
 pub use fix::{FixStep, FixView, fix};
 pub use folds::FoldRow;
 pub use headline::{Headline, ScaledStart};
@@ -49,18 +51,18 @@ pub use modules::{
     ModulesConvertView, ModulesDifference, ModulesExampleView, ModulesMeasureView, ModulesUndoView,
     ModulesVerifyView, UnmeasuredStrategy,
 };
-pub use parts::{CallsAndErrors, Doubt, Totals};
+pub use parts::{CallsAndErrors, Doubt, Latency, Totals};
 pub use predict::{PredictInputs, PredictPoint, PredictProfile, PredictSensitivity, PredictView, predict};
 pub use range::{Bounds, InputFigure, Range, Sensitivity};
 pub use replay::{
     ReplayClass, ReplayDifference, ReplayDifferences, ReplaySkipped, ReplayTimes, ReplayView, replay,
 };
 pub use report::{
-    Command, Directory, Failure, FileSystem, MissedName, PathRow, Recorder, Recording, ReportView, ServedBy,
-    StartUp, Syscall, report,
+    Command, Directory, Failure, FileSystem, MissedName, PathRow, PathTables, Recorder, Recording,
+    ReportView, ServedBy, StartUp, Syscall, report,
 };
 pub use schemas::SCHEMAS;
-pub use searches::{SearchEntry, Searches, Wanted};
+pub use searches::{SearchEntry, SearchList, Searches, Wanted};
 pub use validate::{
     Alternative, NotReproducible, PublishedFigure, RowElasticity, ValidateView, ValidationRow, validation,
 };
@@ -68,5 +70,32 @@ pub use validate::{
 /// Version of every object. It changes when a field is removed or gets another meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Rows of each table: the whole is in the trace itself.
-const ROWS: usize = 1000;
+/// The length of the tables of a view: the whole is in the trace itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// At most 1000 rows of each table, and 512 intervals: JSON, the page, the terminal.
+    Top,
+    /// Every row: CSV.
+    Whole,
+}
+
+impl Extent {
+    /// Rows of a table at most.
+    const fn rows(self) -> usize {
+        match self {
+            Self::Top => 1000,
+            Self::Whole => usize::MAX,
+        }
+    }
+
+    /// Intervals of a timeline at most. More than 512 are more than a screen has columns for.
+    const fn intervals(self) -> usize {
+        match self {
+            Self::Top => 512,
+            Self::Whole => usize::MAX,
+        }
+    }
+}
+
+/// Rows of the tables that only the terminal shows.
+const SCREEN: usize = 10;

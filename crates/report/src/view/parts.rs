@@ -59,6 +59,30 @@ pub struct CallsAndErrors {
     pub errors: u64,
 }
 
+/// How long a call took, the recorder's work inside: upper bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Latency {
+    /// Calls that returned.
+    pub calls: u64,
+    /// Unit: seconds.
+    pub mean_seconds: f64,
+    /// Half of the calls took at most so long, within a sixteenth. Unit: seconds.
+    pub p50_seconds: f64,
+    /// 99 of 100 calls took at most so long, within a sixteenth. Unit: seconds.
+    pub p99_seconds: f64,
+}
+
+impl From<quell_analyse::Latency> for Latency {
+    fn from(latency: quell_analyse::Latency) -> Self {
+        Self {
+            calls: latency.calls,
+            mean_seconds: latency.mean.as_seconds(),
+            p50_seconds: latency.p50.as_seconds(),
+            p99_seconds: latency.p99.as_seconds(),
+        }
+    }
+}
+
 /// A reason to read the numbers with care.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Doubt {

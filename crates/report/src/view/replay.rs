@@ -40,6 +40,9 @@ pub struct ReplayView {
     pub skipped: ReplaySkipped,
     /// What came out otherwise than it was recorded.
     pub differences: ReplayDifferences,
+    /// All calls together.
+    #[serde(skip)]
+    pub all: ReplayClass,
 }
 
 /// Calls of a class.
@@ -53,6 +56,9 @@ pub struct ReplayClass {
     pub errors: u64,
     /// How long they took, in microseconds.
     pub microseconds: ReplayTimes,
+    /// Its place in the order of classes.
+    #[serde(skip)]
+    pub order: usize,
 }
 
 /// A distribution.
@@ -112,22 +118,17 @@ pub struct ReplayDifference {
 /// The object of a replay.
 pub fn replay(played: &PlayedReplay) -> ReplayView {
     let (performance, tally) = (&played.performance, &played.performance.tally);
-    let class = |(class, counts): (&quell_trace::Class, &ClassTally)| {
-        let time = |share| counts.latency.quantile(share);
-        ReplayClass {
-            class: class.name().to_owned(),
-            operations: counts.latency.count(),
-            errors: counts.errors,
-            microseconds: ReplayTimes {
-                p10: time(0.1),
-                p50: time(0.5),
-                p90: time(0.9),
-                p99: time(0.99),
-                max: counts.latency.longest(),
-            },
-        }
-    };
-    let mut classes: Vec<ReplayClass> = tally.classes.iter().map(class).collect();
+    let mut classes: Vec<ReplayClass> = tally
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(order, (class, counts))| row(class.name(), counts, order))
+        .collect();
+    let mut all = ClassTally::default();
+    for counts in tally.classes.values() {
+        all.errors += counts.errors;
+        all.latency.merge(&counts.latency);
+    }
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     let difference = |difference: &quell_replay::OutcomeDifference| ReplayDifference {
         call: difference.call.clone(),
@@ -148,6 +149,7 @@ pub fn replay(played: &PlayedReplay) -> ReplayView {
         operations_per_second: tally.operations() as f64 / performance.seconds.max(1e-9),
         bytes_read: tally.bytes_read,
         bytes_written: tally.bytes_written,
+        all: row("all", &all, classes.len()),
         classes,
         skipped: ReplaySkipped {
             writes: played.skipped.writes,
@@ -162,5 +164,22 @@ pub fn replay(played: &PlayedReplay) -> ReplayView {
             lost: tally.lost,
             lost_error: tally.lost_errno.map(|errno| Errno(errno).to_string()),
         },
+    }
+}
+
+fn row(name: &str, counts: &ClassTally, order: usize) -> ReplayClass {
+    let time = |share| counts.latency.quantile(share);
+    ReplayClass {
+        class: name.to_owned(),
+        operations: counts.latency.count(),
+        errors: counts.errors,
+        microseconds: ReplayTimes {
+            p10: time(0.1),
+            p50: time(0.5),
+            p90: time(0.9),
+            p99: time(0.99),
+            max: counts.latency.longest(),
+        },
+        order,
     }
 }

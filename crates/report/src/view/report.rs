@@ -1,17 +1,17 @@
 //! The object of `quell report --json`.
 
-use super::ROWS;
-use super::activity::{Activity, OpenFiles, Phase, phases};
-use super::data::Data;
+use super::activity::{Activity, OpenFiles, Phase, activity, open_files, phases};
+use super::data::{Data, data};
 use super::findings::Finding;
-use super::folds;
-use super::headline::Headline;
-use super::parts::{Doubt, Totals};
-use super::searches::Searches;
-use quell_analyse::facts::RecordingFacts;
+use super::folds::{FoldRow, folds};
+use super::headline::{Headline, headline};
+use super::parts::{Doubt, Latency, Totals};
+use super::searches::{Searches, searches};
+use super::{Extent, SCREEN};
+use quell_analyse::facts::{RecordingFacts, ending};
 use quell_analyse::ranking::{RankedDirectory, RankedName, RankedPath};
-use quell_analyse::{Scope, Summary};
-use quell_trace::{Completeness, Exit};
+use quell_analyse::{Diagnosis, FileSystemCounts, Scope, Summary};
+use quell_trace::{Call, Completeness, Errno, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,13 +63,37 @@ pub struct ReportView {
     /// The command lines with most metadata operations, at most 1000.
     pub commands: Vec<Command>,
     /// Recordings that did the same, together. Sorted by recordings, most first.
-    pub folds: Vec<folds::FoldRow>,
+    pub folds: Vec<FoldRow>,
     /// Sorted by rank, then name.
     pub recordings: Vec<Recording>,
     /// Reasons to read the numbers with care.
     pub doubts: Vec<Doubt>,
     /// Causes and remedies. Sorted by operations, most first.
     pub findings: Vec<Finding>,
+    /// Operations on no known file system.
+    #[serde(skip)]
+    pub unplaced: Option<FileSystem>,
+    /// The words for the first ending that is not status 0; `None` when the recording ended first.
+    #[serde(skip)]
+    pub ended: Option<String>,
+    /// The first rows of the paths that the terminal shows: those on network file systems, where the run asked any.
+    #[serde(skip)]
+    pub screen: PathTables,
+}
+
+/// Tables of paths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathTables {
+    /// Whether only network file systems are in it.
+    pub is_network: bool,
+    /// The paths with most metadata operations.
+    pub paths: Vec<PathRow>,
+    /// The directories with most metadata operations on names in them.
+    pub directories: Vec<Directory>,
+    /// The directories with most misses.
+    pub missed_directories: Vec<Directory>,
+    /// The names with most misses.
+    pub missed_names: Vec<MissedName>,
 }
 
 /// The recorder of all recordings together.
@@ -118,6 +142,12 @@ pub struct Syscall {
     pub errors: u64,
     /// Time in it, the recorder's work inside. Unit: seconds.
     pub seconds: f64,
+    /// Its class.
+    #[serde(skip)]
+    pub class: &'static str,
+    /// How long it took; null when it never returned.
+    #[serde(skip)]
+    pub latency: Option<Latency>,
 }
 
 /// A reason for which a call failed.
@@ -129,6 +159,9 @@ pub struct Failure {
     pub errno: String,
     /// How often.
     pub calls: u64,
+    /// Call and error in the order of their numbers.
+    #[serde(skip)]
+    pub order: (Call, Errno),
 }
 
 /// A file system.
@@ -164,6 +197,9 @@ pub struct PathRow {
     pub metadata_operations: u64,
     /// Those that failed because the name is absent.
     pub missed: u64,
+    /// Those that had succeeded before.
+    #[serde(skip)]
+    pub repeated: u64,
 }
 
 /// A directory, with the names directly in it.
@@ -181,6 +217,9 @@ pub struct Directory {
     pub names: u64,
     /// Names that were never found.
     pub absent: u64,
+    /// Those that had succeeded before.
+    #[serde(skip)]
+    pub repeated: u64,
 }
 
 /// A name that was looked for and not found.
@@ -228,11 +267,23 @@ pub struct Recording {
     pub lost: u64,
     /// Whether the recorder was ended early.
     pub partial: bool,
+    /// How many ranks the job had.
+    #[serde(skip)]
+    pub ranks: Option<u32>,
+    /// Job and step.
+    #[serde(skip)]
+    pub job: Option<String>,
+    /// The command with its arguments.
+    #[serde(skip)]
+    pub command: Vec<String>,
+    /// The engine that recorded it.
+    #[serde(skip)]
+    pub engine: String,
 }
 
 /// The object of `quell report --json`.
-pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> ReportView {
-    let served = summary.served;
+pub fn report(summary: &Summary, diagnosis: &Diagnosis, extent: Extent) -> ReportView {
+    let (served, rows) = (summary.served, extent.rows());
     let start = summary.start_up().map(|start| StartUp {
         seconds: start.length.as_seconds(),
         metadata_operations: start.operations,
@@ -240,13 +291,13 @@ pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> ReportV
     });
     let recorder =
         Recorder { engine: summary.engines().join("+"), events: summary.events(), lost: summary.lost() };
-    let directories = |rows: Vec<RankedDirectory>| rows.into_iter().map(Directory::from).collect();
+    let all = tables(summary, Scope::All, rows);
     ReportView {
         schema_version: super::SCHEMA_VERSION,
         command: summary.command().to_vec(),
         exit_status: summary.exit().map(Exit::shell_status),
         seconds: summary.seconds(),
-        headline: summary.into(),
+        headline: headline(summary, diagnosis),
         recorder,
         totals: summary.totals().into(),
         served_by: ServedBy {
@@ -256,61 +307,87 @@ pub fn report(summary: &Summary, findings: &[quell_analyse::Finding]) -> ReportV
             unknown: served.unknown,
         },
         start_up: start,
-        activity: (&summary.activity).into(),
+        activity: activity(&summary.activity, extent),
         phases: phases(&summary.phases),
         syscalls: syscalls(summary),
         failures: failures(summary),
         file_systems: file_systems(summary),
-        top_paths: summary.top_paths(Scope::All, ROWS).into_iter().map(PathRow::from).collect(),
-        top_directories: directories(summary.top_directories(Scope::All, ROWS)),
-        missed_directories: directories(summary.missed_directories(Scope::All, ROWS)),
-        missed_names: summary.missed_names(Scope::All, ROWS).into_iter().map(MissedName::from).collect(),
-        searches: (&summary.searches).into(),
-        data: (&summary.data).into(),
-        open_files: (&summary.data).into(),
-        commands: commands(summary),
-        folds: folds::folds(summary),
+        top_paths: all.paths,
+        top_directories: all.directories,
+        missed_directories: all.missed_directories,
+        missed_names: all.missed_names,
+        searches: searches(&summary.searches, extent),
+        data: data(&summary.data, extent),
+        open_files: open_files(&summary.data, extent),
+        commands: commands(summary, rows),
+        folds: folds(summary),
         recordings: summary.recordings.iter().map(Recording::from).collect(),
         doubts: summary.doubts().iter().map(Doubt::from).collect(),
-        findings: findings.iter().map(Finding::from).collect(),
+        findings: diagnosis.findings.iter().map(Finding::from).collect(),
+        unplaced: (summary.unplaced.calls > 0)
+            .then(|| file_system("(none known)", "", "unknown", summary.unplaced)),
+        ended: summary.exit().map(ending),
+        screen: tables(summary, summary.scope(), SCREEN),
+    }
+}
+
+/// The paths of these file systems.
+fn tables(summary: &Summary, scope: Scope, rows: usize) -> PathTables {
+    let directories = |rows: Vec<RankedDirectory>| rows.into_iter().map(Directory::from).collect();
+    PathTables {
+        is_network: scope == Scope::Network,
+        paths: summary.top_paths(scope, rows).into_iter().map(PathRow::from).collect(),
+        directories: directories(summary.top_directories(scope, rows)),
+        missed_directories: directories(summary.missed_directories(scope, rows)),
+        missed_names: summary.missed_names(scope, rows).into_iter().map(MissedName::from).collect(),
     }
 }
 
 fn syscalls(summary: &Summary) -> Vec<Syscall> {
-    let row = |(call, counts): (quell_trace::Call, quell_analyse::CallCounts)| Syscall {
+    let row = |(call, counts): (Call, quell_analyse::CallCounts)| Syscall {
         name: call.name().into(),
         calls: counts.calls,
         errors: counts.errors,
         seconds: counts.time.as_seconds(),
+        class: call.class().name(),
+        latency: summary.latency(call).map(Latency::from),
     };
     summary.calls().into_iter().map(row).collect()
 }
 
 fn failures(summary: &Summary) -> Vec<Failure> {
-    let mut rows: Vec<Failure> = summary
-        .failures
-        .iter()
-        .map(|((call, errno), &calls)| Failure { name: call.name().into(), errno: errno.name(), calls })
-        .collect();
+    let row = |(&(call, errno), &calls): (&(Call, Errno), &u64)| Failure {
+        name: call.name().into(),
+        errno: errno.name(),
+        calls,
+        order: (call, errno),
+    };
+    let mut rows: Vec<Failure> = summary.failures.iter().map(row).collect();
     rows.sort_by(|a, b| (&a.name, &a.errno).cmp(&(&b.name, &b.errno)));
     rows
 }
 
 fn file_systems(summary: &Summary) -> Vec<FileSystem> {
-    let row = |(key, counts): (&quell_analyse::FileSystem, quell_analyse::FileSystemCounts)| FileSystem {
-        mount_point: key.mount_point.clone(),
-        kind: key.kind.clone(),
-        served_by: key.served_by().name().into(),
+    let row = |(key, counts): (&quell_analyse::FileSystem, FileSystemCounts)| {
+        file_system(&key.mount_point, &key.kind, key.served_by().name(), counts)
+    };
+    summary.file_systems().into_iter().map(row).collect()
+}
+
+fn file_system(mount_point: &str, kind: &str, served_by: &str, counts: FileSystemCounts) -> FileSystem {
+    FileSystem {
+        mount_point: mount_point.into(),
+        kind: kind.into(),
+        served_by: served_by.into(),
         metadata_operations: counts.metadata_operations,
         missed: counts.missed,
         calls: counts.calls,
         bytes_read: counts.bytes_read.0,
         bytes_written: counts.bytes_written.0,
-    };
-    summary.file_systems().into_iter().map(row).collect()
+    }
 }
 
-fn commands(summary: &Summary) -> Vec<Command> {
+fn commands(summary: &Summary, rows: usize) -> Vec<Command> {
     let row = |row: quell_analyse::ranking::RankedCommand<'_>| Command {
         arguments: row.arguments.to_vec(),
         processes: row.counts.processes,
@@ -318,7 +395,7 @@ fn commands(summary: &Summary) -> Vec<Command> {
         metadata_operations: row.counts.metadata_operations,
         missed: row.counts.missed,
     };
-    summary.top_commands(ROWS).into_iter().map(row).collect()
+    summary.top_commands(rows).into_iter().map(row).collect()
 }
 
 impl From<RankedPath> for PathRow {
@@ -328,6 +405,7 @@ impl From<RankedPath> for PathRow {
             served_by: row.counts.served_by.map(|by| by.name().into()),
             metadata_operations: row.counts.metadata_operations,
             missed: row.counts.missed,
+            repeated: row.counts.repeated,
         }
     }
 }
@@ -341,6 +419,7 @@ impl From<RankedDirectory> for Directory {
             missed: row.counts.missed,
             names: row.names,
             absent: row.absent,
+            repeated: row.counts.repeated,
         }
     }
 }
@@ -362,6 +441,10 @@ impl From<&RecordingFacts> for Recording {
             events: facts.events,
             lost: facts.lost,
             partial: facts.completeness == Completeness::Partial,
+            ranks: facts.ranks,
+            job: facts.job.clone(),
+            command: facts.command.clone(),
+            engine: facts.engine.clone(),
         }
     }
 }

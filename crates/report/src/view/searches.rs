@@ -1,7 +1,7 @@
 //! Searches: which entry of which list cost how much, and what was looked for.
 
-use super::ROWS;
-use quell_analyse::searches;
+use super::{Extent, SCREEN};
+use quell_analyse::searches::{self, ListCosts, SearchKind};
 use quell_trace::path::escape;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +14,38 @@ pub struct Searches {
     pub entries: Vec<SearchEntry>,
     /// The names with most misses, at most 1000.
     pub wanted: Vec<Wanted>,
+    /// The lists of each kind. Sorted by kind.
+    #[serde(skip)]
+    pub lists: Vec<SearchList>,
+    /// Misses that belong to a search.
+    #[serde(skip)]
+    pub missed: u64,
+    /// The entries with most probes, at most 10; among equals in the order of their lists.
+    #[serde(skip)]
+    pub entries_by_probes: Vec<SearchEntry>,
+    /// The names with most probes, at most 10.
+    #[serde(skip)]
+    pub wanted_by_probes: Vec<Wanted>,
+    /// All entries and all names, with those that the tables leave out.
+    #[serde(skip)]
+    pub counts: (usize, usize),
+}
+
+/// The lists of one kind together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchList {
+    /// `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua` or `modules`.
+    pub kind: &'static str,
+    /// Entries that were looked into.
+    pub entries: u64,
+    /// Searches.
+    pub searches: u64,
+    /// Metadata operations of these searches.
+    pub probes: u64,
+    /// Those that failed because the name is absent.
+    pub missed: u64,
+    /// Searches that found their name.
+    pub found: u64,
 }
 
 /// An entry of a search list.
@@ -35,6 +67,9 @@ pub struct SearchEntry {
     pub missed: u64,
     /// Searches that found here what they looked for.
     pub hits: u64,
+    /// What to do about it, in one or two words; empty for nothing.
+    #[serde(skip)]
+    pub advice: &'static str,
 }
 
 /// Something that was looked for.
@@ -56,17 +91,28 @@ pub struct Wanted {
     pub found: Option<String>,
 }
 
-impl From<&searches::Searches> for Searches {
-    fn from(searches: &searches::Searches) -> Self {
-        let mut entries: Vec<_> = searches.entries.iter().collect();
-        entries.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
-        let mut wanted: Vec<_> = searches.wanted.iter().collect();
-        wanted.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
-        Self {
-            entries: entries.into_iter().take(ROWS).map(entry).collect(),
-            wanted: wanted.into_iter().take(ROWS).map(want).collect(),
-        }
+pub(super) fn searches(searches: &searches::Searches, extent: Extent) -> Searches {
+    // Sorting is stable: equals stay in the order of the maps.
+    let (mut entries, mut wanted) = (Vec::from_iter(&searches.entries), Vec::from_iter(&searches.wanted));
+    let (mut by_probes, mut wanted_by_probes) = (entries.clone(), wanted.clone());
+    entries.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
+    wanted.sort_by_key(|(_, counts)| Reverse((counts.missed, counts.probes)));
+    by_probes.sort_by_key(|(_, counts)| (Reverse(counts.probes), Reverse(counts.missed), counts.position));
+    wanted_by_probes.sort_by_key(|(_, counts)| Reverse((counts.probes, counts.missed)));
+    Searches {
+        counts: (entries.len(), wanted.len()),
+        entries: entries.into_iter().take(extent.rows()).map(entry).collect(),
+        wanted: wanted.into_iter().take(extent.rows()).map(want).collect(),
+        lists: searches.costs().into_iter().map(list).collect(),
+        missed: searches.missed(),
+        entries_by_probes: by_probes.into_iter().take(SCREEN).map(entry).collect(),
+        wanted_by_probes: wanted_by_probes.into_iter().take(SCREEN).map(want).collect(),
     }
+}
+
+fn list((kind, costs): (SearchKind, ListCosts)) -> SearchList {
+    let ListCosts { entries, searches, probes, missed, found } = costs;
+    SearchList { kind: kind.name(), entries, searches, probes, missed, found }
 }
 
 fn entry((key, counts): (&searches::EntryKey, &searches::EntryCounts)) -> SearchEntry {
@@ -79,6 +125,7 @@ fn entry((key, counts): (&searches::EntryKey, &searches::EntryCounts)) -> Search
         probes: counts.probes,
         missed: counts.missed,
         hits: counts.hits,
+        advice: searches::Advice::of(key, counts).words(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::flags::ImageCat;
 use crate::printer::Printer;
 use quell_image::export::find::LastLink;
-use quell_image::{Content, Kind};
+use quell_image::{FileContent, FileKind};
 use std::path::Path;
 
 pub(crate) fn run(flags: &ImageCat, printer: &mut Printer) -> Result<u8, Failure> {
@@ -20,13 +20,13 @@ fn content<'i>(image: &'i Opened, path: &Path) -> Result<&'i [u8], Failure> {
     let found = start(image, path, LastLink::Follow)?;
     let damaged = |corrupt| Failure::new(quell_image::OpenError::Corrupt(corrupt)).hint(super::DAMAGED);
     let kind = image.attributes(found.nid).map_err(damaged)?.kind;
-    if kind != Kind::Regular {
-        let what = if kind == Kind::Directory { "is a directory" } else { "is not a regular file" };
+    if kind != FileKind::Regular {
+        let what = if kind == FileKind::Directory { "is a directory" } else { "is not a regular file" };
         return Err(Failure::message(format!("`{}` {what}", shown(path))).hint("`quell image ls IMG PATH`"));
     }
     match image.content(found.nid).map_err(damaged)? {
-        Content::Held(content) => Ok(content),
-        Content::Part(part) => {
+        FileContent::Held(content) => Ok(content),
+        FileContent::Part(part) => {
             let failure = Failure::message(format!(
                 "`{}`: the image holds {} of its {} bytes",
                 shown(path),
@@ -35,7 +35,7 @@ fn content<'i>(image: &'i Opened, path: &Path) -> Result<&'i [u8], Failure> {
             ));
             Err(failure.hint("the recording used no more of it; the original may still have it"))
         }
-        Content::Original => {
+        FileContent::Original => {
             let failure = Failure::message(format!(
                 "`{}`: the image knows its attributes but does not hold its content",
                 shown(path)

@@ -5,7 +5,7 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageCheck;
 use crate::printer::Printer;
-use quell_image::check::{Report, check};
+use quell_image::check::{CheckReport, check};
 use quell_report::view::{ImageCheckView, SCHEMA_VERSION};
 
 pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failure> {
@@ -14,7 +14,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
         Ok(image) => image,
         Err(error) if is_damage(&error) && flags.json => {
             let line = Failure::new(error).line();
-            printer.data(&report::json(&checked(name, 0, &Report::default(), Some(line)))?)?;
+            printer.data(&report::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
             return Ok(1);
         }
         Err(error) => {
@@ -39,7 +39,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
 /// At most this many findings are printed; the rest are counted.
 const ROWS: usize = 10;
 
-fn damaged(name: &str, found: &Report) -> Failure {
+fn damaged(name: &str, found: &CheckReport) -> Failure {
     let total = found.findings.len() as u64 + found.omitted;
     let mut facts: Vec<_> = found.findings.iter().take(ROWS).map(ToString::to_string).collect();
     if total > facts.len() as u64 {
@@ -49,7 +49,7 @@ fn damaged(name: &str, found: &Report) -> Failure {
     Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
 }
 
-fn checked(image: String, bytes: u64, found: &Report, refused: Option<String>) -> ImageCheckView {
+fn checked(image: String, bytes: u64, found: &CheckReport, refused: Option<String>) -> ImageCheckView {
     let findings: Vec<_> =
         refused.into_iter().chain(found.findings.iter().map(ToString::to_string)).collect();
     ImageCheckView {

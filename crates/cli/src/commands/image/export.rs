@@ -8,7 +8,9 @@ use crate::flags::ImageExport;
 use crate::names;
 use crate::printer::Printer;
 use quell_image::export::find::LastLink;
-use quell_image::export::{ExportError, Found, LeftOut, Missing, Selection, erofs, select, squashfs, tar};
+use quell_image::export::{
+    ExportError, ExportSelection, FoundNode, LeftOutNode, MissingContent, erofs, select, squashfs, tar,
+};
 use quell_image::write::{Audience, WriteError};
 use quell_trace::path::escape;
 use std::io::Write;
@@ -26,7 +28,7 @@ pub(crate) fn run(flags: &ImageExport, printer: &mut Printer) -> Result<u8, Fail
     if flags.erofs {
         return to_erofs(flags, &image, audience, printer);
     }
-    let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
+    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let bytes = match (flags.tar, to_stdout) {
@@ -77,7 +79,7 @@ fn audience(image: &Path) -> Audience {
 }
 
 /// Writes the archive to standard output; ends quietly when nobody reads it any more.
-fn stream(selection: &Selection<'_>) -> Result<u64, Failure> {
+fn stream(selection: &ExportSelection<'_>) -> Result<u64, Failure> {
     let mut stdout = std::io::stdout().lock();
     let mut sink = |bytes: &[u8]| match stdout.write_all(bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -118,7 +120,7 @@ fn filled(
     image: &Opened,
     audience: Audience,
     printer: &Printer,
-) -> Result<(u64, Vec<LeftOut>), ExportError> {
+) -> Result<(u64, Vec<LeftOutNode>), ExportError> {
     let rebuilt = erofs::rebuild(image, &flags.image)?;
     let written = quell_image::write::write(&rebuilt.tree, &flags.output, audience, &mut |_| {})?;
     let (held, held_bytes) = held(image)?;
@@ -129,8 +131,8 @@ fn filled(
 
 /// Files that an image holds, with those that are empty, and their bytes.
 fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
-    let all = Found { path: b"/".to_vec(), nid: image.root() };
-    Ok(select(image, vec![all], Missing::Leave)?.files())
+    let all = FoundNode { path: b"/".to_vec(), nid: image.root() };
+    Ok(select(image, vec![all], MissingContent::Leave)?.files())
 }
 
 fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
@@ -143,7 +145,7 @@ fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printe
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
     let file = names::quoted(&shown(output));
-    let bind = |root: quell_image::Place<'_>| {
+    let bind = |root: quell_image::IndexedDirectory<'_>| {
         let root = names::quoted(&escape(root.path));
         format!("--bind {file}:{root}:image-src={root}")
     };

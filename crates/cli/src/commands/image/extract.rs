@@ -8,13 +8,13 @@ use crate::flags::ImageExtract;
 use crate::printer::Printer;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
-use quell_image::export::{Missing, select};
+use quell_image::export::{MissingContent, select};
 use quell_mount::Trust;
 
 pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Failure> {
     let (image, owners) = open(flags)?;
     let starts = starts(&image, &flags.paths, LastLink::Keep)?;
-    let missing = if flags.fill { Missing::Fill } else { Missing::Leave };
+    let missing = if flags.fill { MissingContent::Fill } else { MissingContent::Leave };
     let selection = select(&image, starts, missing).map_err(|corrupt| explain(corrupt.into()))?;
     let existing = if flags.force { Existing::Replace } else { Existing::Refuse };
     let written = directory::write(&selection, &flags.output, existing, owners).map_err(explain)?;

@@ -5,7 +5,7 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageInfo;
 use crate::printer::Printer;
-use quell_image::{Beyond, Content, Corrupt, Coverage, Kind, OpenError, Place};
+use quell_image::{Beyond, Corrupt, Coverage, FileContent, FileKind, IndexedDirectory, OpenError};
 use quell_report::terminal;
 use quell_report::view::{ImageDirectories, ImageFiles, ImageInfoView, ImagePlace, SCHEMA_VERSION};
 use quell_trace::path::escape;
@@ -38,9 +38,9 @@ fn info(image: &Opened, name: String) -> Result<ImageInfoView, Corrupt> {
         directories: ImageDirectories::default(),
         absences: 0,
     };
-    let start = quell_image::export::Found { path: b"/".to_vec(), nid: image.root() };
+    let start = quell_image::export::FoundNode { path: b"/".to_vec(), nid: image.root() };
     let mut seen = std::collections::HashSet::new();
-    for found in quell_image::export::Walk::new(image, start) {
+    for found in quell_image::export::ImageWalk::new(image, start) {
         let nid = found?.nid;
         info.names += 1;
         if seen.insert(nid) {
@@ -53,8 +53,8 @@ fn info(image: &Opened, name: String) -> Result<ImageInfoView, Corrupt> {
 fn add(info: &mut ImageInfoView, image: &Opened, nid: quell_image::Nid) -> Result<(), Corrupt> {
     let attributes = image.attributes(nid)?;
     match attributes.kind {
-        Kind::Symlink => info.symbolic_links += 1,
-        Kind::Directory => {
+        FileKind::Symlink => info.symbolic_links += 1,
+        FileKind::Directory => {
             info.absences += image.absences(nid)?.len() as u64;
             *match image.coverage(nid)? {
                 Coverage::Complete => &mut info.directories.complete,
@@ -62,15 +62,15 @@ fn add(info: &mut ImageInfoView, image: &Opened, nid: quell_image::Nid) -> Resul
                 Coverage::Uncovered => &mut info.directories.uncovered,
             } += 1;
         }
-        Kind::Regular => {
+        FileKind::Regular => {
             let files = &mut info.files;
             let (number, bytes) = match image.content(nid)? {
-                Content::Held(_) => (&mut files.held, &mut files.held_bytes),
-                Content::Part(part) => {
+                FileContent::Held(_) => (&mut files.held, &mut files.held_bytes),
+                FileContent::Part(part) => {
                     files.part_held_bytes = files.part_held_bytes.saturating_add(part.held_bytes());
                     (&mut files.part, &mut files.part_bytes)
                 }
-                Content::Original => (&mut files.original, &mut files.original_bytes),
+                FileContent::Original => (&mut files.original, &mut files.original_bytes),
             };
             *number += 1;
             *bytes = bytes.saturating_add(attributes.size);
@@ -80,7 +80,7 @@ fn add(info: &mut ImageInfoView, image: &Opened, nid: quell_image::Nid) -> Resul
     Ok(())
 }
 
-fn chosen(place: Place<'_>) -> ImagePlace {
+fn chosen(place: IndexedDirectory<'_>) -> ImagePlace {
     ImagePlace {
         path: escape(place.path),
         reason: escape(place.reason.as_bytes()),

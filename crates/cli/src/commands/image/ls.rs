@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::flags::ImageLs;
 use crate::printer::Printer;
 use quell_image::export::find::LastLink;
-use quell_image::export::{Found, Walk};
-use quell_image::{Attributes, Content, Corrupt, Coverage, Kind, OpenError};
+use quell_image::export::{FoundNode, ImageWalk};
+use quell_image::{Attributes, Corrupt, Coverage, FileContent, FileKind, OpenError};
 use quell_report::terminal;
 use quell_report::view::{ImageEntry, ImageListView, SCHEMA_VERSION};
 use quell_trace::path::escape;
@@ -27,11 +27,11 @@ pub(crate) fn run(flags: &ImageLs, printer: &mut Printer) -> Result<u8, Failure>
     Ok(0)
 }
 
-fn entries(image: &Opened, starts: Vec<Found>) -> Result<Vec<ImageEntry>, Corrupt> {
+fn entries(image: &Opened, starts: Vec<FoundNode>) -> Result<Vec<ImageEntry>, Corrupt> {
     let live: HashSet<_> = image.index().live_directories().map(|place| place.nid).collect();
     let mut entries = Vec::new();
     for start in starts {
-        for found in Walk::new(image, start) {
+        for found in ImageWalk::new(image, start) {
             let found = found?;
             let mut entry = entry(image, &found)?;
             if live.contains(&found.nid) {
@@ -43,10 +43,10 @@ fn entries(image: &Opened, starts: Vec<Found>) -> Result<Vec<ImageEntry>, Corrup
     Ok(entries)
 }
 
-fn entry(image: &Opened, found: &Found) -> Result<ImageEntry, Corrupt> {
+fn entry(image: &Opened, found: &FoundNode) -> Result<ImageEntry, Corrupt> {
     let attributes = image.attributes(found.nid)?;
     let target = match attributes.kind {
-        Kind::Symlink => Some(escape(image.link_target(found.nid)?)),
+        FileKind::Symlink => Some(escape(image.link_target(found.nid)?)),
         _ => None,
     };
     Ok(ImageEntry {
@@ -64,14 +64,18 @@ fn entry(image: &Opened, found: &Found) -> Result<ImageEntry, Corrupt> {
     })
 }
 
-fn state(image: &Opened, found: &Found, attributes: &Attributes) -> Result<Option<&'static str>, Corrupt> {
+fn state(
+    image: &Opened,
+    found: &FoundNode,
+    attributes: &Attributes,
+) -> Result<Option<&'static str>, Corrupt> {
     Ok(match attributes.kind {
-        Kind::Regular => Some(match image.content(found.nid)? {
-            Content::Held(_) => "held",
-            Content::Part(_) => "part",
-            Content::Original => "original",
+        FileKind::Regular => Some(match image.content(found.nid)? {
+            FileContent::Held(_) => "held",
+            FileContent::Part(_) => "part",
+            FileContent::Original => "original",
         }),
-        Kind::Directory => Some(match image.coverage(found.nid)? {
+        FileKind::Directory => Some(match image.coverage(found.nid)? {
             Coverage::Complete => "complete",
             Coverage::Partial => "partial",
             Coverage::Uncovered => "uncovered",
@@ -80,14 +84,14 @@ fn state(image: &Opened, found: &Found, attributes: &Attributes) -> Result<Optio
     })
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: FileKind) -> &'static str {
     match kind {
-        Kind::Regular => "file",
-        Kind::Directory => "directory",
-        Kind::Symlink => "link",
-        Kind::Fifo => "fifo",
-        Kind::Socket => "socket",
-        Kind::CharacterDevice => "character-device",
-        Kind::BlockDevice => "block-device",
+        FileKind::Regular => "file",
+        FileKind::Directory => "directory",
+        FileKind::Symlink => "link",
+        FileKind::Fifo => "fifo",
+        FileKind::Socket => "socket",
+        FileKind::CharacterDevice => "character-device",
+        FileKind::BlockDevice => "block-device",
     }
 }

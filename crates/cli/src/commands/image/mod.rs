@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
 use quell_image::export::find::{FindError, LastLink, find};
-use quell_image::export::{ExportError, Found, LeftOut, Reason, Selection};
+use quell_image::export::{ExportError, ExportSelection, FoundNode, LeftOutNode, LeftOutReason};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
@@ -84,16 +84,16 @@ fn is_damage(error: &ImageError) -> bool {
 }
 
 /// What `paths` mean; all that the image covers if there are none.
-fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<Found>, Failure> {
+fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<FoundNode>, Failure> {
     if paths.is_empty() {
         let roots = image.index().roots();
-        return Ok(roots.map(|root| Found { path: root.path.to_vec(), nid: root.nid }).collect());
+        return Ok(roots.map(|root| FoundNode { path: root.path.to_vec(), nid: root.nid }).collect());
     }
     paths.iter().map(|path| start(image, path, last)).collect()
 }
 
 /// What a path means that is absolute, below the working directory, or absolute without its slash.
-fn start(image: &Opened, path: &Path, last: LastLink) -> Result<Found, Failure> {
+fn start(image: &Opened, path: &Path, last: LastLink) -> Result<FoundNode, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = find(image, absolute.as_os_str().as_bytes(), last);
     match found {
@@ -138,7 +138,7 @@ fn explain(error: ExportError) -> Failure {
 const NAMED: usize = 10;
 
 /// Says what was left out, and gives the exit status that tells it.
-fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
+fn warn_of_left_out(left_out: &[LeftOutNode], printer: &Printer) -> u8 {
     if left_out.is_empty() {
         return 0;
     }
@@ -149,7 +149,8 @@ fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
     if let Some(more) = left_out.len().checked_sub(NAMED).filter(|more| *more > 0) {
         printer.detail(&format!("and {more} more"));
     }
-    let fillable = left_out.iter().any(|left| matches!(left.reason, Reason::NotHeld | Reason::PartlyHeld));
+    let fillable =
+        left_out.iter().any(|left| matches!(left.reason, LeftOutReason::NotHeld | LeftOutReason::PartlyHeld));
     if fillable {
         printer.hint("`--fill` reads what is not held from the originals");
     }
@@ -157,7 +158,7 @@ fn warn_of_left_out(left_out: &[LeftOut], printer: &Printer) -> u8 {
 }
 
 /// A name that the image does not know is absent from what is taken out, which the original may contradict.
-fn warn_of_partly_known(selection: &Selection<'_>, printer: &Printer) {
+fn warn_of_partly_known(selection: &ExportSelection<'_>, printer: &Printer) {
     let number = selection.partly_known;
     if number > 0 {
         let (noun, them) = if number == 1 { ("directory is", "it") } else { ("directories are", "them") };

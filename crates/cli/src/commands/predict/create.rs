@@ -39,7 +39,7 @@ fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> 
     match flags.json {
         true => printer.data(&report::json(&object)?),
         false if flags.html.is_some() => Ok(()),
-        false => printer.data(&quell_report::terminal::create(forecast, printer.style())),
+        false => printer.data(&quell_report::terminal::create(&object, printer.style())),
     }
 }
 

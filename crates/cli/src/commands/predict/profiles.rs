@@ -28,7 +28,7 @@ pub(crate) fn text(word: &str) -> Result<String, Failure> {
 /// Every profile that comes with quell, and what it is.
 pub(crate) fn list(style: quell_report::Style) -> String {
     let profiles: Vec<Profile> = SHIPPED.iter().filter_map(|(name, _)| shipped(name)).collect();
-    quell_report::terminal::profiles(&profiles, style)
+    quell_report::terminal::profiles(&quell_report::view::profiles(&profiles), style)
 }
 
 fn read(word: &str) -> Result<Vec<u8>, Failure> {

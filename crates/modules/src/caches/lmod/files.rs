@@ -95,7 +95,9 @@ fn take_over(
     let path = made.join(CACHE);
     let text = place::read_made(&path, user, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?;
     literal::check(&text).map_err(|why| {
-        refuse(format!("what was built of modulefiles of other users is not to be evaluated by all: {why}"))
+        refuse(format!(
+            "a cache that was built from other users' modulefiles must not be evaluated by every user: {why}"
+        ))
     })?;
     std::fs::remove_dir_all(made).map_err(ModulesError::write(made))?;
     for (name, content) in [(TIMESTAMP, &[][..]), (CACHE, &text)] {

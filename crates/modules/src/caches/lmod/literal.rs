@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
     }
 
     fn expect(&mut self, sign: u8) -> Result<(), Fault> {
-        if self.passes(sign) { Ok(()) } else { Err("it is more than tables of literals") }
+        if self.passes(sign) { Ok(()) } else { Err("it holds more than tables of literals") }
     }
 
     fn word(&mut self, is_of: impl Fn(u8) -> bool) -> &'a [u8] {
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             [b'-' | b'0'..=b'9', ..] => {
                 let number = self.word(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(&byte));
                 let is_comment = number.windows(2).any(|pair| matches!(pair, b"--" | b".."));
-                if is_comment { Err("it is more than tables of literals") } else { Ok(()) }
+                if is_comment { Err("it holds more than tables of literals") } else { Ok(()) }
             }
             _ => match self.name()? {
                 b"true" | b"false" | b"nil" => Ok(()),
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         let fault = "it has a string without an end";
         let rest = self.text.strip_prefix(b"[").ok_or(fault)?;
         let level = rest.iter().take_while(|byte| **byte == b'=').count();
-        let rest = rest[level..].strip_prefix(b"[").ok_or("it is more than tables of literals")?;
+        let rest = rest[level..].strip_prefix(b"[").ok_or("it holds more than tables of literals")?;
         let end = [b"]".as_slice(), &vec![b'='; level], b"]"].concat();
         let at = rest.windows(end.len()).position(|window| window == end).ok_or(fault)?;
         self.text = &rest[at + end.len()..];

@@ -1,0 +1,99 @@
+//! A node of a tree, and the content that is promised for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::blocks::BlockSet;
+use crate::erofs::BLOCK_BYTES;
+use crate::model::{Attributes, Coverage, NamedValues, NodeUse};
+
+/// A node of a [`ImageTree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeNodeId(pub(crate) u32);
+
+/// Where the content of a held file comes from when the image is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContentSource {
+    /// These bytes, as many as the file's size says, also if only a part is held.
+    Bytes(Vec<u8>),
+    /// The file at this path, which must still be what the node's attributes say.
+    File(PathBuf),
+    /// What is held, one stretch after the other, from `offset` of the file at this path: usually another image.
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// Where the content begins.
+        offset: u64,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) attributes: Attributes,
+    pub(crate) usage: NodeUse,
+    /// Pairs of name and value, sorted by name.
+    pub(crate) xattrs: NamedValues,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Directory(Directory),
+    /// A regular file, and what the image holds of it.
+    File(Option<Held>),
+    Symlink(Vec<u8>),
+    /// A device, pipe or socket.
+    Special,
+}
+
+/// What is promised of a file's content.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) source: ContentSource,
+    /// The blocks that are held; `None` for all of them. Shape: neither empty nor all.
+    pub(crate) part: Option<BlockSet>,
+}
+
+impl Held {
+    /// Bytes that are held of a file of `size` bytes.
+    pub(crate) fn bytes(&self, size: u64) -> u64 {
+        self.part.as_ref().map_or(size, |part| part.bytes_of(size))
+    }
+
+    /// The stretches that are held of a file of `size` bytes, in its order.
+    pub(crate) fn ranges(&self, size: u64) -> Vec<Range<u64>> {
+        match &self.part {
+            None => std::iter::once(0..size).collect(),
+            Some(part) => {
+                part.runs().map(|run| run.start * BLOCK_BYTES..(run.end * BLOCK_BYTES).min(size)).collect()
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) entries: BTreeMap<Box<[u8]>, TreeNodeId>,
+    pub(crate) coverage: Coverage,
+    pub(crate) absences: BTreeSet<Box<[u8]>>,
+}
+
+/// A root or a live directory.
+#[derive(Debug, Clone)]
+pub(crate) struct ChosenDirectory {
+    pub(crate) path: Vec<u8>,
+    pub(crate) node: TreeNodeId,
+    pub(crate) reason: String,
+    pub(crate) file_system: String,
+}
+
+impl Body {
+    pub(crate) fn directory() -> Self {
+        Self::Directory(Directory {
+            entries: BTreeMap::new(),
+            coverage: Coverage::Uncovered,
+            absences: BTreeSet::new(),
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Telling that a program waits: it asks for the same few names again and again, and pauses in between.
+//!
+//! What is waited for may happen on another node, so that nothing in the recording shows it. A search asks for many
+//! names and does not pause; a program that starts again asks for many names too.
+
+use std::collections::{HashMap, HashSet};
+
+use quell_image::path::split;
+use quell_trace::{Call, Class, Errno, Event, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId};
+
+/// What somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// That a name appears, goes, or that what it names changes.
+    Name(PathId),
+    /// That the names in a directory change.
+    Names(PathId),
+}
+
+/// Watches the metadata operations of one recording.
+pub(crate) struct PollingDetector<'a> {
+    recording: &'a Recording,
+    threads: HashMap<ThreadId, Round<'a>>,
+    tries: HashMap<(ProcessId, PathId), Tries>,
+    /// Programs that were executed: shells look for them before each start.
+    programs: HashSet<PathId>,
+    /// The last arguments of each process.
+    arguments: HashMap<ProcessId, &'a [String]>,
+}
+
+/// The few names that a thread has been asking for, and nothing else.
+#[derive(Default)]
+struct Round<'a> {
+    asked: Vec<Asked<'a>>,
+    /// How long the thread paused while it asked for these.
+    paused: Nanos,
+    /// When its last operation ended.
+    ended: Nanos,
+    /// Pauses so far.
+    pauses: u32,
+}
+
+struct Asked<'a> {
+    path: PathId,
+    /// The directory that it was asked for in; `None` of a directory that was listed.
+    within: Option<&'a [u8]>,
+    since: Nanos,
+    /// [`Round::paused`] when it was asked for first.
+    paused_before: Nanos,
+    /// Number of the pause before which it was asked for last.
+    pause: u32,
+    /// How often, counting once between two pauses.
+    rounds: u32,
+    times: u32,
+}
+
+/// Processes of one parent that asked for a name one after the other.
+struct Tries {
+    last: ProcessId,
+    since: Nanos,
+    times: u32,
+}
+
+impl<'a> PollingDetector<'a> {
+    pub(crate) fn new(recording: &'a Recording) -> Self {
+        let executions = &recording.context.executions;
+        let programs = executions.iter().filter_map(|execution| execution.program).collect();
+        let arguments =
+            executions.iter().map(|execution| (execution.process, &execution.arguments[..])).collect();
+        Self { recording, threads: HashMap::new(), tries: HashMap::new(), programs, arguments }
+    }
+
+    /// Takes the next metadata operation, on `target`; says what turns out to be waited for.
+    pub(crate) fn event(&mut self, event: &Event, target: PathId) -> Option<Polled> {
+        let awaited = match event.outcome {
+            Outcome::Failure(Errno::ENOENT | Errno::EEXIST) => Polled::Name(target),
+            Outcome::Failure(_) | Outcome::Unfinished => return None,
+            Outcome::Success(_) if event.call.class() == Class::List => Polled::Names(target),
+            Outcome::Success(_) if self.can_be_polled(event, target) => Polled::Name(target),
+            Outcome::Success(_) => return None,
+        };
+        let within = match awaited {
+            Polled::Name(name) => Some(split(self.recording.paths.bytes(name)).0),
+            Polled::Names(_) => None,
+        };
+        let round = self.threads.entry(event.thread).or_default();
+        let waits = round.ask(event, target, within) || self.tried_by_many(event, target, awaited);
+        waits.then_some(awaited)
+    }
+
+    /// Whether success may mean that the program looks for a change of a file.
+    fn can_be_polled(&self, event: &Event, target: PathId) -> bool {
+        let looks = match event.call.class() {
+            Class::Open => event.flags & quell_trace::flags::O_DIRECTORY == 0,
+            Class::Stat => !matches!(event.call, Call::Fstat),
+            _ => false,
+        };
+        looks && !self.programs.contains(&target)
+    }
+
+    /// Whether processes of one parent, each after the other, were started to look for `target`.
+    fn tried_by_many(&mut self, event: &Event, target: PathId, awaited: Polled) -> bool {
+        let by_name = event.outcome.errno().is_some() || matches!(awaited, Polled::Names(_));
+        let processes = &self.recording.context.processes;
+        let Some(process) = processes.get(event.process.0 as usize).filter(|_| by_name) else { return false };
+        let Some(parent) = process.parent.filter(|_| self.is_argument(event.process, target)) else {
+            return false;
+        };
+        let new = Tries { last: event.process, since: process.start, times: 1 };
+        let tries = self.tries.entry((parent, target)).or_insert(new);
+        if tries.last == event.process {
+            return false;
+        }
+        let before = processes.get(tries.last.0 as usize).and_then(|process| process.end);
+        if before.is_some_and(|end| end <= process.start) {
+            tries.times += 1;
+        }
+        tries.last = event.process;
+        tries.times >= ROUNDS && process.start.since(tries.since) >= PAUSED
+    }
+
+    /// Whether an argument of the process names `target`.
+    fn is_argument(&self, process: ProcessId, target: PathId) -> bool {
+        let path = self.recording.paths.bytes(target);
+        let named = |argument: &String| {
+            let name = argument.trim_start_matches("./").trim_end_matches('/').as_bytes();
+            let rest = path.strip_suffix(name).filter(|_| !name.is_empty());
+            rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+        };
+        self.arguments.get(&process).is_some_and(|arguments| arguments.iter().skip(1).any(named))
+    }
+}
+
+impl<'a> Round<'a> {
+    /// Takes the thread's next operation; whether it waits for `path`.
+    fn ask(&mut self, event: &Event, path: PathId, within: Option<&'a [u8]>) -> bool {
+        let gap = event.start.since(self.ended);
+        self.ended = Nanos(event.start.0.saturating_add(event.duration.0));
+        if gap >= PAUSE {
+            self.pauses += 1;
+            self.paused.0 += gap.0;
+            let pauses = self.pauses;
+            self.asked.retain(|asked| asked.pause + TURN >= pauses);
+        }
+        let known = self.asked.iter().position(|asked| asked.path == path);
+        let at = known.unwrap_or_else(|| self.begin(event, path, within));
+        let alone = self.asked.len() == 1;
+        let searches = within.is_some() && self.asks_outside(within);
+        let asked = &mut self.asked[at];
+        asked.times += 1;
+        if asked.rounds == 0 || asked.pause != self.pauses {
+            asked.rounds += 1;
+        }
+        asked.pause = self.pauses;
+        let paused = asked.rounds >= ROUNDS && self.paused.since(asked.paused_before) >= PAUSED;
+        let lasts = asked.times >= BUSY && event.start.since(asked.since) >= PAUSED;
+        !searches && (paused || (lasts && alone && event.outcome.errno().is_some()))
+    }
+
+    /// Whether names were asked for in other directories too: a search goes from one to the next.
+    fn asks_outside(&self, directory: Option<&[u8]>) -> bool {
+        self.asked.iter().any(|asked| asked.within.is_some() && asked.within != directory)
+    }
+
+    /// Notes a further name; with too many it is no waiting, and all begins anew.
+    fn begin(&mut self, event: &Event, path: PathId, within: Option<&'a [u8]>) -> usize {
+        if self.asked.len() == NAMES {
+            self.asked.clear();
+        }
+        self.asked.push(Asked {
+            path,
+            within,
+            since: event.start,
+            paused_before: self.paused,
+            pause: self.pauses,
+            rounds: 0,
+            times: 0,
+        });
+        self.asked.len() - 1
+    }
+}
+
+/// Names among which a program that waits turns: what it waits for, and what would tell it to stop.
+const NAMES: usize = 8;
+
+/// Pauses after which a name that was not asked for again is no longer one of them: two names may take turns.
+const TURN: u32 = 2;
+
+/// A thread that does nothing to a file system for so long pauses. Slow servers answer sooner.
+const PAUSE: Nanos = Nanos(5_000_000);
+
+/// A program waits when it asked so often, with pauses of so long in all. A retry after an error is rarer.
+const ROUNDS: u32 = 3;
+const PAUSED: Nanos = Nanos(1_000_000_000);
+
+/// The same for one that never pauses. Some programs ask for one name thousands of times in a start.
+const BUSY: u32 = 10_000;
