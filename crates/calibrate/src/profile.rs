@@ -10,7 +10,8 @@ use super::statistics::SampleSummary;
 use crate::operation::LoadOperation;
 use crate::workers::{CacheAspect, DataAccess};
 use quell_predict::profile::{
-    Client, Data, Figure, Kind as Origin, Metadata, Network, Profile, Rates, SharedDirectory,
+    ClientSection, DataSection, Figure, MetadataSection, NetworkSection, Profile, ProfileKind, RatesSection,
+    SharedDirectorySection,
 };
 
 impl Calibration {
@@ -18,17 +19,20 @@ impl Calibration {
     pub fn profile(&self, name: &str, note: String) -> Profile {
         Profile {
             note: Some(note),
-            network: Network { round_trip_us: self.round_trip_us() },
+            network: NetworkSection { round_trip_us: self.round_trip_us() },
             // One client cannot tell several servers from a faster one: the rates below are those of all together.
-            metadata: Metadata { servers: Some(Figure::exact(1.0)), threads: Some(Figure::exact(1.0)) },
+            metadata: MetadataSection {
+                servers: Some(Figure::exact(1.0)),
+                threads: Some(Figure::exact(1.0)),
+            },
             rates: self.server_rates(),
-            shared_directory: SharedDirectory {
+            shared_directory: SharedDirectorySection {
                 creates_per_second: self.shared_creates(),
-                ..SharedDirectory::default()
+                ..SharedDirectorySection::default()
             },
             client: self.client(),
             data: self.data(),
-            ..Profile::new(name, Origin::Measured)
+            ..Profile::new(name, ProfileKind::Measured)
         }
     }
 
@@ -48,7 +52,7 @@ impl Calibration {
         Some(spread.count(idle.count as u64).source(how))
     }
 
-    fn server_rates(&self) -> Rates {
+    fn server_rates(&self) -> RatesSection {
         // Of files that this client made only those stats count that were asked.
         let theirs = if self.has_second_client { CaseCache::Other } else { CaseCache::Own };
         let lookup = match (self.has_second_client, self.habits.own_stats_ask) {
@@ -56,7 +60,7 @@ impl Calibration {
             (false, _) => None,
         };
         let (open, close) = self.opens(theirs);
-        Rates {
+        RatesSection {
             lookup,
             lookup_absent: self.rate(LoadOperation::StatAbsent, CaseCache::Cold),
             getattr: match self.habits.getattr_asks {
@@ -69,7 +73,7 @@ impl Calibration {
             create: self.rate(LoadOperation::Create, CaseCache::Cold),
             unlink: self.rate(LoadOperation::Unlink, CaseCache::Own),
             rename: self.rate(LoadOperation::Rename, CaseCache::Own),
-            ..Rates::default()
+            ..RatesSection::default()
         }
     }
 
@@ -158,10 +162,10 @@ impl Calibration {
             .filter(move |case| (case.kind, case.layout, case.cache, case.clients) == wanted)
     }
 
-    fn client(&self) -> Client {
+    fn client(&self) -> ClientSection {
         let lifetime =
             |aspect| self.lifetimes.iter().find(|lifetime| lifetime.aspect == aspect).and_then(seconds);
-        Client {
+        ClientSection {
             positive_seconds: lifetime(CacheAspect::Name),
             negative_seconds: lifetime(CacheAspect::Absence),
             directory_seconds: lifetime(CacheAspect::DirectoryName),
@@ -220,7 +224,7 @@ impl Calibration {
         )
     }
 
-    fn data(&self) -> Data {
+    fn data(&self) -> DataSection {
         let one_at_a_time =
             CalibrationCase { kind: CaseKind::Data(DataAccess::Random), layout: CaseLayout::Shared, ..IDLE };
         let fastest = |clients: u16| {
@@ -238,7 +242,7 @@ impl Calibration {
         let first = self.first_read_us.map(|read| (read, "first read of a file that was just looked up"));
         let small =
             first.filter(|(first, _)| scattered.is_none_or(|(other, _)| first.p50 > other.p50)).or(scattered);
-        Data {
+        DataSection {
             servers: fastest(2).map(|_| Figure::exact(1.0)),
             bytes_per_second: fastest(2).map(|(_, rates)| {
                 spread(

@@ -4,9 +4,9 @@
 //! [`Spread::of_samples`] and derivatives by [`FigureSensitivity::of`].
 
 use crate::chance::percentiles;
-use crate::create::Term;
+use crate::create::TimeTerm;
 use crate::model::{Bounds, Own, Station};
-use crate::operation::Operation;
+use crate::operation::ServerOperation;
 use crate::profile::Figure;
 
 /// A number that is predicted: its range, and its median.
@@ -85,11 +85,11 @@ pub struct ForecastPoint<Detail> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
     /// A station that nodes share; of the metadata servers, the operation that takes most of their time.
-    Station(Station, Option<Operation>),
+    Station(Station, Option<ServerOperation>),
     /// Something of each node's own.
     Own(Own),
     /// A term of the time of creates.
-    Term(Term),
+    Term(TimeTerm),
 }
 
 impl Bottleneck {

@@ -24,8 +24,8 @@ pub mod start;
 pub mod workload;
 
 pub use forecast::{Bottleneck, FigureSensitivity, Forecast, ForecastPoint, Spread};
-pub use operation::{OPERATIONS, Operation, PerOperation};
-pub use parameters::{ClientRules, Parameters};
-pub use profile::{Figure, Kind, Profile, ProfileError};
-pub use question::{Changes, Image, Question};
-pub use workload::{Roots, Script};
+pub use operation::{OPERATIONS, PerOperation, ServerOperation};
+pub use parameters::{ClientRules, StartParameters};
+pub use profile::{Figure, Profile, ProfileError, ProfileKind};
+pub use question::{ImageDelivery, StartChanges, StartQuestion};
+pub use workload::{Roots, StartScript};

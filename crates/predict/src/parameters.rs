@@ -1,20 +1,20 @@
 //! A profile with every figure decided: the numbers that one run of the model takes.
 //!
-//! A figure that the profile lacks is taken from the wide prior, and named in [`Parameters::assumed`]: never silently.
+//! A figure that the profile lacks is taken from the wide prior, and named in [`StartParameters::assumed`]: never silently.
 
 use crate::profile::{Figure, Profile, wide};
-use crate::{Operation, PerOperation};
+use crate::{PerOperation, ServerOperation};
 
 /// The numbers of one run of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameters {
+pub struct StartParameters {
     /// To the metadata server and back. Unit: seconds.
     pub round_trip: f64,
     /// Metadata servers that share the load.
     pub servers: f64,
     /// Requests that one works on at once.
     pub threads: f64,
-    /// Requests a second of one server. Shape: infinite for [`Operation::Read`].
+    /// Requests a second of one server. Shape: infinite for [`ServerOperation::Read`].
     pub rates: PerOperation,
     /// Lifetimes in a client's caches, and what it asks.
     pub client: ClientRules,
@@ -76,7 +76,7 @@ static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(2
 /// Decides each figure: from its key and itself to a number.
 pub type Choice<'a> = &'a dyn Fn(&'static str, &Figure) -> f64;
 
-impl Parameters {
+impl StartParameters {
     /// With every figure at its median.
     pub fn median(profile: &Profile) -> Self {
         Self::choose(profile, &|_, figure| figure.p50)
@@ -158,7 +158,7 @@ impl Parameters {
     /// The time of one request alone. Unit: seconds.
     pub fn latency(&self) -> PerOperation {
         PerOperation::of(|operation| match operation {
-            Operation::Read => self.read,
+            ServerOperation::Read => self.read,
             _ => self.round_trip + self.threads / self.rates.get(operation),
         })
     }
@@ -166,7 +166,7 @@ impl Parameters {
 
 /// True if a profile names a rate of its own.
 fn names_rates(profile: &Profile) -> bool {
-    profile.rates != crate::profile::Rates::default()
+    profile.rates != crate::profile::RatesSection::default()
 }
 
 struct Chooser<'a> {
@@ -208,18 +208,18 @@ impl Chooser<'_> {
             let open = |own| first(own, [&opens, &names, &changes]);
             let change = |own| first(own, [&changes, &opens, &names]);
             match operation {
-                Operation::Lookup => name(&rates.lookup),
-                Operation::LookupAbsent => name(&rates.lookup_absent),
-                Operation::Getattr => name(&rates.getattr),
-                Operation::Readlink => name(&rates.readlink),
-                Operation::Open | Operation::OpenDirectory => open(&rates.open),
-                Operation::Close => name(&rates.close),
-                Operation::Readdir => open(&rates.readdir),
-                Operation::Layout => name(&rates.layout),
-                Operation::Create => change(&rates.create),
-                Operation::Unlink => change(&rates.unlink),
-                Operation::Rename => change(&rates.rename),
-                Operation::Read => f64::INFINITY,
+                ServerOperation::Lookup => name(&rates.lookup),
+                ServerOperation::LookupAbsent => name(&rates.lookup_absent),
+                ServerOperation::Getattr => name(&rates.getattr),
+                ServerOperation::Readlink => name(&rates.readlink),
+                ServerOperation::Open | ServerOperation::OpenDirectory => open(&rates.open),
+                ServerOperation::Close => name(&rates.close),
+                ServerOperation::Readdir => open(&rates.readdir),
+                ServerOperation::Layout => name(&rates.layout),
+                ServerOperation::Create => change(&rates.create),
+                ServerOperation::Unlink => change(&rates.unlink),
+                ServerOperation::Rename => change(&rates.rename),
+                ServerOperation::Read => f64::INFINITY,
             }
         })
     }

@@ -4,7 +4,7 @@ use crate::number::{grouped, seconds};
 use crate::published::{ORDER, error, number, outcome, published, range};
 use crate::text::finished;
 use crate::view::LimitRow;
-use quell_predict::published::{Row, Validation};
+use quell_predict::published::{PublishedRow, Validation};
 use std::fmt::Write as _;
 
 /// `docs/findings.md`.
@@ -37,7 +37,7 @@ pub fn validation(validation: &Validation) -> String {
     }
     page += "\n";
     for used in ORDER {
-        let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
+        let rows: Vec<&PublishedRow> = validation.rows.iter().filter(|row| row.used == used).collect();
         let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter(), used.meaning());
         rows.iter().for_each(|row| page += &line(row));
         page += "\n";
@@ -47,7 +47,7 @@ pub fn validation(validation: &Validation) -> String {
     finished(&page)
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &PublishedRow) -> String {
     let words =
         if row.published.words.is_empty() { String::new() } else { format!("\"{}\"", row.published.words) };
     let log = row.log_error().map_or(String::new(), |error| format!("{error:+.2}"));
@@ -63,7 +63,7 @@ fn line(row: &Row) -> String {
         row.parameters,
         row.rule.words(),
         match row.verdict() {
-            quell_predict::published::Verdict::Misses => "**misses**",
+            quell_predict::published::RowVerdict::Misses => "**misses**",
             verdict => verdict.word(),
         },
         [row.source, &words, row.note]

@@ -2,31 +2,31 @@
 
 use crate::number::{GLUE, grouped, seconds};
 use quell_predict::Spread;
-use quell_predict::published::{Published, Row, Unit, Use, Verdict};
+use quell_predict::published::{Published, PublishedRow, RowUnit, RowUse, RowVerdict};
 
 /// A number with its unit.
-pub(crate) fn number(value: f64, unit: Unit) -> String {
+pub(crate) fn number(value: f64, unit: RowUnit) -> String {
     match unit {
-        Unit::Seconds => seconds(value),
-        Unit::Times => format!("{value:.1}{GLUE}x"),
-        Unit::Count if value.fract() != 0.0 && value < 100.0 => format!("{value:.1}"),
-        Unit::Count => grouped(value.round() as u64),
-        Unit::PerSecond => format!("{}/s", grouped(value.round() as u64)),
-        Unit::Bytes => format!("{}{GLUE}B", grouped(value.round() as u64)),
-        Unit::Percent => format!("{value:+.0}{GLUE}%"),
+        RowUnit::Seconds => seconds(value),
+        RowUnit::Times => format!("{value:.1}{GLUE}x"),
+        RowUnit::Count if value.fract() != 0.0 && value < 100.0 => format!("{value:.1}"),
+        RowUnit::Count => grouped(value.round() as u64),
+        RowUnit::PerSecond => format!("{}/s", grouped(value.round() as u64)),
+        RowUnit::Bytes => format!("{}{GLUE}B", grouped(value.round() as u64)),
+        RowUnit::Percent => format!("{value:+.0}{GLUE}%"),
     }
 }
 
 /// What was published, with both ends where there are two.
-pub(crate) fn published(published: &Published, unit: Unit) -> String {
+pub(crate) fn published(published: &Published, unit: RowUnit) -> String {
     if published.low == published.high {
         return number(published.low, unit);
     }
     let (low, high) = (number(published.low, unit), number(published.high, unit));
     // One unit for both, where it is the same. Counts have none, and spaces between their digits.
     let split = |text: &str| match unit {
-        Unit::Count => None,
-        Unit::PerSecond => text.strip_suffix("/s").map(|number| (number.to_owned(), "/s".to_owned())),
+        RowUnit::Count => None,
+        RowUnit::PerSecond => text.strip_suffix("/s").map(|number| (number.to_owned(), "/s".to_owned())),
         _ => text.rsplit_once(GLUE).map(|(number, unit)| (number.to_owned(), unit.to_owned())),
     };
     match (split(&low), split(&high)) {
@@ -36,7 +36,7 @@ pub(crate) fn published(published: &Published, unit: Unit) -> String {
 }
 
 /// The range, where there is one.
-pub(crate) fn range(spread: &Spread, unit: Unit) -> String {
+pub(crate) fn range(spread: &Spread, unit: RowUnit) -> String {
     if spread.p10 == spread.p90 {
         return String::new();
     }
@@ -44,7 +44,7 @@ pub(crate) fn range(spread: &Spread, unit: Unit) -> String {
 }
 
 /// By how much the median is off the middle.
-pub(crate) fn error(row: &Row) -> String {
+pub(crate) fn error(row: &PublishedRow) -> String {
     let factor = row.factor();
     match factor {
         _ if row.log_error().is_none() => String::new(),
@@ -57,18 +57,25 @@ pub(crate) fn error(row: &Row) -> String {
 }
 
 /// The uses in the order in which they are shown: what proves most first.
-pub(crate) const ORDER: [Use; 6] =
-    [Use::Validation, Use::Derived, Use::Bound, Use::Arithmetic, Use::Calibration, Use::PostHoc];
+pub(crate) const ORDER: [RowUse; 6] = [
+    RowUse::Validation,
+    RowUse::Derived,
+    RowUse::Bound,
+    RowUse::Arithmetic,
+    RowUse::Calibration,
+    RowUse::PostHoc,
+];
 
 /// What came of a use, in a line.
-pub(crate) fn outcome(rows: &[Row], used: Use) -> String {
+pub(crate) fn outcome(rows: &[PublishedRow], used: RowUse) -> String {
     let count = |verdict| rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count();
-    let (holds, misses, fitted) = (count(Verdict::Holds), count(Verdict::Misses), count(Verdict::Fitted));
+    let (holds, misses, fitted) =
+        (count(RowVerdict::Holds), count(RowVerdict::Misses), count(RowVerdict::Fitted));
     match (holds + misses, fitted) {
         (0, fitted) => format!("{fitted}, not judged"),
         (all, _) if misses == 0 => format!("{holds} of {all} hold"),
         (all, _) => {
-            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == Verdict::Misses);
+            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == RowVerdict::Misses);
             let names: Vec<&str> = missed.map(|row| row.name).collect();
             format!("{holds} of {all} hold; misses: {}", names.join(", "))
         }

@@ -22,15 +22,18 @@ mod terms;
 mod what_if;
 mod words;
 
-pub use advice::Advice;
+pub use advice::SettingAdvice;
 pub use error::CreateError;
-pub use parameters::{Input, Law, Parameters, inputs};
-pub use point::{CreateDetail, WhatIf};
+pub use parameters::{CreateInput, CreateParameters, SplitLawChoice, inputs};
+pub use point::{CreateDetail, SettingWhatIf};
 pub use predict::forecast;
-pub use request::Request;
+pub use request::CreateRequest;
 pub(crate) use seconds::{point, sensitivities};
 pub use summary::{CreateForecast, CreateSummary};
-pub use terms::{Connections, Creates, Directory, InodeToken, Rates, Seconds, State, Term, Tokens};
+pub use terms::{
+    Connections, CreateRates, CreateSeconds, Creates, Directory, DirectoryState, InodeToken, TimeTerm,
+    TokenCosts,
+};
 
 #[cfg(test)]
 mod tests;

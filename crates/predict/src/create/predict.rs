@@ -2,21 +2,21 @@
 
 use super::advice::advise;
 use super::error::CreateError;
-use super::parameters::{Completed, Parameters, completed, inputs};
-use super::request::Request;
+use super::parameters::{Completed, CreateParameters, completed, inputs};
+use super::request::CreateRequest;
 use super::seconds::{point, sensitivities, typical};
 use super::summary::{CreateForecast, CreateSummary};
 use super::what_if::what_ifs;
 use crate::forecast::{FigureSensitivity, Forecast};
-use crate::profile::{Kind, Profile};
+use crate::profile::{Profile, ProfileKind};
 
 /// Predicts the time of creates.
 ///
 /// # Errors
 /// [`CreateError::NotMeasured`] for a profile without a rate of creates; [`CreateError::OutOfRange`] for counts of 0 or too many.
-pub fn forecast(profile: &Profile, request: &Request) -> Result<CreateForecast, CreateError> {
+pub fn forecast(profile: &Profile, request: &CreateRequest) -> Result<CreateForecast, CreateError> {
     let whole = completed(profile);
-    let parameters = Parameters::of(&whole.profile)?;
+    let parameters = CreateParameters::of(&whole.profile)?;
     request.check()?;
     let points =
         request.nodes.iter().map(|&nodes| point(&parameters, request.creates(nodes), &request.state));
@@ -48,8 +48,8 @@ fn widest(mut all: Vec<FigureSensitivity>) -> Vec<FigureSensitivity> {
     all
 }
 
-fn notes(parameters: &Parameters, profile: &Profile, whole: &Completed) -> Vec<String> {
-    let is_measured = profile.kind == Kind::Measured;
+fn notes(parameters: &CreateParameters, profile: &Profile, whole: &Completed) -> Vec<String> {
+    let is_measured = profile.kind == ProfileKind::Measured;
     let all = [
         (true, "all nodes create at the same moment; skew between them makes it less"),
         (

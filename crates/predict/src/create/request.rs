@@ -1,12 +1,12 @@
 //! Creates as they are asked for, within limits.
 
 use super::error::CreateError;
-use super::terms::{Connections, Creates, Directory, InodeToken, State};
+use super::terms::{Connections, Creates, Directory, DirectoryState, InodeToken};
 use crate::profile::{Figure, Profile};
 
 /// The creates that a forecast is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct CreateRequest {
     /// Node counts. Shape: ascending, each once, not empty.
     pub nodes: Vec<u64>,
     /// Ranks of a node that create files.
@@ -16,10 +16,10 @@ pub struct Request {
     /// Directories that nodes are spread over.
     pub directories: u64,
     /// The state of the directory.
-    pub state: State,
+    pub state: DirectoryState,
 }
 
-impl Request {
+impl CreateRequest {
     /// The creates of so many nodes.
     pub fn creates(&self, nodes: u64) -> Creates {
         Creates {
@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-impl State {
+impl DirectoryState {
     /// The state of a new directory, by the settings of a profile's file system.
     pub fn of(profile: &Profile) -> Self {
         let settings = &profile.shared_directory;

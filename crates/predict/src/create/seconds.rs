@@ -1,40 +1,44 @@
 //! Seconds of creates with their range, and how each figure of a profile moves them.
 
 use super::error::CreateError;
-use super::parameters::{Input, Law, Parameters, inputs};
+use super::parameters::{CreateInput, CreateParameters, SplitLawChoice, inputs};
 use super::point::CreateDetail;
-use super::terms::{Creates, Seconds, State, Term};
+use super::terms::{CreateSeconds, Creates, DirectoryState, TimeTerm};
 use crate::forecast::{Bottleneck, FigureSensitivity, ForecastPoint, Spread, Step};
 use crate::model::Bounds;
 use crate::profile::Profile;
 
 /// One point of a forecast.
-pub(crate) fn point(parameters: &Parameters, creates: Creates, state: &State) -> ForecastPoint<CreateDetail> {
-    let samples: Vec<Seconds> =
-        (0..SAMPLES).map(|k| Seconds::of(&creates, state, &parameters.sample(k))).collect();
-    let median = |term: Term| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
-    let terms: Vec<_> = Term::ALL.into_iter().map(|term| (term, median(term))).collect();
-    let larger = |best: (Term, f64), next: &(Term, f64)| if next.1 > best.1 { *next } else { best };
+pub(crate) fn point(
+    parameters: &CreateParameters,
+    creates: Creates,
+    state: &DirectoryState,
+) -> ForecastPoint<CreateDetail> {
+    let samples: Vec<CreateSeconds> =
+        (0..SAMPLES).map(|k| CreateSeconds::of(&creates, state, &parameters.sample(k))).collect();
+    let median = |term: TimeTerm| Spread::of(samples.iter().map(|seconds| seconds[term]).collect()).p50;
+    let terms: Vec<_> = TimeTerm::ALL.into_iter().map(|term| (term, median(term))).collect();
+    let larger = |best: (TimeTerm, f64), next: &(TimeTerm, f64)| if next.1 > best.1 { *next } else { best };
     let at = |u: f64| {
-        parameters.laws().iter().map(move |law| Seconds::of(&creates, state, &parameters.at(u, *law)))
+        parameters.laws().iter().map(move |law| CreateSeconds::of(&creates, state, &parameters.at(u, *law)))
     };
-    let overlapped = |seconds: Seconds| seconds[seconds.largest()];
+    let overlapped = |seconds: CreateSeconds| seconds[seconds.largest()];
     let lower = at(0.0).map(overlapped).fold(f64::INFINITY, f64::min);
     let upper = at(1.0).map(|seconds| seconds.total()).fold(0.0, f64::max);
     ForecastPoint {
         nodes: creates.nodes,
         ranks: creates.ranks(),
-        seconds: Spread::of(samples.iter().map(Seconds::total).collect()),
+        seconds: Spread::of(samples.iter().map(CreateSeconds::total).collect()),
         bounds: Bounds { lower, upper },
-        bottleneck: Bottleneck::Term(terms.iter().fold((Term::Creates, 0.0), larger).0),
+        bottleneck: Bottleneck::Term(terms.iter().fold((TimeTerm::Creates, 0.0), larger).0),
         detail: CreateDetail { creates, terms },
     }
 }
 
 /// With every figure at its median; where there are two laws of splits, their mean.
-pub(super) fn typical(parameters: &Parameters, creates: &Creates, state: &State) -> f64 {
+pub(super) fn typical(parameters: &CreateParameters, creates: &Creates, state: &DirectoryState) -> f64 {
     let laws = parameters.laws();
-    let total = |law: &Law| Seconds::of(creates, state, &parameters.at(0.5, *law)).total();
+    let total = |law: &SplitLawChoice| CreateSeconds::of(creates, state, &parameters.at(0.5, *law)).total();
     laws.iter().map(total).sum::<f64>() / laws.len() as f64
 }
 
@@ -45,13 +49,13 @@ pub(super) fn typical(parameters: &Parameters, creates: &Creates, state: &State)
 pub(crate) fn sensitivities(
     profile: &Profile,
     creates: &Creates,
-    state: &State,
+    state: &DirectoryState,
 ) -> Result<Vec<FigureSensitivity>, CreateError> {
-    Parameters::of(profile)?;
-    let sensitivity = |Input { key, .. }: Input| {
+    CreateParameters::of(profile)?;
+    let sensitivity = |CreateInput { key, .. }: CreateInput| {
         FigureSensitivity::of(&key, Step::Up(NUDGE), |at| {
             let changed = profile.with(&key, at)?;
-            Some(typical(&Parameters::of(&changed).ok()?, creates, state))
+            Some(typical(&CreateParameters::of(&changed).ok()?, creates, state))
         })
     };
     Ok(inputs(profile).into_iter().filter_map(sensitivity).collect())

@@ -1,9 +1,9 @@
 //! Settings of the file system that creates want otherwise, and the number of directories that they want.
 
-use super::parameters::{Law, Parameters};
+use super::parameters::{CreateParameters, SplitLawChoice};
 use super::seconds::point;
 use super::split;
-use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
+use super::terms::{Connections, CreateSeconds, Creates, Directory, DirectoryState, InodeToken, TimeTerm};
 
 /// A setting of the file system that is not as it should be for these creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Setting {
 
 impl Setting {
     /// Sets it.
-    pub(super) fn apply(self, state: &mut State) {
+    pub(super) fn apply(self, state: &mut DirectoryState) {
         match self {
             Self::SharedToken => state.inode_token = InodeToken::Shared,
             Self::PreSplit { level } => state.blocks = split::blocks(level),
@@ -40,7 +40,11 @@ impl Setting {
 }
 
 /// The settings that would help, in the order in which the source found them.
-pub(super) fn settings(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<Setting> {
+pub(super) fn settings(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Vec<Setting> {
     let is_shared = creates.nodes_per_directory() > 1;
     if !parameters.has_tokens() || !is_shared || state.directory == Directory::Grown {
         return Vec::new();
@@ -61,24 +65,28 @@ pub(super) fn settings(parameters: &Parameters, creates: &Creates, state: &State
 
 /// The lowest level at which splits, by the slower law, take less than [`SPLIT_SHARE`] of what the other terms take in a release
 /// that shares the inode's token; the highest where none does.
-pub(super) fn pre_split_level(parameters: &Parameters, creates: &Creates) -> u32 {
+pub(super) fn pre_split_level(parameters: &CreateParameters, creates: &Creates) -> u32 {
     let is_enough = |level: &u32| {
-        let state = State {
+        let state = DirectoryState {
             directory: Directory::New,
             blocks: split::blocks(*level),
             inode_token: InodeToken::Shared,
             connections: Connections::OnDemand,
         };
         parameters.laws().iter().all(|law| {
-            let seconds = Seconds::of(creates, &state, &parameters.at(0.5, *law));
-            seconds[Term::Splits] <= SPLIT_SHARE * (seconds.total() - seconds[Term::Splits])
+            let seconds = CreateSeconds::of(creates, &state, &parameters.at(0.5, *law));
+            seconds[TimeTerm::Splits] <= SPLIT_SHARE * (seconds.total() - seconds[TimeTerm::Splits])
         })
     };
     (0..split::HIGHEST_LEVEL).find(is_enough).unwrap_or(split::HIGHEST_LEVEL)
 }
 
 /// As [`directories`] has it, where those are more than are asked for and take less time.
-pub(super) fn better_directories(parameters: &Parameters, creates: &Creates, state: &State) -> Option<u64> {
+pub(super) fn better_directories(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Option<u64> {
     let directories = directories(parameters, creates, state);
     let time = |directories| point(parameters, Creates { directories, ..*creates }, state).seconds.p50;
     (directories > creates.directories() && time(directories) < time(creates.directories))
@@ -86,12 +94,13 @@ pub(super) fn better_directories(parameters: &Parameters, creates: &Creates, sta
 }
 
 /// The fewest directories, in powers of two, that are within [`ENOUGH`] of the best number, or need less than [`SOON`].
-fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64 {
+fn directories(parameters: &CreateParameters, creates: &Creates, state: &DirectoryState) -> u64 {
     let powers = (0..u64::BITS).map(|power| 1 << power);
     let counts: Vec<u64> = powers.take_while(|&count| count <= creates.nodes).collect();
     let time = |&directories: &u64| -> f64 {
         let spread = Creates { directories, ..*creates };
-        let median = |law: &Law| Seconds::of(&spread, state, &parameters.at(0.5, *law)).total();
+        let median =
+            |law: &SplitLawChoice| CreateSeconds::of(&spread, state, &parameters.at(0.5, *law)).total();
         parameters.laws().iter().map(median).sum()
     };
     let times: Vec<f64> = counts.iter().map(time).collect();

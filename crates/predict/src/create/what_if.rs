@@ -1,15 +1,19 @@
 //! The same creates under other conditions, side by side: what the file system's settings, more directories and fewer files give.
 
-use super::parameters::Parameters;
-use super::point::WhatIf;
+use super::parameters::CreateParameters;
+use super::point::SettingWhatIf;
 use super::seconds::point;
 use super::setting::{better_directories, settings};
-use super::terms::{Creates, State};
+use super::terms::{Creates, DirectoryState};
 use super::words::grouped;
 
 /// The time after each change. Shape: the first is as asked; settings of the file system add up, the others stand alone.
-pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<WhatIf> {
-    let what_if = |change: String, creates: Creates, state: State| WhatIf {
+pub(super) fn what_ifs(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Vec<SettingWhatIf> {
+    let what_if = |change: String, creates: Creates, state: DirectoryState| SettingWhatIf {
         change,
         creates,
         state,

@@ -1,7 +1,7 @@
 //! The stations that nodes share, and what each part of a node's run wants of them.
 
 use crate::workload::Demand;
-use crate::{Operation, Parameters};
+use crate::{ServerOperation, StartParameters};
 
 /// A station that nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,7 +83,7 @@ impl Scale {
     }
 
     /// Data servers that data is spread over.
-    pub(crate) fn targets(&self, parameters: &Parameters) -> f64 {
+    pub(crate) fn targets(&self, parameters: &StartParameters) -> f64 {
         self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
     }
 }
@@ -117,7 +117,7 @@ pub struct Network {
 
 impl Network {
     /// The network of nodes with this demand.
-    pub fn new(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Self {
+    pub fn new(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Self {
         let parts = parts(demand, parameters, scale);
         Self { parts, nodes: scale.nodes.max(1.0), skew: scale.last_start() }
     }
@@ -145,7 +145,7 @@ fn served(demand: [f64; 3], processes: f64, alone: f64) -> [f64; 3] {
     share.map(|seconds| seconds * fits)
 }
 
-fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
+fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Part> {
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
@@ -159,7 +159,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let chain = think + answers + data;
         // A read costs as a request does, or by its size.
         let reading =
-            (parameters.cpu * segment.asks.get(Operation::Read)).max(parameters.cpu_of_a_byte * bytes);
+            (parameters.cpu * segment.asks.get(ServerOperation::Read)).max(parameters.cpu_of_a_byte * bytes);
         let computing = demand.processes * think + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
         // The bounds of a node by itself: its cores, its link, the requests that it may have under way.
@@ -188,7 +188,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             served: served(wanted, demand.processes, alone),
             weight: [
                 if waits > 0.0 { waits } else { requests },
-                if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },
+                if bytes > 0.0 { segment.waits.get(ServerOperation::Read).max(1.0) } else { 0.0 },
                 if cores.is_some() { think + parameters.cpu * waits + reading } else { 0.0 },
             ],
         }

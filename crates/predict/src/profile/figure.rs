@@ -76,7 +76,7 @@ const TAIL: f64 = 0.05;
 
 /// The limits of a figure. Beyond them it is a slip of the pen or of a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
+pub struct FigureRange {
     /// The least value that is allowed.
     pub least: f64,
     /// The largest value that is allowed.
@@ -85,7 +85,7 @@ pub struct Range {
     pub what: &'static str,
 }
 
-impl Range {
+impl FigureRange {
     /// True if a value is allowed. NaN is not.
     pub fn holds(&self, value: f64) -> bool {
         (self.least..=self.most).contains(&value)
@@ -93,14 +93,14 @@ impl Range {
 }
 
 /// Operations a second: a server that does one in 1000 s is dead, and none does 10^10.
-pub(super) const RATE: Range = Range { least: 1e-3, most: 1e10, what: "operations a second" };
+pub(super) const RATE: FigureRange = FigureRange { least: 1e-3, most: 1e10, what: "operations a second" };
 /// Bytes a second.
-pub(super) const BYTES_RATE: Range = Range { least: 1.0, most: 1e15, what: "bytes a second" };
+pub(super) const BYTES_RATE: FigureRange = FigureRange { least: 1.0, most: 1e15, what: "bytes a second" };
 /// A time that may be 0. Up to a quarter of an hour.
-pub(super) const MICROSECONDS: Range = Range { least: 0.0, most: 1e9, what: "microseconds" };
+pub(super) const MICROSECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9, what: "microseconds" };
 /// A lifetime in a cache: 0 is never kept, 10^9 is for ever.
-pub(super) const SECONDS: Range = Range { least: 0.0, most: 1e9, what: "seconds" };
+pub(super) const SECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9, what: "seconds" };
 /// Servers, threads, requests.
-pub(super) const COUNT: Range = Range { least: 1.0, most: 1e6, what: "a count" };
+pub(super) const COUNT: FigureRange = FigureRange { least: 1.0, most: 1e6, what: "a count" };
 /// A size.
-pub(super) const BYTES: Range = Range { least: 1.0, most: 1e15, what: "bytes" };
+pub(super) const BYTES: FigureRange = FigureRange { least: 1.0, most: 1e15, what: "bytes" };

@@ -28,8 +28,11 @@ mod shipped;
 mod write;
 
 pub use error::ProfileError;
-pub use figure::{Figure, Range};
-pub use sections::{Client, Data, Metadata, Network, Rates, SharedDirectory, Slot};
+pub use figure::{Figure, FigureRange};
+pub use sections::{
+    ClientSection, DataSection, MetadataSection, NetworkSection, ProfileSlot, RatesSection,
+    SharedDirectorySection,
+};
 pub use shipped::{SHIPPED, shipped, wide};
 
 /// Version of the file's keys. It changes when one gets another meaning; keys are only added.
@@ -37,7 +40,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// The origin of a profile's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProfileKind {
     /// This file system was measured.
     Measured,
     /// It was not measured: figures of file systems like it, with their spread.
@@ -46,7 +49,7 @@ pub enum Kind {
     Fitted,
 }
 
-impl Kind {
+impl ProfileKind {
     /// Every kind, as the file names it.
     pub const ALL: [Self; 3] = [Self::Measured, Self::Prior, Self::Fitted];
 
@@ -66,36 +69,36 @@ pub struct Profile {
     /// Its name.
     pub name: String,
     /// The origin of its figures.
-    pub kind: Kind,
+    pub kind: ProfileKind,
     /// Method, date and place of the measurement, in a sentence.
     pub note: Option<String>,
     /// The way between client and server.
-    pub network: Network,
+    pub network: NetworkSection,
     /// The metadata servers.
-    pub metadata: Metadata,
+    pub metadata: MetadataSection,
     /// Operations a second of one metadata server.
-    pub rates: Rates,
+    pub rates: RatesSection,
     /// The caches of a client, and the requests that it repeats.
-    pub client: Client,
+    pub client: ClientSection,
     /// The data servers.
-    pub data: Data,
+    pub data: DataSection,
     /// Creates of many nodes in one directory.
-    pub shared_directory: SharedDirectory,
+    pub shared_directory: SharedDirectorySection,
 }
 
 impl Profile {
     /// A profile of which only name and kind are known.
-    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+    pub fn new(name: impl Into<String>, kind: ProfileKind) -> Self {
         Self {
             name: name.into(),
             kind,
             note: None,
-            network: Network::default(),
-            metadata: Metadata::default(),
-            rates: Rates::default(),
-            client: Client::default(),
-            data: Data::default(),
-            shared_directory: SharedDirectory::default(),
+            network: NetworkSection::default(),
+            metadata: MetadataSection::default(),
+            rates: RatesSection::default(),
+            client: ClientSection::default(),
+            data: DataSection::default(),
+            shared_directory: SharedDirectorySection::default(),
         }
     }
 
@@ -104,13 +107,13 @@ impl Profile {
         let mut changed = self.clone();
         let is_named = |title: &str, name: &str| format!("{title}.{name}") == key;
         let slot = changed.slots().into_iter().find(|(title, name, _)| is_named(title, name))?;
-        let Slot::Figure(Some(figure), _) = slot.2 else { return None };
+        let ProfileSlot::Figure(Some(figure), _) = slot.2 else { return None };
         *figure = Figure::exact(at(figure));
         Some(changed)
     }
 
     /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
-    pub fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+    pub fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
         let Self { network, metadata, rates, client, data, shared_directory, .. } = self;
         let mut all = network.slots();
         all.extend(metadata.slots());

@@ -1,13 +1,13 @@
 //! Every key of a profile, declared once: struct, file section, name in the file, range.
 
 use super::Figure;
-use super::figure::{BYTES, BYTES_RATE, COUNT, MICROSECONDS, RATE, Range, SECONDS};
+use super::figure::{BYTES, BYTES_RATE, COUNT, FigureRange, MICROSECONDS, RATE, SECONDS};
 
 /// A key's place in a profile.
 #[derive(Debug)]
-pub enum Slot<'a> {
+pub enum ProfileSlot<'a> {
     /// A figure, and what it may be.
-    Figure(&'a mut Option<Figure>, Range),
+    Figure(&'a mut Option<Figure>, FigureRange),
     /// A switch.
     Switch(&'a mut Option<bool>),
 }
@@ -23,10 +23,10 @@ macro_rules! slot_type {
 
 macro_rules! slot {
     ($place:expr, switch) => {
-        Slot::Switch($place)
+        ProfileSlot::Switch($place)
     };
     ($place:expr, $range:ident) => {
-        Slot::Figure($place, $range)
+        ProfileSlot::Figure($place, $range)
     };
 }
 
@@ -42,7 +42,7 @@ macro_rules! sections {
                 pub const TITLE: &'static str = $title;
 
                 /// Every key with its place. Shape: in the order of the file.
-                pub(super) fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+                pub(super) fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
                     vec![$(($title, stringify!($key), slot!(&mut self.$key, $range)),)*]
                 }
             }
@@ -52,13 +52,13 @@ macro_rules! sections {
 
 sections! {
     /// The way between client and server.
-    Network "network" {
+    NetworkSection "network" {
         /// From client to metadata server and back, the server's own work excluded. Unit: microseconds.
         round_trip_us MICROSECONDS,
     }
 
     /// The metadata servers.
-    Metadata "metadata" {
+    MetadataSection "metadata" {
         /// Servers that share the load of one tree.
         servers COUNT,
         /// Requests that one server works on at once.
@@ -66,7 +66,7 @@ sections! {
     }
 
     /// Operations a second of one metadata server with all its threads.
-    Rates "metadata.operations_per_second" {
+    RatesSection "metadata.operations_per_second" {
         /// One name of a path that is there.
         lookup RATE,
         /// One name that is absent.
@@ -92,7 +92,7 @@ sections! {
     }
 
     /// The caches of a client, and the requests that it repeats.
-    Client "client" {
+    ClientSection "client" {
         /// The time for which the client itself answers a file's name; 0 is never. Unit: seconds.
         positive_seconds SECONDS,
         /// The same for an absent name. Unit: seconds.
@@ -133,7 +133,7 @@ sections! {
     }
 
     /// The data servers.
-    Data "data" {
+    DataSection "data" {
         /// Their number.
         servers COUNT,
         /// Of one server.
@@ -146,7 +146,7 @@ sections! {
     }
 
     /// Creates of many nodes in one directory.
-    SharedDirectory "shared_directory" {
+    SharedDirectorySection "shared_directory" {
         /// Handing an exclusive token, of the directory's inode or of one of its blocks, from one node to the next.
         /// Unit: microseconds.
         inode_token_us MICROSECONDS,

@@ -1,12 +1,12 @@
 //! Assumptions that the published figures cannot tell apart, and the weight of each figure in a prediction.
 
-use super::counts::Counts;
+use super::counts::StartCounts;
 use super::directory;
 use super::engine::{knee_ranks, median};
 use super::startup::profile;
 use crate::create;
 use crate::forecast::{FigureSensitivity, Step};
-use crate::profile::{Figure, Profile, Slot};
+use crate::profile::{Figure, Profile, ProfileSlot};
 
 /// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,11 +41,11 @@ const CORES: u32 = 24;
 
 /// The assumptions that source 003 leaves open.
 pub(super) fn alternatives() -> Vec<Alternative> {
-    let all = Counts::WARP;
-    let opens = Counts { stats_ok: 0.0, stats_failed: 0.0, ..all };
-    let found = Counts { opens_failed: 0.0, ..opens };
+    let all = StartCounts::WARP;
+    let opens = StartCounts { stats_ok: 0.0, stats_failed: 0.0, ..all };
+    let found = StartCounts { opens_failed: 0.0, ..opens };
     let share = 1.0 / f64::from(CORES);
-    let shared = Counts {
+    let shared = StartCounts {
         opens: all.opens * share,
         opens_failed: all.opens_failed * share,
         stats_ok: all.stats_ok * share,
@@ -63,7 +63,7 @@ pub(super) fn alternatives() -> Vec<Alternative> {
     .collect()
 }
 
-fn alternative(assumption: &'static str, counts: &Counts) -> Alternative {
+fn alternative(assumption: &'static str, counts: &StartCounts) -> Alternative {
     let mut home = profile("hopper-home");
     let scale = fitted(&home, counts, 1024, 400.0);
     home.scale_rates(scale);
@@ -86,7 +86,7 @@ fn rate(profile: &Profile) -> f64 {
 }
 
 /// By what all rates must be multiplied to give this time, by halving the interval.
-fn fitted(profile: &Profile, counts: &Counts, ranks: u64, seconds: f64) -> f64 {
+fn fitted(profile: &Profile, counts: &StartCounts, ranks: u64, seconds: f64) -> f64 {
     let time = |exponent: f64| {
         let mut scaled = profile.clone();
         scaled.scale_rates(exponent.exp());
@@ -108,7 +108,8 @@ impl Profile {
     /// Multiplies every rate of the metadata servers.
     pub(super) fn scale_rates(&mut self, by: f64) {
         for (title, _, slot) in self.slots() {
-            let (crate::profile::Rates::TITLE, Slot::Figure(Some(figure), _)) = (title, slot) else {
+            let (crate::profile::RatesSection::TITLE, ProfileSlot::Figure(Some(figure), _)) = (title, slot)
+            else {
                 continue;
             };
             let Figure { p10, p50, p90, .. } = figure;
@@ -137,11 +138,11 @@ const NUDGE: f64 = 1.01;
 fn of_start(row: &'static str, profile: &Profile, ranks: u64) -> Vec<Elasticity> {
     let mut copy = profile.clone();
     let slots = copy.slots().into_iter();
-    let figures = slots.filter(|(.., slot)| matches!(slot, Slot::Figure(Some(_), _)));
-    let change = |(title, key, _): (&str, &str, Slot<'_>)| {
+    let figures = slots.filter(|(.., slot)| matches!(slot, ProfileSlot::Figure(Some(_), _)));
+    let change = |(title, key, _): (&str, &str, ProfileSlot<'_>)| {
         let known = FigureSensitivity::of(&format!("{title}.{key}"), Step::Up(NUDGE), |at| {
             let changed = profile.with(&format!("{title}.{key}"), at)?;
-            Some(median(&changed, &Counts::WARP, CORES, ranks))
+            Some(median(&changed, &StartCounts::WARP, CORES, ranks))
         })?;
         Some(Elasticity::of(row, known))
     };

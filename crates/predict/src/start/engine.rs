@@ -5,20 +5,20 @@ use super::replays::{MOST_SLOWED, POWER, Replays, forgets};
 use crate::forecast::{Bottleneck, ForecastPoint, Spread};
 use crate::model::{self, Bounds, Causes, Cohorts, Network, Own, Scale, Station, Times, solve};
 use crate::profile::Profile;
-use crate::question::Question;
-use crate::workload::{Demand, Script};
-use crate::{Operation, Parameters, changes};
+use crate::question::StartQuestion;
+use crate::workload::{Demand, StartScript};
+use crate::{ServerOperation, StartParameters, changes};
 
 /// Answers one question about one program and one profile.
 pub(super) struct Engine<'a> {
     pub(super) profile: &'a Profile,
-    pub(super) question: &'a Question,
+    pub(super) question: &'a StartQuestion,
     pub(super) replays: Replays<'a>,
     image_bytes: f64,
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(scripts: &[Script], profile: &'a Profile, question: &'a Question) -> Self {
+    pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let image_bytes = scripts.iter().map(changes::image_bytes).sum::<f64>() / scripts.len().max(1) as f64;
         Self { profile, question, replays: Replays::new(scripts, profile, question), image_bytes }
     }
@@ -37,8 +37,8 @@ impl<'a> Engine<'a> {
     pub(super) fn point(
         &mut self,
         nodes: u64,
-        median: &Parameters,
-        runs: &[Parameters],
+        median: &StartParameters,
+        runs: &[StartParameters],
     ) -> ForecastPoint<StartDetail> {
         let (demand, network, times) = self.times(nodes, median, Cohorts::FINE);
         let mut slowest = Vec::with_capacity(runs.len());
@@ -70,12 +70,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Nodes from which on the busiest station is full, as `nodes` of them start.
-    pub(super) fn knee(&mut self, nodes: u64, median: &Parameters) -> f64 {
+    pub(super) fn knee(&mut self, nodes: u64, median: &StartParameters) -> f64 {
         model::knee(&self.unslowed(nodes, median))
     }
 
     /// The network of nodes that do not slow each other down: its load says whether they would.
-    fn unslowed(&mut self, nodes: u64, parameters: &Parameters) -> Network {
+    fn unslowed(&mut self, nodes: u64, parameters: &StartParameters) -> Network {
         self.network(1.0, parameters, &self.scale(nodes)).1
     }
 
@@ -84,7 +84,7 @@ impl<'a> Engine<'a> {
     pub(super) fn times(
         &mut self,
         nodes: u64,
-        parameters: &Parameters,
+        parameters: &StartParameters,
         cohorts: Cohorts,
     ) -> (Demand, Network, Times) {
         let scale = self.scale(nodes);
@@ -114,7 +114,7 @@ impl<'a> Engine<'a> {
     fn run(
         &mut self,
         slowed: f64,
-        parameters: &Parameters,
+        parameters: &StartParameters,
         scale: &Scale,
         cohorts: Cohorts,
     ) -> (Demand, Network, Times) {
@@ -123,7 +123,7 @@ impl<'a> Engine<'a> {
         (demand, network, times)
     }
 
-    fn network(&mut self, slowed: f64, parameters: &Parameters, scale: &Scale) -> (Demand, Network) {
+    fn network(&mut self, slowed: f64, parameters: &StartParameters, scale: &Scale) -> (Demand, Network) {
         let mut demand = self.replays.slowed(slowed, parameters);
         if let Some(image) = self.question.changes.image {
             let (bytes, warm) = (self.image_bytes, self.question.is_warm);
@@ -148,7 +148,7 @@ impl<'a> Engine<'a> {
 /// Rounds in which the demand is found again.
 const ROUNDS: u32 = 2;
 
-fn bottleneck(causes: &Causes, demand: &Demand, parameters: &Parameters) -> Bottleneck {
+fn bottleneck(causes: &Causes, demand: &Demand, parameters: &StartParameters) -> Bottleneck {
     let own = Own::ALL.map(|own| (Bottleneck::Own(own), causes.own[own as usize]));
     let stations = Station::ALL.map(|station| {
         let operation = if station == Station::Metadata { costliest(demand, parameters) } else { None };
@@ -159,8 +159,8 @@ fn bottleneck(causes: &Causes, demand: &Demand, parameters: &Parameters) -> Bott
 }
 
 /// The operation that takes most of the metadata servers' time.
-fn costliest(demand: &Demand, parameters: &Parameters) -> Option<Operation> {
+fn costliest(demand: &Demand, parameters: &StartParameters) -> Option<ServerOperation> {
     let (asks, time) = (demand.asks(), parameters.demand());
-    let cost = |operation: &Operation| asks.get(*operation) * time.get(*operation);
-    Operation::ALL.iter().copied().max_by(|a, b| cost(a).total_cmp(&cost(b)))
+    let cost = |operation: &ServerOperation| asks.get(*operation) * time.get(*operation);
+    ServerOperation::ALL.iter().copied().max_by(|a, b| cost(a).total_cmp(&cost(b)))
 }

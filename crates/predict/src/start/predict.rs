@@ -3,16 +3,16 @@
 use super::engine::Engine;
 use super::point::{StartForecast, StartSummary};
 use super::runs;
-use crate::Parameters;
+use crate::StartParameters;
 use crate::forecast::Forecast;
 use crate::profile::Profile;
-use crate::question::Question;
-use crate::workload::Script;
+use crate::question::StartQuestion;
+use crate::workload::StartScript;
 
 /// Predicts a start. Shape of `scripts`: at least one; ranks run them in turn, and what is said is their mean.
-pub fn forecast(scripts: &[Script], profile: &Profile, question: &Question) -> StartForecast {
+pub fn forecast(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> StartForecast {
     let mut engine = Engine::new(scripts, profile, question);
-    let median = Parameters::median(profile);
+    let median = StartParameters::median(profile);
     let runs = runs::runs(profile, question);
     let points: Vec<_> = question.nodes.iter().map(|nodes| engine.point(*nodes, &median, &runs)).collect();
     let largest = points.last();

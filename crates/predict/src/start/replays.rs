@@ -3,9 +3,9 @@
 
 use crate::parameters::ClientRules;
 use crate::profile::Profile;
-use crate::question::Question;
-use crate::workload::{Demand, Machine, Script, demand};
-use crate::{Parameters, changes};
+use crate::question::StartQuestion;
+use crate::workload::{Demand, Machine, StartScript, demand};
+use crate::{StartParameters, changes};
 
 /// From one replay to the next slower one.
 pub(super) const POWER: f64 = 4.0;
@@ -14,27 +14,27 @@ pub(super) const MOST_SLOWED: f64 = 16_777_216.0;
 
 /// Demands of a node by how much its requests are slowed, each replayed once.
 pub(super) struct Replays<'a> {
-    scripts: Vec<Script>,
+    scripts: Vec<StartScript>,
     profile: &'a Profile,
-    question: &'a Question,
+    question: &'a StartQuestion,
     /// Demands that were replayed, with what they depend on.
     pub(super) replayed: Vec<(ClientRules, u32, Demand)>,
 }
 
 impl<'a> Replays<'a> {
-    pub(super) fn new(scripts: &[Script], profile: &'a Profile, question: &'a Question) -> Self {
+    pub(super) fn new(scripts: &[StartScript], profile: &'a Profile, question: &'a StartQuestion) -> Self {
         let scripts = scripts.iter().map(|script| changes::script(script, &question.changes)).collect();
         Self { scripts, profile, question, replayed: Vec::new() }
     }
 
     /// Computing of one rank. Unit: seconds.
     pub(super) fn think(&self) -> f64 {
-        self.scripts.iter().map(Script::think).sum::<f64>() / self.scripts.len().max(1) as f64
+        self.scripts.iter().map(StartScript::think).sum::<f64>() / self.scripts.len().max(1) as f64
     }
 
     /// The demand of a node while requests take `slowed` times as long: between two replays, on a logarithmic scale, so that
     /// time has no step where a replay gives way to the next.
-    pub(super) fn slowed(&mut self, slowed: f64, parameters: &Parameters) -> Demand {
+    pub(super) fn slowed(&mut self, slowed: f64, parameters: &StartParameters) -> Demand {
         let power = slowed.ln() / POWER.ln();
         let mut demand = self.demand(power.floor() as u32, parameters);
         if power.fract() > 0.0 {
@@ -45,7 +45,7 @@ impl<'a> Replays<'a> {
     }
 
     /// The same for a power of [`POWER`]; never less than for a lower one.
-    fn demand(&mut self, power: u32, parameters: &Parameters) -> Demand {
+    fn demand(&mut self, power: u32, parameters: &StartParameters) -> Demand {
         let rules = changes::rules(parameters.client, &self.question.changes);
         let serves = |(own, at, demand): &&(ClientRules, u32, Demand)| {
             *at == power && demand.alike.serves(own, &rules)
@@ -64,7 +64,7 @@ impl<'a> Replays<'a> {
     /// Replays with the median's latencies, so that few replays serve many runs: they decide when names are forgotten and
     /// which process comes first, nothing else.
     fn replay(&self, power: u32, rules: ClientRules) -> Demand {
-        let median = Parameters::median(self.profile);
+        let median = StartParameters::median(self.profile);
         let mut latency = median.latency();
         latency.0.iter_mut().for_each(|seconds| *seconds *= POWER.powf(f64::from(power)));
         let machine = Machine {

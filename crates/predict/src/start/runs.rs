@@ -2,20 +2,20 @@
 
 use super::engine::Engine;
 use super::point::StartDetail;
-use crate::Parameters;
+use crate::StartParameters;
 use crate::chance::Chance;
 use crate::forecast::{FigureSensitivity, ForecastPoint, Step};
 use crate::model::Cohorts;
 use crate::profile::{Figure, Profile};
-use crate::question::Question;
+use crate::question::StartQuestion;
 
 /// The parameters of each run of which the spread is made. Computing has a spread even where a profile is exact.
-pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
+pub(super) fn runs(profile: &Profile, question: &StartQuestion) -> Vec<StartParameters> {
     let mut chance = Chance(question.seed);
     let samples = question.samples as usize;
     let columns: Vec<Vec<f64>> = (0..KEYS.len()).map(|_| chance.stratified(samples)).collect();
     let run = |sample: usize| {
-        Parameters::choose(profile, &|key, figure| {
+        StartParameters::choose(profile, &|key, figure| {
             let column = column(key);
             choose(key, figure, columns[column][sample])
         })
@@ -26,7 +26,7 @@ pub(super) fn runs(profile: &Profile, question: &Question) -> Vec<Parameters> {
 /// The change of a point's time with each figure, the launch included. Shape: sorted by the swing, largest first.
 pub(super) fn sensitivities(
     engine: &mut Engine<'_>,
-    median: &Parameters,
+    median: &StartParameters,
     point: &ForecastPoint<StartDetail>,
 ) -> Vec<FigureSensitivity> {
     let (profile, launch) = (engine.profile, engine.question.launch);
@@ -40,7 +40,7 @@ pub(super) fn sensitivities(
         let step = if is_lifetime(figure) { Step::Up(STEP) } else { Step::Both(STEP) };
         FigureSensitivity::of(figure, step, |at| {
             let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
-            let parameters = Parameters::choose(profile, &choice);
+            let parameters = StartParameters::choose(profile, &choice);
             let times = engine.times(point.nodes, &parameters, Cohorts::COARSE).2;
             Some(last_start + (times.slowest - last_start) * scale + launch)
         })

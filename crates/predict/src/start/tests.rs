@@ -4,14 +4,14 @@ use super::engine::Engine;
 use super::*;
 use crate::forecast::{Bottleneck, ForecastPoint};
 use crate::model::{Own, Station};
-use crate::profile::{Figure, Kind, Profile, SHIPPED, shipped};
-use crate::question::{Changes, Image, Question};
-use crate::workload::{Act, Deed, Facts, NameId, Script};
-use crate::{Operation, Parameters};
+use crate::profile::{Figure, Profile, ProfileKind, SHIPPED, shipped};
+use crate::question::{ImageDelivery, StartChanges, StartQuestion};
+use crate::workload::{Act, Deed, Facts, NameId, StartScript};
+use crate::{ServerOperation, StartParameters};
 use proptest::prelude::*;
 
 /// A program that asks for `names` absent names in one directory, `rounds` times, and then computes.
-fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> Script {
+fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> StartScript {
     let facts = |parent: Option<u32>, exists| Facts {
         parent: parent.map(NameId),
         is_link: false,
@@ -22,7 +22,7 @@ fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> Script {
         pages: None,
     };
     let mut script =
-        Script { names: vec![facts(None, true), facts(Some(0), true)], tail, ..Script::default() };
+        StartScript { names: vec![facts(None, true), facts(Some(0), true)], tail, ..StartScript::default() };
     for act in 0..names * rounds {
         if act < names {
             script.names.push(facts(Some(1), false));
@@ -38,7 +38,7 @@ fn misses(names: u32, rounds: u32, gap: f64, tail: f64) -> Script {
 /// 1 ms from a server that does 10 000 requests a second; clients keep directories, and absences for so long.
 fn plain(negative: f64) -> Profile {
     let exact = |value| Some(Figure::exact(value));
-    let mut profile = Profile::new("plain", Kind::Measured);
+    let mut profile = Profile::new("plain", ProfileKind::Measured);
     profile.network.round_trip_us = exact(1000.0);
     profile.metadata.servers = exact(1.0);
     profile.rates.lookup = exact(10_000.0);
@@ -53,14 +53,14 @@ fn plain(negative: f64) -> Profile {
     profile
 }
 
-fn point(script: &Script, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartDetail> {
-    asked(script, profile, &Question { nodes: vec![nodes], processes, ..Question::default() })
+fn point(script: &StartScript, profile: &Profile, nodes: u64, processes: u32) -> ForecastPoint<StartDetail> {
+    asked(script, profile, &StartQuestion { nodes: vec![nodes], processes, ..StartQuestion::default() })
 }
 
 /// The first point, of which nothing but the medians is asked.
-fn asked(script: &Script, profile: &Profile, question: &Question) -> ForecastPoint<StartDetail> {
+fn asked(script: &StartScript, profile: &Profile, question: &StartQuestion) -> ForecastPoint<StartDetail> {
     let mut engine = Engine::new(std::slice::from_ref(script), profile, question);
-    engine.point(question.nodes[0], &Parameters::median(profile), &[])
+    engine.point(question.nodes[0], &StartParameters::median(profile), &[])
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn computing_behind_a_storm_makes_it_no_smaller() {
         assert!((found.detail.load / at(0.0).detail.load - 1.0).abs() < 0.01, "{found:?}");
         assert!(found.is_saturated() && found.may_fail());
     }
-    let storm = Bottleneck::Station(Station::Metadata, Some(Operation::LookupAbsent));
+    let storm = Bottleneck::Station(Station::Metadata, Some(ServerOperation::LookupAbsent));
     assert_eq!([2.0, 60.0].map(|tail| at(tail).bottleneck), [storm; 2]);
     // 307 s of waiting, 600 s of computing.
     assert_eq!(at(600.0).bottleneck, Bottleneck::Own(Own::Computing));
@@ -91,20 +91,20 @@ fn what_decides_is_what_the_time_is_made_of() {
     let decided = |nodes, processes| point(&script, &plain(0.0), nodes, processes).bottleneck;
     assert_eq!(decided(1, 1), Bottleneck::Own(Own::RoundTrips));
     // 4.8 s of requests, longer than the 3.3 s that they take alone.
-    assert_eq!(decided(2, 8), Bottleneck::Station(Station::Metadata, Some(Operation::LookupAbsent)));
+    assert_eq!(decided(2, 8), Bottleneck::Station(Station::Metadata, Some(ServerOperation::LookupAbsent)));
 }
 
 #[test]
 fn a_profile_that_says_nothing_is_the_wide_prior() {
     let script = misses(300, 1, 0.0, 0.1);
-    let (nothing, wide) = (Profile::new("nothing", Kind::Prior), shipped("wide").unwrap());
-    assert!(Parameters::median(&nothing).assumed.contains(&"threads"));
-    assert_eq!(Parameters::median(&nothing).threads, Parameters::median(&wide).threads);
+    let (nothing, wide) = (Profile::new("nothing", ProfileKind::Prior), shipped("wide").unwrap());
+    assert!(StartParameters::median(&nothing).assumed.contains(&"threads"));
+    assert_eq!(StartParameters::median(&nothing).threads, StartParameters::median(&wide).threads);
     assert_eq!(point(&script, &nothing, 1, 1).seconds.p50, point(&script, &wide, 1, 1).seconds.p50);
-    assert_eq!(Parameters::median(&plain(0.0)).threads, 1.0);
+    assert_eq!(StartParameters::median(&plain(0.0)).threads, 1.0);
 }
 
-fn p50(script: &Script, nodes: u64, processes: u32) -> f64 {
+fn p50(script: &StartScript, nodes: u64, processes: u32) -> f64 {
     // Names that are asked again and again, and kept for 5 s: a slow start forgets them all.
     point(script, &plain(5.0), nodes, processes).seconds.p50
 }
@@ -114,10 +114,10 @@ fn p50(script: &Script, nodes: u64, processes: u32) -> f64 {
 fn few_replays_serve_all_runs() {
     for name in ["wide", "nfs"] {
         let profile = shipped(name).unwrap();
-        let question = Question { nodes: vec![1563], processes: 64, ..Question::default() };
+        let question = StartQuestion { nodes: vec![1563], processes: 64, ..StartQuestion::default() };
         let scripts = [misses(50, 2, 0.0, 1.0)];
         let mut engine = Engine::new(&scripts, &profile, &question);
-        let (median, runs) = (Parameters::median(&profile), super::runs::runs(&profile, &question));
+        let (median, runs) = (StartParameters::median(&profile), super::runs::runs(&profile, &question));
         engine.point(1563, &median, &runs);
         assert!(engine.replays.replayed.len() <= 30, "{name}: {}", engine.replays.replayed.len());
     }
@@ -154,7 +154,7 @@ fn time_grows_with_nodes_processes_and_computing_and_without_cliffs() {
 }
 
 /// Files, half of them asked for before they are opened, all read, so many bytes of each; and a miss for each.
-fn program(files: u32, bytes: f64) -> Script {
+fn program(files: u32, bytes: f64) -> StartScript {
     let mut script = misses(files, 1, 0.0001, 0.01);
     let misses = std::mem::take(&mut script.acts);
     for (number, miss) in (0..files).zip(misses) {
@@ -178,34 +178,34 @@ fn program(files: u32, bytes: f64) -> Script {
 }
 
 /// A question about some nodes with 2 processes each.
-fn of(nodes: u64, changes: Changes) -> Question {
-    Question { nodes: vec![nodes], processes: 2, changes, ..Question::default() }
+fn of(nodes: u64, changes: StartChanges) -> StartQuestion {
+    StartQuestion { nodes: vec![nodes], processes: 2, changes, ..StartQuestion::default() }
 }
 
-fn image(image: Image) -> Changes {
-    Changes { image: Some(image), ..Changes::default() }
+fn image(image: ImageDelivery) -> StartChanges {
+    StartChanges { image: Some(image), ..StartChanges::default() }
 }
 
 #[test]
 fn no_change_makes_a_start_slower() {
     let script = program(60, 4096.0);
     let all = [
-        image(Image::Read),
-        image(Image::Broadcast),
-        Changes { keeps_absences: true, ..Changes::default() },
-        Changes { fewer_misses: 0.5, ..Changes::default() },
-        Changes { fewer_files: 0.5, ..Changes::default() },
-        Changes { fewer_files: 1.0, ..Changes::default() },
-        Changes { atomic_open: true, ..Changes::default() },
+        image(ImageDelivery::Read),
+        image(ImageDelivery::Broadcast),
+        StartChanges { keeps_absences: true, ..StartChanges::default() },
+        StartChanges { fewer_misses: 0.5, ..StartChanges::default() },
+        StartChanges { fewer_files: 0.5, ..StartChanges::default() },
+        StartChanges { fewer_files: 1.0, ..StartChanges::default() },
+        StartChanges { atomic_open: true, ..StartChanges::default() },
     ];
     for (name, _) in SHIPPED.iter().filter(|(name, _)| *name != "coral") {
         let profile = shipped(name).unwrap();
         // An image costs milliseconds to enter, which one node that starts a small program does not get back.
         for (nodes, changes) in [(1, &all[2..]), (100_000, &all)] {
             // Several would drift apart in another way, and so ask together a little more or less.
-            let question = |changes| Question { processes: 1, ..of(nodes, changes) };
+            let question = |changes| StartQuestion { processes: 1, ..of(nodes, changes) };
             let p50 = |changes| asked(&script, &profile, &question(changes)).seconds.p50;
-            let plain = p50(Changes::default());
+            let plain = p50(StartChanges::default());
             for changes in changes {
                 let changed = p50(changes.clone());
                 assert!(changed <= plain * 1.001, "{name}, {nodes}: {changes:?}: {plain} to {changed}");
@@ -218,15 +218,20 @@ fn no_change_makes_a_start_slower() {
 fn gathered_files_are_read_all_the_same_and_found_once() {
     let (script, mut profile) = (program(30, 1e6), plain(3600.0));
     profile.client.layout_asks = Some(true);
-    let point = |fewer_files| asked(&script, &profile, &of(1, Changes { fewer_files, ..Changes::default() }));
+    let point = |fewer_files| {
+        asked(&script, &profile, &of(1, StartChanges { fewer_files, ..StartChanges::default() }))
+    };
     let (before, after) = (point(0.0), point(1.0));
     assert_eq!((before.detail.bytes, after.detail.bytes), (30e6, 30e6));
-    assert_eq!(before.detail.operations.get(Operation::Read), after.detail.operations.get(Operation::Read));
     assert_eq!(
-        after.detail.operations.get(Operation::Open),
-        before.detail.operations.get(Operation::Open) / 30.0
+        before.detail.operations.get(ServerOperation::Read),
+        after.detail.operations.get(ServerOperation::Read)
     );
-    assert_eq!(after.detail.operations.get(Operation::Layout), 0.0);
+    assert_eq!(
+        after.detail.operations.get(ServerOperation::Open),
+        before.detail.operations.get(ServerOperation::Open) / 30.0
+    );
+    assert_eq!(after.detail.operations.get(ServerOperation::Layout), 0.0);
 }
 
 #[test]
@@ -234,9 +239,10 @@ fn fewer_misses_are_fewer_names_however_often_each_is_asked_for() {
     let mut script = misses(10, 2, 0.0, 0.0);
     script.acts.sort_by_key(|act| script.walks[act.walk.end as usize - 1]);
     for (fewer_misses, left) in [(0.0, 10.0), (0.5, 5.0), (0.75, 3.0), (1.0, 0.0)] {
-        let question = Question { processes: 1, ..of(1, Changes { fewer_misses, ..Changes::default() }) };
+        let question =
+            StartQuestion { processes: 1, ..of(1, StartChanges { fewer_misses, ..StartChanges::default() }) };
         let point = asked(&script, &plain(3600.0), &question);
-        assert_eq!(point.detail.operations.get(Operation::LookupAbsent), left, "{fewer_misses}");
+        assert_eq!(point.detail.operations.get(ServerOperation::LookupAbsent), left, "{fewer_misses}");
     }
 }
 
@@ -246,11 +252,15 @@ fn an_image_that_is_broadcast_is_read_once_and_takes_no_processor_and_no_server(
     // Ten seconds for the 30 MB from one server.
     profile.data.bytes_per_second = Some(Figure::exact(3e6));
     profile.data.servers = Some(Figure::exact(10.0));
-    let question =
-        |stripes, cores| Question { processes: 64, cores, stripes, ..of(1000, image(Image::Broadcast)) };
+    let question = |stripes, cores| StartQuestion {
+        processes: 64,
+        cores,
+        stripes,
+        ..of(1000, image(ImageDelivery::Broadcast))
+    };
     let found = forecast(std::slice::from_ref(&script), &profile, &question(Some(1), None));
     let (point, bytes) = (&found.points[0], found.summary.image_bytes.unwrap());
-    assert_eq!((point.detail.bytes, point.detail.operations.get(Operation::Read)), (bytes, 1.0));
+    assert_eq!((point.detail.bytes, point.detail.operations.get(ServerOperation::Read)), (bytes, 1.0));
     assert_eq!(
         (found.summary.knee, point.detail.load, point.detail.operations.metadata()),
         (f64::INFINITY, 0.0, 4.0)
@@ -269,15 +279,17 @@ fn an_image_that_is_broadcast_is_read_once_and_takes_no_processor_and_no_server(
 #[test]
 fn what_a_program_changes_reaches_the_servers_from_an_image_too() {
     let mut script = program(3, 1e6);
-    for operation in [Operation::Create, Operation::Rename, Operation::Unlink, Operation::Getattr] {
+    for operation in
+        [ServerOperation::Create, ServerOperation::Rename, ServerOperation::Unlink, ServerOperation::Getattr]
+    {
         let deed = Deed::Ask(operation);
         script.acts.push(Act { think: 0.0, walk: 0..0, absent: false, bytes: 0.0, deed });
     }
-    for changes in [image(Image::Read), image(Image::Broadcast)] {
+    for changes in [image(ImageDelivery::Read), image(ImageDelivery::Broadcast)] {
         let point = asked(&script, &plain(0.0), &of(500, changes));
-        let changes = [Operation::Create, Operation::Rename, Operation::Unlink];
+        let changes = [ServerOperation::Create, ServerOperation::Rename, ServerOperation::Unlink];
         assert_eq!(changes.map(|operation| point.detail.operations.get(operation)), [1000.0; 3]);
-        assert!(point.detail.operations.get(Operation::Getattr) <= 500.0, "{point:?}");
+        assert!(point.detail.operations.get(ServerOperation::Getattr) <= 500.0, "{point:?}");
         // 3000 requests at 10 000 a second.
         assert!(point.seconds.p50 > 0.3, "{point:?}");
     }
@@ -288,7 +300,7 @@ fn nodes_that_start_one_after_the_other_are_no_storm() {
     // 3.3 s for one node, 0.3002 s of them at the server: with skew S the server is full from S / 0.3002 nodes on.
     let script = misses(3000, 1, 0.0, 0.0);
     let at = |nodes, skew| {
-        asked(&script, &plain(0.0), &Question { nodes: vec![nodes], skew, ..Question::default() })
+        asked(&script, &plain(0.0), &StartQuestion { nodes: vec![nodes], skew, ..StartQuestion::default() })
     };
     let (storm, calm) = (at(1000, 0.0), at(1000, 3600.0));
     assert!(
@@ -308,7 +320,7 @@ fn the_knee_is_the_same_whatever_other_nodes_are_asked_for() {
     // Names are forgotten while a start is slowed down, and then more is asked.
     let (script, profile) = (misses(40, 2, 0.0, 0.1), plain(5.0));
     let of = |nodes: &[u64]| {
-        let question = Question { nodes: nodes.to_vec(), samples: 1, ..Question::default() };
+        let question = StartQuestion { nodes: nodes.to_vec(), samples: 1, ..StartQuestion::default() };
         forecast(std::slice::from_ref(&script), &profile, &question)
     };
     let (alone, among) = (of(&[20_000]), of(&[1, 100, 20_000]));
@@ -319,12 +331,12 @@ fn the_knee_is_the_same_whatever_other_nodes_are_asked_for() {
 
 #[test]
 fn cores_that_all_nodes_share_are_no_server_that_may_fail() {
-    let question = Question {
+    let question = StartQuestion {
         nodes: vec![100],
         cores: Some(1.0),
         is_shared_host: true,
         samples: 1,
-        ..Question::default()
+        ..StartQuestion::default()
     };
     let found = forecast(&[misses(10, 1, 1.0, 0.0)], &plain(0.0), &question);
     assert!((found.summary.knee - 1.0).abs() < 0.01 && !found.points[0].is_saturated(), "{found:?}");
@@ -333,8 +345,12 @@ fn cores_that_all_nodes_share_are_no_server_that_may_fail() {
 #[test]
 fn cores_that_slow_each_other_down_do_less_than_their_number() {
     let seconds = |nodes| {
-        let question =
-            Question { nodes: vec![nodes], cores: Some(1.5), is_shared_host: true, ..Question::default() };
+        let question = StartQuestion {
+            nodes: vec![nodes],
+            cores: Some(1.5),
+            is_shared_host: true,
+            ..StartQuestion::default()
+        };
         asked(&misses(1, 1, 0.0, 3.0), &plain(0.0), &question).seconds.p50
     };
     assert!((seconds(1) - 3.0).abs() < 0.01, "alone: {}", seconds(1));
@@ -346,7 +362,8 @@ fn nodes_on_which_the_program_has_run_never_take_longer() {
     let (script, profile) = (misses(1000, 1, 0.01, 0.0), plain(5.0));
     for nodes in [1, 100, 1000, 10_000, 100_000] {
         let seconds = |is_warm| {
-            let question = Question { nodes: vec![nodes], processes: 2, is_warm, ..Question::default() };
+            let question =
+                StartQuestion { nodes: vec![nodes], processes: 2, is_warm, ..StartQuestion::default() };
             asked(&script, &profile, &question).seconds.p50
         };
         assert!(seconds(true) <= seconds(false) * 1.000_001, "{nodes}");
@@ -357,7 +374,8 @@ fn nodes_on_which_the_program_has_run_never_take_longer() {
 fn the_launch_is_in_every_bar_of_what_the_time_depends_on() {
     let (script, wide) = (misses(100, 1, 0.0, 0.1), shipped("wide").unwrap());
     let with = |launch, skew| {
-        let question = Question { nodes: vec![400], launch, skew, samples: 1, ..Question::default() };
+        let question =
+            StartQuestion { nodes: vec![400], launch, skew, samples: 1, ..StartQuestion::default() };
         forecast(std::slice::from_ref(&script), &wide, &question)
     };
     for skew in [0.0, 3.0] {
@@ -387,7 +405,7 @@ fn requests_that_take_days_end() {
     profile.metadata.threads = Some(Figure::exact(1e6));
     profile.client.positive_seconds = Some(Figure::exact(30.0));
     for nodes in [16, 10_000_000] {
-        let point = asked(&script, &profile, &of(nodes, Changes::default()));
+        let point = asked(&script, &profile, &of(nodes, StartChanges::default()));
         assert!(point.seconds.p50 > 1e9 && point.seconds.p90.is_finite(), "{point:?}");
     }
 }
@@ -401,8 +419,8 @@ proptest! {
         nodes in 1u64..24, processes in 1u32..40, skew in prop_oneof![Just(0.0), 0.0..3.0_f64], background in 0.0..0.9_f64,
         cores in proptest::option::of(1.0f64..9.0), is_shared_host in any::<bool>(),
     ) {
-        let question = Question {
-            nodes: vec![nodes], processes, skew, background, cores, is_shared_host, ..Question::default()
+        let question = StartQuestion {
+            nodes: vec![nodes], processes, skew, background, cores, is_shared_host, ..StartQuestion::default()
         };
         let found = asked(&misses(names, rounds, gap, tail), &plain(negative), &question);
         let (p50, slack) = (found.seconds.p50, 1.0 + 1e-6);
@@ -416,7 +434,7 @@ fn one_node_does_not_wait_for_others_to_start() {
     let mut profile = plain(0.0);
     profile.client.negative_seconds = Some(Figure::exact(1.0));
     let at = |skew| {
-        let question = Question { nodes: vec![1], processes: 8, skew, ..Question::default() };
+        let question = StartQuestion { nodes: vec![1], processes: 8, skew, ..StartQuestion::default() };
         asked(&script, &profile, &question)
     };
     let (together, apart) = (at(0.0), at(1000.0));
@@ -425,7 +443,7 @@ fn one_node_does_not_wait_for_others_to_start() {
 
 #[test]
 fn computing_has_a_spread_where_the_profile_is_exact() {
-    let question = Question { nodes: vec![1], ..Question::default() };
+    let question = StartQuestion { nodes: vec![1], ..StartQuestion::default() };
     let seconds = forecast(&[misses(10, 1, 0.1, 1.0)], &plain(0.0), &question).points[0].seconds;
     assert!(seconds.p10 < 0.95 * seconds.p50 && seconds.p90 > 1.05 * seconds.p50, "{seconds:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::script::{Deed, PAGE};
 use super::tree::NameId;
-use crate::Operation;
+use crate::ServerOperation;
 use quell_trace::flags::{AT_SYMLINK_NOFOLLOW, MAP_ANONYMOUS, O_CREAT, O_DIRECTORY, O_NOFOLLOW};
 use quell_trace::{Call, Class, Event, Outcome};
 use std::ops::Range;
@@ -26,7 +26,9 @@ pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
     let ok = event.outcome.errno().is_none();
     Some(match (event.call.class(), event.call) {
         (Class::Open, _) if !ok => Deed::Find,
-        (Class::Open, _) if event.flags & O_CREAT != 0 && subject.is_new => Deed::Ask(Operation::Create),
+        (Class::Open, _) if event.flags & O_CREAT != 0 && subject.is_new => {
+            Deed::Ask(ServerOperation::Create)
+        }
         (Class::Open, _) if event.flags & O_DIRECTORY != 0 => Deed::OpenDirectory(name),
         (Class::Open, _) => Deed::Open(name),
         (Class::Exec, _) if ok => Deed::Open(name),
@@ -36,8 +38,8 @@ pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
             Outcome::Success(bytes) if bytes > 0 => Deed::List(name),
             _ => return None,
         },
-        (Class::Xattr, _) if ok || event.path.is_none() => Deed::Ask(Operation::Getattr),
-        (Class::StatFs, _) => Deed::Ask(Operation::Getattr),
+        (Class::Xattr, _) if ok || event.path.is_none() => Deed::Ask(ServerOperation::Getattr),
+        (Class::StatFs, _) => Deed::Ask(ServerOperation::Getattr),
         (Class::Change, call) if ok => Deed::Ask(change(call)),
         (class, _) if class.is_metadata() => Deed::Find,
         (Class::Read, _) if event.bytes_moved().0 > 0 => {
@@ -89,15 +91,15 @@ pub(super) fn follows(event: &Event) -> bool {
 }
 
 /// The request of a call that changes something.
-fn change(call: Call) -> Operation {
+fn change(call: Call) -> ServerOperation {
     use Call::{
         Link, Linkat, Mkdir, Mkdirat, Mknod, Mknodat, Rename, Renameat, Renameat2, Rmdir, Symlink, Symlinkat,
         Unlink, Unlinkat,
     };
     match call {
-        Mkdir | Mkdirat | Mknod | Mknodat | Link | Linkat | Symlink | Symlinkat => Operation::Create,
-        Unlink | Unlinkat | Rmdir => Operation::Unlink,
-        Rename | Renameat | Renameat2 => Operation::Rename,
-        _ => Operation::Getattr,
+        Mkdir | Mkdirat | Mknod | Mknodat | Link | Linkat | Symlink | Symlinkat => ServerOperation::Create,
+        Unlink | Unlinkat | Rmdir => ServerOperation::Unlink,
+        Rename | Renameat | Renameat2 => ServerOperation::Rename,
+        _ => ServerOperation::Getattr,
     }
 }

@@ -23,7 +23,7 @@ mod windows;
 
 pub(crate) use alike::Alike;
 pub use node::{Machine, demand};
-pub use script::{Act, Deed, Facts, PAGE, Script};
+pub use script::{Act, Deed, Facts, PAGE, StartScript};
 pub use tree::{NameId, Roots};
 pub(crate) use windows::Windows;
 

@@ -5,10 +5,10 @@
 //! [`REPLAYED`] on the last line: further processes of a node are alike.
 
 use super::state::{Caches, Effect, Need, Progress};
-use super::{Act, Deed, Demand, PAGE, Script, Segment};
+use super::{Act, Deed, Demand, PAGE, Segment, StartScript};
 use crate::chance::Chance;
 use crate::parameters::ClientRules;
-use crate::{Operation, PerOperation};
+use crate::{PerOperation, ServerOperation};
 
 /// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
@@ -38,7 +38,7 @@ pub struct Machine {
 }
 
 /// The demand of one node.
-pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
+pub fn demand(script: &StartScript, rules: ClientRules, machine: &Machine) -> Demand {
     let wanted = machine.processes.max(1);
     let mut replays = replays(script, rules, machine, wanted.min(REPLAYED).next_power_of_two()).into_iter();
     let (mut fewer, mut replayed) = (1, 1);
@@ -83,7 +83,7 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
 }
 
 /// Runs of 1, 2, 4 and so on to `most` processes. The last takes as long as all others together, so it has a thread of its own.
-fn replays(script: &Script, rules: ClientRules, machine: &Machine, most: u32) -> Vec<Demand> {
+fn replays(script: &StartScript, rules: ClientRules, machine: &Machine, most: u32) -> Vec<Demand> {
     let run = |processes| replay(script, rules, machine, processes);
     if most == 1 {
         return vec![run(1)];
@@ -100,7 +100,7 @@ fn replays(script: &Script, rules: ClientRules, machine: &Machine, most: u32) ->
     })
 }
 
-fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
+fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
     let mut caches = Caches::new(script, rules);
     let begin = match machine.is_warm {
         true => Node::new(script, machine, 1, 0.0).run(&mut caches).1,
@@ -145,7 +145,7 @@ impl Turn {
 }
 
 struct Node<'a> {
-    script: &'a Script,
+    script: &'a StartScript,
     machine: &'a Machine,
     processes: Vec<Process>,
     /// The next moment of each. Unit: seconds; infinite behind its last act.
@@ -156,7 +156,7 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new(script: &'a Script, machine: &'a Machine, processes: u32, begin: f64) -> Self {
+    fn new(script: &'a StartScript, machine: &'a Machine, processes: u32, begin: f64) -> Self {
         let process = |number| Process {
             act: 0,
             progress: Progress::default(),
@@ -322,7 +322,7 @@ impl<'a> Node<'a> {
             Need::Answer { at, of } => {
                 let latency = self.machine.latency.get(of).max(1e-9);
                 segment.waits.add(of, ((at - now) / latency).min(1.0));
-                if of == Operation::Read && self.machine.byte > 0.0 {
+                if of == ServerOperation::Read && self.machine.byte > 0.0 {
                     segment.awaited += (at - now - latency).max(0.0) / self.machine.byte;
                 }
                 process.then = Then::Go;

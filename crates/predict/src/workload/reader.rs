@@ -10,12 +10,12 @@ use super::mapped::Mapped;
 use super::overhead::Overhead;
 use super::positions::Positions;
 use super::presence::{cut_walks, mark_directories};
-use super::script::{Act, Deed, Facts, Script};
+use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::{Name, Roots, Tree};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, TraceError};
 use std::collections::HashMap;
 
-impl Script {
+impl StartScript {
     /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
     /// absent, and no call asked for the directories on the way); `None` is "cannot tell", and then they do.
     ///
@@ -38,7 +38,7 @@ impl Script {
 pub(super) struct Reader<'a> {
     recording: &'a Recording,
     tree: Tree<'a>,
-    script: Script,
+    script: StartScript,
     overhead: Overhead,
     walks: HashMap<(Option<PathId>, PathId, bool), std::ops::Range<u32>>,
     positions: Positions,
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         Ok(Self {
             recording,
             tree: Tree::new(&recording.paths, &recording.context, roots),
-            script: Script { overhead: overhead.a_call, ..Script::default() },
+            script: StartScript { overhead: overhead.a_call, ..StartScript::default() },
             overhead,
             walks: HashMap::new(),
             positions: Positions::default(),
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         base
     }
 
-    pub(super) fn finish(mut self, is_there: &dyn Fn(&[u8]) -> Option<bool>) -> Script {
+    pub(super) fn finish(mut self, is_there: &dyn Fn(&[u8]) -> Option<bool>) -> StartScript {
         mark_directories(&self.script, &mut self.tree);
         cut_walks(&mut self.script, &mut self.tree, is_there);
         let whole = self.recording.header.seconds.unwrap_or_else(|| self.last_end.as_seconds());

@@ -1,14 +1,14 @@
 //! A script: what a rank does on the shared file system, one act after the other, and how long it computes before each.
 
 use super::tree::NameId;
-use crate::Operation;
+use crate::ServerOperation;
 
 /// One thing that a rank does on the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
     /// Computing before it. Unit: seconds.
     pub think: f64,
-    /// The names that its path leads over, as a range of [`Script::walks`].
+    /// The names that its path leads over, as a range of [`StartScript::walks`].
     pub walk: std::ops::Range<u32>,
     /// True if the last of them is absent.
     pub absent: bool,
@@ -42,7 +42,7 @@ pub enum Deed {
     /// A call on it that the client answers by itself: in its kernel at once, in a daemon after a while.
     Tell(NameId),
     /// A request that always reaches a server.
-    Ask(Operation),
+    Ask(ServerOperation),
 }
 
 /// A page of the kernel's cache, in which a client keeps data. Unit: bytes.
@@ -50,7 +50,7 @@ pub const PAGE: u64 = 4096;
 
 /// The acts of a rank.
 #[derive(Clone, Debug, Default)]
-pub struct Script {
+pub struct StartScript {
     /// Shape: in order.
     pub acts: Vec<Act>,
     /// Names of the paths of all acts.
@@ -87,7 +87,7 @@ pub struct Facts {
     pub pages: Option<u32>,
 }
 
-impl Script {
+impl StartScript {
     /// Computing and local work of one rank. Unit: seconds.
     pub fn think(&self) -> f64 {
         self.acts.iter().map(|act| act.think).sum::<f64>() + self.tail

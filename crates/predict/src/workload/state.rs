@@ -5,10 +5,10 @@
 
 use super::alike::{Alike, Kept, lives};
 use super::readahead;
-use super::script::{Act, Deed, Facts, Script};
+use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::NameId;
 use super::windows::Windows;
-use crate::Operation;
+use crate::ServerOperation;
 use crate::parameters::ClientRules;
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl Default for Known {
 /// A client's caches.
 #[derive(Clone, Debug)]
 pub(super) struct Caches<'a> {
-    script: &'a Script,
+    script: &'a StartScript,
     rules: ClientRules,
     /// Lifetimes by [`Kept`].
     lives: [f64; 5],
@@ -75,11 +75,11 @@ pub(super) struct Caches<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Need {
     /// A request of its own.
-    Request(Operation, Effect),
+    Request(ServerOperation, Effect),
     /// The client's own answer, and perhaps a request that no process waits for.
-    Own(Option<Operation>),
+    Own(Option<ServerOperation>),
     /// An answer that another process of the node waits for already.
-    Answer { at: f64, of: Operation },
+    Answer { at: f64, of: ServerOperation },
     /// Nothing: the act is done.
     Nothing,
 }
@@ -108,7 +108,7 @@ pub(super) struct Progress {
 }
 
 impl<'a> Caches<'a> {
-    pub(super) fn new(script: &'a Script, rules: ClientRules) -> Self {
+    pub(super) fn new(script: &'a StartScript, rules: ClientRules) -> Self {
         let mut children = vec![Vec::new(); script.names.len()];
         for (number, facts) in script.names.iter().enumerate() {
             if let Some(parent) = facts.parent.filter(|_| facts.exists) {
@@ -180,7 +180,7 @@ impl<'a> Caches<'a> {
         let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
         if reads_link && !self.keeps(Kept::Link, self.known[name.0 as usize].link, now) {
             progress.link = true;
-            return Need::Request(Operation::Readlink, Effect::Link(name));
+            return Need::Request(ServerOperation::Readlink, Effect::Link(name));
         }
         Need::Nothing
     }
@@ -189,7 +189,7 @@ impl<'a> Caches<'a> {
     /// time has run out is asked for by each.
     fn ask_name(&mut self, name: NameId, is_absent: bool, now: f64) -> Need {
         let known = &self.known[name.0 as usize];
-        let of = if is_absent { Operation::LookupAbsent } else { Operation::Lookup };
+        let of = if is_absent { ServerOperation::LookupAbsent } else { ServerOperation::Lookup };
         match !known.was_answered && known.answer > now {
             true => Need::Answer { at: known.answer, of },
             false => Need::Request(of, Effect::Name(name, is_absent)),
@@ -213,7 +213,7 @@ impl<'a> Caches<'a> {
         let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {
             true => Need::Nothing,
-            false => Need::Request(Operation::Getattr, Effect::Attributes(name)),
+            false => Need::Request(ServerOperation::Getattr, Effect::Attributes(name)),
         }
     }
 
@@ -235,18 +235,20 @@ impl<'a> Caches<'a> {
             Deed::Open(name) => {
                 let rides = &mut self.known[name.0 as usize].rides;
                 if first && rules.open_asks && now <= std::mem::replace(rides, -1.0) {
-                    return Need::Own(Some(Operation::Open));
+                    return Need::Own(Some(ServerOperation::Open));
                 }
                 let asks = rules.open_asks || (rules.atomic_open && !self.keeps_name(name, now));
                 let effect = if rules.atomic_open { Effect::Opened(name) } else { Effect::None };
-                or_own(asks, Operation::Open, effect)
+                or_own(asks, ServerOperation::Open, effect)
             }
-            Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::OpenDirectory, Effect::None),
+            Deed::OpenDirectory(_) => {
+                once(rules.open_directory_asks, ServerOperation::OpenDirectory, Effect::None)
+            }
             Deed::ReadLink(name) => {
                 let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
-                once(!is_known, Operation::Readlink, Effect::Link(name))
+                once(!is_known, ServerOperation::Readlink, Effect::Link(name))
             }
-            Deed::List(name) => once(true, Operation::Readdir, Effect::Listed(name)),
+            Deed::List(name) => once(true, ServerOperation::Readdir, Effect::Listed(name)),
             Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
                 readahead::of_call(there, missing, pages)
             }),
@@ -255,9 +257,9 @@ impl<'a> Caches<'a> {
             }),
             Deed::Close(name) => {
                 let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
-                or_own(asks, Operation::Close, Effect::None)
+                or_own(asks, ServerOperation::Close, Effect::None)
             }
-            Deed::Tell(_) => or_own(false, Operation::Close, Effect::None),
+            Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
             Deed::Ask(operation) => once(true, operation, Effect::None),
         }
     }
@@ -274,15 +276,15 @@ impl<'a> Caches<'a> {
         let Some(missing) = known.windows.first_missing(pages) else {
             // Data on its way is in the page cache, locked: a process that needs it waits, and sends no request.
             return match known.data > now {
-                true => Need::Answer { at: known.data, of: Operation::Read },
+                true => Need::Answer { at: known.data, of: ServerOperation::Read },
                 false => Need::Nothing,
             };
         };
         if self.rules.layout_asks && !known.has_place && !facts.is_gathered {
-            return Need::Request(Operation::Layout, Effect::Place(name));
+            return Need::Request(ServerOperation::Layout, Effect::Place(name));
         }
         let fetched = fetched(&known.windows, missing, facts.pages);
-        Need::Request(Operation::Read, Effect::Windows(name, fetched.start, fetched.end))
+        Need::Request(ServerOperation::Read, Effect::Windows(name, fetched.start, fetched.end))
     }
 
     /// A request is sent: others may wait for its answer.

@@ -10,7 +10,7 @@ use quell_calibrate::{
     CacheAspect, CacheLifetime, Calibration, CalibrationCase, CaseCache, CaseKind, CaseLayout, DataAccess,
     LifetimeVerdict,
 };
-use quell_predict::profile::{Figure, Profile, Slot};
+use quell_predict::profile::{Figure, Profile, ProfileSlot};
 use quell_trace::Nanos;
 use std::collections::BTreeMap;
 
@@ -140,12 +140,12 @@ fn figures(profile: &Profile) -> Table {
     let mut copy = profile.clone();
     for (_, key, slot) in copy.slots() {
         match slot {
-            Slot::Figure(Some(figure), _) => table.row(figure_row(key, figure)),
-            Slot::Switch(Some(on)) => {
+            ProfileSlot::Figure(Some(figure), _) => table.row(figure_row(key, figure)),
+            ProfileSlot::Switch(Some(on)) => {
                 let word = if *on { "yes" } else { "no" };
                 table.row([key, "", word, "", "", "latencies of one process"].map(str::to_owned).into());
             }
-            Slot::Figure(None, _) | Slot::Switch(None) => {}
+            ProfileSlot::Figure(None, _) | ProfileSlot::Switch(None) => {}
         }
     }
     table

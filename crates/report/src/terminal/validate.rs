@@ -7,7 +7,7 @@ use crate::number::{counted, grouped, seconds};
 use crate::published::{ORDER, error, number, outcome, published, range};
 use crate::table::Table;
 use crate::text::Role;
-use quell_predict::published::{Row, Use, Validation, Verdict};
+use quell_predict::published::{PublishedRow, RowUse, RowVerdict, Validation};
 
 /// Columns from which what a figure is stands beside its numbers.
 const WIDE: usize = 120;
@@ -22,7 +22,7 @@ pub fn validation(validation: &Validation, style: Style) -> String {
     let fit = "parameters behind the prediction that were fitted to published figures";
     page.entry("fit", fit, Role::Plain);
     for used in ORDER {
-        let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
+        let rows: Vec<&PublishedRow> = validation.rows.iter().filter(|row| row.used == used).collect();
         page.section(&title(used), &table(&rows, page.style));
     }
     page.section("What the figures of Warp cannot tell apart", &alternatives(validation));
@@ -31,13 +31,13 @@ pub fn validation(validation: &Validation, style: Style) -> String {
     page.finished()
 }
 
-fn title(used: Use) -> String {
+fn title(used: RowUse) -> String {
     let meaning = used.meaning();
     let (first, rest) = meaning.split_at(1);
     format!("{}{rest}", first.to_uppercase())
 }
 
-fn table(rows: &[&Row], style: Style) -> Table {
+fn table(rows: &[&PublishedRow], style: Style) -> Table {
     let table = Table::default().text("figure").number("published").number("predicted").number("p10 to p90");
     let mut table = table.number("error").number("fit").text("");
     if style.width >= WIDE {
@@ -56,7 +56,7 @@ fn table(rows: &[&Row], style: Style) -> Table {
         if style.width >= WIDE {
             cells.push(row.what.to_owned());
         }
-        let role = if row.verdict() == Verdict::Misses { Role::Doubt } else { Role::Plain };
+        let role = if row.verdict() == RowVerdict::Misses { Role::Doubt } else { Role::Plain };
         table.painted_row(cells, role);
     }
     table

@@ -124,7 +124,7 @@ pub fn create(forecast: &CreateForecast) -> CreateView {
 }
 
 fn point(point: &ForecastPoint<CreateDetail>) -> CreatePoint {
-    let term = |(term, seconds): &(create::Term, f64)| CreateTerm {
+    let term = |(term, seconds): &(create::TimeTerm, f64)| CreateTerm {
         name: term.name().to_owned(),
         seconds: *seconds,
         meaning: meaning(*term),
@@ -142,7 +142,7 @@ fn point(point: &ForecastPoint<CreateDetail>) -> CreatePoint {
     }
 }
 
-fn what_if(what_if: &create::WhatIf) -> CreateWhatIf {
+fn what_if(what_if: &create::SettingWhatIf) -> CreateWhatIf {
     CreateWhatIf {
         change: what_if.change.clone(),
         files: what_if.creates.files(),
@@ -151,7 +151,7 @@ fn what_if(what_if: &create::WhatIf) -> CreateWhatIf {
     }
 }
 
-fn advice(advice: &create::Advice) -> CreateAdvice {
+fn advice(advice: &create::SettingAdvice) -> CreateAdvice {
     CreateAdvice {
         setting: advice.setting.to_owned(),
         value: advice.value.clone(),
@@ -160,14 +160,14 @@ fn advice(advice: &create::Advice) -> CreateAdvice {
     }
 }
 
-fn meaning(term: create::Term) -> &'static str {
+fn meaning(term: create::TimeTerm) -> &'static str {
     match term {
-        create::Term::LeavingInode => "each node takes the inode's token, one after the other",
-        create::Term::Splits => "nodes wait for tokens of directory blocks",
-        create::Term::Connections => "the first revoke connects to every node",
-        create::Term::Revokes => "and takes the token away from every node",
-        create::Term::Creates => "the creates themselves",
-        create::Term::Directories => "one process makes them beforehand",
+        create::TimeTerm::LeavingInode => "each node takes the inode's token, one after the other",
+        create::TimeTerm::Splits => "nodes wait for tokens of directory blocks",
+        create::TimeTerm::Connections => "the first revoke connects to every node",
+        create::TimeTerm::Revokes => "and takes the token away from every node",
+        create::TimeTerm::Creates => "the creates themselves",
+        create::TimeTerm::Directories => "one process makes them beforehand",
     }
 }
 

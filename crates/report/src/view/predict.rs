@@ -1,9 +1,11 @@
 //! The object of `quell predict --json`.
 
 use super::range::{Bounds, InputFigure, Range};
-use quell_predict::profile::Slot;
+use quell_predict::profile::ProfileSlot;
 use quell_predict::start::{StartDetail, StartForecast};
-use quell_predict::{FigureSensitivity, ForecastPoint, Image, Operation, Profile, Question, Script};
+use quell_predict::{
+    FigureSensitivity, ForecastPoint, ImageDelivery, Profile, ServerOperation, StartQuestion, StartScript,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -137,8 +139,8 @@ pub struct PredictInputs {
 /// each, without its full stop.
 pub fn predict(
     command: &[String],
-    scripts: &[Script],
-    question: &Question,
+    scripts: &[StartScript],
+    question: &StartQuestion,
     predictions: &[(Profile, StartForecast)],
     notes: Vec<String>,
 ) -> PredictView {
@@ -187,15 +189,15 @@ fn overlaps(predictions: &[(Profile, StartForecast)], own: &StartForecast) -> Ve
 }
 
 fn inputs(
-    scripts: &[Script],
-    question: &Question,
+    scripts: &[StartScript],
+    question: &StartQuestion,
     predictions: &[(Profile, StartForecast)],
 ) -> PredictInputs {
     let mean =
-        |of: &dyn Fn(&Script) -> f64| scripts.iter().map(of).sum::<f64>() / scripts.len().max(1) as f64;
+        |of: &dyn Fn(&StartScript) -> f64| scripts.iter().map(of).sum::<f64>() / scripts.len().max(1) as f64;
     PredictInputs {
         calls: mean(&|script| script.calls as f64),
-        think_seconds: mean(&Script::think),
+        think_seconds: mean(&StartScript::think),
         recorder_us: mean(&|script| script.overhead * 1e6),
         processes_per_node: question.processes,
         skew_seconds: question.skew,
@@ -213,12 +215,12 @@ fn inputs(
 }
 
 /// What would be changed, in words. Shape: empty when nothing is.
-fn what_if(question: &Question) -> Vec<String> {
+fn what_if(question: &StartQuestion) -> Vec<String> {
     let changes = &question.changes;
     let share = |share: f64, what: &str| (share > 0.0).then(|| format!("{:.0} % of {what}", share * 100.0));
     let image = changes.image.map(|image| match image {
-        Image::Read => "an image that each node reads".to_owned(),
-        Image::Broadcast => "an image that is broadcast".to_owned(),
+        ImageDelivery::Read => "an image that each node reads".to_owned(),
+        ImageDelivery::Broadcast => "an image that is broadcast".to_owned(),
     });
     let said = [
         image,
@@ -233,8 +235,9 @@ fn what_if(question: &Question) -> Vec<String> {
 impl From<&ForecastPoint<StartDetail>> for PredictPoint {
     fn from(point: &ForecastPoint<StartDetail>) -> Self {
         let StartDetail { mean, load, operations, bytes } = point.detail;
-        let counts =
-            Operation::ALL.iter().map(|operation| (operation.name().to_owned(), operations.get(*operation)));
+        let counts = ServerOperation::ALL
+            .iter()
+            .map(|operation| (operation.name().to_owned(), operations.get(*operation)));
         Self {
             nodes: point.nodes,
             ranks: point.ranks,
@@ -263,8 +266,8 @@ fn sensitivity(found: &FigureSensitivity) -> PredictSensitivity {
 
 fn figures(profile: &Profile) -> Vec<InputFigure> {
     let mut copy = profile.clone();
-    let figure = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
-        Slot::Figure(Some(figure), _) => Some(InputFigure::of(&format!("{section}.{key}"), figure)),
+    let figure = |(section, key, slot): (&str, &str, ProfileSlot<'_>)| match slot {
+        ProfileSlot::Figure(Some(figure), _) => Some(InputFigure::of(&format!("{section}.{key}"), figure)),
         _ => None,
     };
     copy.slots().into_iter().filter_map(figure).collect()
@@ -272,8 +275,8 @@ fn figures(profile: &Profile) -> Vec<InputFigure> {
 
 fn switches(profile: &Profile) -> BTreeMap<String, bool> {
     let mut copy = profile.clone();
-    let switch = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
-        Slot::Switch(Some(on)) => Some((format!("{section}.{key}"), *on)),
+    let switch = |(section, key, slot): (&str, &str, ProfileSlot<'_>)| match slot {
+        ProfileSlot::Switch(Some(on)) => Some((format!("{section}.{key}"), *on)),
         _ => None,
     };
     copy.slots().into_iter().filter_map(switch).collect()

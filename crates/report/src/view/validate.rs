@@ -1,7 +1,7 @@
 //! The object of `quell validate --json`.
 
 use super::range::Range;
-use quell_predict::published::{self, Row};
+use quell_predict::published::{self, PublishedRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,7 +104,7 @@ pub struct RowElasticity {
 
 /// The object of `quell validate --json`.
 pub fn validation(validation: &published::Validation) -> ValidateView {
-    let missing = |missing: &published::Missing| NotReproducible {
+    let missing = |missing: &published::MissingFigure| NotReproducible {
         source: missing.source.to_owned(),
         what: missing.what.to_owned(),
         lacks: missing.lacks.to_owned(),
@@ -131,7 +131,7 @@ pub fn validation(validation: &published::Validation) -> ValidateView {
     }
 }
 
-fn row(row: &Row) -> ValidationRow {
+fn row(row: &PublishedRow) -> ValidationRow {
     ValidationRow {
         name: row.name.to_owned(),
         source: row.source.to_owned(),

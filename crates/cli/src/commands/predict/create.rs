@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::flags::PredictCreate;
 use crate::printer::Printer;
 use quell_predict::create::{
-    self, Connections, CreateForecast, Directory, InodeToken, Request, State, split,
+    self, Connections, CreateForecast, CreateRequest, Directory, DirectoryState, InodeToken, split,
 };
-use quell_predict::{Kind, Profile};
+use quell_predict::{Profile, ProfileKind};
 
 pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
     report::only_one_on_stdout(&[
@@ -23,7 +23,7 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
         printer
             .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
         printer.hint("`quell calibrate DIR -o fs.toml` measures it; then `--fs fs.toml`");
-    } else if profile.kind == Kind::Prior {
+    } else if profile.kind == ProfileKind::Prior {
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
     }
     Ok(0)
@@ -43,15 +43,15 @@ fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> 
     }
 }
 
-fn request(flags: &PredictCreate, profile: &Profile) -> Request {
-    let own = State::of(profile);
-    let state = State {
+fn request(flags: &PredictCreate, profile: &Profile) -> CreateRequest {
+    let own = DirectoryState::of(profile);
+    let state = DirectoryState {
         directory: if flags.grown { Directory::Grown } else { own.directory },
         blocks: flags.pre_split.map_or(own.blocks, split::blocks),
         inode_token: if flags.serial_token { InodeToken::Serial } else { own.inode_token },
         connections: if flags.all_to_all { Connections::AllToAll } else { own.connections },
     };
-    Request {
+    CreateRequest {
         nodes: flags.nodes.0.clone(),
         ranks_per_node: flags.ppn.into(),
         files_per_rank: flags.files,

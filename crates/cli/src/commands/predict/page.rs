@@ -5,15 +5,15 @@ use crate::commands::html;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_predict::start::{self, StartForecast};
-use quell_predict::{Changes, Image, Profile, Question, Script};
+use quell_predict::{ImageDelivery, Profile, StartChanges, StartQuestion, StartScript};
 use quell_report::html::prediction::{Change, WhatIfs};
 use quell_report::view;
 use std::path::Path;
 
 /// The predictions, with their question.
 pub(super) struct Asked<'a> {
-    pub(super) scripts: &'a [Script],
-    pub(super) question: &'a Question,
+    pub(super) scripts: &'a [StartScript],
+    pub(super) question: &'a StartQuestion,
     pub(super) forecasts: &'a [(Profile, StartForecast)],
 }
 
@@ -33,10 +33,10 @@ pub(super) fn write(
 }
 
 /// Each change alone, on top of what was asked.
-fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatIfs {
+fn what_ifs(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> WhatIfs {
     let nodes = question.nodes.last().copied().unwrap_or(1);
-    let change = |(words, changes): (&str, Changes)| {
-        let question = Question { nodes: vec![nodes], changes, ..question.clone() };
+    let change = |(words, changes): (&str, StartChanges)| {
+        let question = StartQuestion { nodes: vec![nodes], changes, ..question.clone() };
         let forecast = start::forecast(scripts, profile, &question);
         let seconds = forecast.points.first().map(|point| point.seconds).unwrap_or_default();
         Change { change: words.to_owned(), seconds: seconds.into() }
@@ -49,14 +49,20 @@ fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatI
 }
 
 /// The changes as asked, then each further change.
-fn changes(asked: &Changes) -> Vec<(&'static str, Changes)> {
+fn changes(asked: &StartChanges) -> Vec<(&'static str, StartChanges)> {
     let all = [
-        ("from an image that each node reads", Changes { image: Some(Image::Read), ..asked.clone() }),
-        ("from an image that is broadcast", Changes { image: Some(Image::Broadcast), ..asked.clone() }),
-        ("clients keep absent names", Changes { keeps_absences: true, ..asked.clone() }),
-        ("half the misses", Changes { fewer_misses: asked.fewer_misses.max(0.5), ..asked.clone() }),
-        ("half the files", Changes { fewer_files: asked.fewer_files.max(0.5), ..asked.clone() }),
-        ("lookup and open in one request", Changes { atomic_open: true, ..asked.clone() }),
+        (
+            "from an image that each node reads",
+            StartChanges { image: Some(ImageDelivery::Read), ..asked.clone() },
+        ),
+        (
+            "from an image that is broadcast",
+            StartChanges { image: Some(ImageDelivery::Broadcast), ..asked.clone() },
+        ),
+        ("clients keep absent names", StartChanges { keeps_absences: true, ..asked.clone() }),
+        ("half the misses", StartChanges { fewer_misses: asked.fewer_misses.max(0.5), ..asked.clone() }),
+        ("half the files", StartChanges { fewer_files: asked.fewer_files.max(0.5), ..asked.clone() }),
+        ("lookup and open in one request", StartChanges { atomic_open: true, ..asked.clone() }),
     ];
     let new = all.into_iter().filter(|(_, changes)| changes != asked);
     std::iter::once(("as asked", asked.clone())).chain(new).collect()

@@ -8,7 +8,7 @@ use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
-use quell_predict::{Changes, Image, Kind, Profile, Question, Roots, Script};
+use quell_predict::{ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript};
 use quell_trace::Trace;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -57,19 +57,19 @@ fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], print
         printer.hint(
             "`quell calibrate DIR -o fs.toml` measures it, and `--list-fs` lists others; then `--fs fs.toml`",
         );
-    } else if forecasts.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
+    } else if forecasts.iter().any(|(profile, _)| profile.kind == ProfileKind::Prior) {
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
     }
 }
 
 /// The scripts of the recorded ranks, and notes about the tree.
-fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>), Failure> {
+fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
     let roots = roots(flags)?;
     let (mut scripts, mut trees) = (Vec::new(), Vec::new());
     for recording in &trace.recordings {
         let tree = Tree::of(recording, &roots);
         let mut script =
-            Script::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
+            StartScript::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
         trees.push(tree);
         if let Some(think) = flags.think {
             script.scale_think(think);
@@ -86,8 +86,8 @@ fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>),
 }
 
 /// A note on calls that ran at once in several threads or processes, and that the script has one after the other.
-fn beside(scripts: &[Script]) -> Option<String> {
-    let sum = |of: fn(&Script) -> u64| scripts.iter().map(of).sum::<u64>();
+fn beside(scripts: &[StartScript]) -> Option<String> {
+    let sum = |of: fn(&StartScript) -> u64| scripts.iter().map(of).sum::<u64>();
     let (beside, acts) = (sum(|script| script.beside), sum(|script| script.acts.len() as u64));
     (beside as f64 > SOME * acts as f64).then(|| {
         format!(
@@ -129,8 +129,8 @@ fn roots(flags: &Predict) -> Result<Roots, Failure> {
     Ok(Roots::Below { directories, depth: flags.depth })
 }
 
-fn question(flags: &Predict) -> Question {
-    Question {
+fn question(flags: &Predict) -> StartQuestion {
+    StartQuestion {
         nodes: flags.nodes.0.clone(),
         processes: flags.ppn,
         skew: flags.skew,
@@ -140,10 +140,10 @@ fn question(flags: &Predict) -> Question {
         is_shared_host: flags.shared_host,
         stripes: flags.stripes,
         launch: flags.launch,
-        changes: Changes {
+        changes: StartChanges {
             image: flags.image.map(|by| match by {
-                ImageBy::Read => Image::Read,
-                ImageBy::Broadcast => Image::Broadcast,
+                ImageBy::Read => ImageDelivery::Read,
+                ImageBy::Broadcast => ImageDelivery::Broadcast,
             }),
             keeps_absences: flags.keep_absences,
             fewer_misses: flags.fewer_misses,
