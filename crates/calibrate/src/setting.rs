@@ -16,7 +16,8 @@ pub struct CalibrationSetting<'a> {
     pub second: Option<Vec<OsString>>,
     /// The limits.
     pub bounds: CalibrationBounds,
-    /// Asked often; when it says yes the calibration cleans up and ends as [`CalibrateError::Interrupted`].
+    /// Asked often; when it says yes the calibration cleans up and ends as
+    /// [`CalibrateError::Interrupted`](crate::CalibrateError::Interrupted).
     pub stop: Stop<'a>,
 }
 
