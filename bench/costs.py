@@ -80,7 +80,7 @@ class MemoryGroup:
         return None
 
     def empty(self) -> None:
-        """Gives back the page cache that is charged to nobody who runs."""
+        """Gives back the page cache that no running process is charged for."""
         if self._path is not None:
             for name, value in (("memory.force_empty", "0"), ("memory.reclaim", "64G")):
                 with contextlib.suppress(OSError):

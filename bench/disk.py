@@ -1,4 +1,4 @@
-"""A local disk of our own: ext4 in a file, so that dropping its caches is a remount and disturbs nobody."""
+"""A local disk of our own: ext4 in a file, so that dropping its caches is a remount and disturbs no other program."""
 
 import contextlib
 import subprocess

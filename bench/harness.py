@@ -72,7 +72,7 @@ def words(name: str) -> list[str]:
 
 
 def rounds() -> int:
-    """How often every way is measured."""
+    """The number of measurements of each way."""
     return int(setting("ROUNDS"))
 
 

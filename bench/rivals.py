@@ -26,9 +26,9 @@ class Way:
     first: list[str] = field(default_factory=list)
     further: list[str] = field(default_factory=list)
     undo: list[str] = field(default_factory=list)
-    # The image that quell serves: a further process needs another that keeps it.
+    # The image that quell serves. It lives only while one process of the run does.
     image: Path | None = None
-    # What a node reads of this way: its size is told.
+    # The file that a node reads. Its size is reported.
     file: Path | None = None
     # The server's name, for its memory.
     server: str = ""
@@ -52,7 +52,7 @@ def ways() -> list[Way]:
 
 
 def remove() -> None:
-    """What `ways` left on the node's disk."""
+    """Removes the files of `ways` from the node's disk."""
     for name in ("bench.qimg", "bench.squashfs", "bench.tar"):
         (LOCAL / name).unlink(missing_ok=True)
 

@@ -33,7 +33,7 @@ def main() -> Result:
 
 
 def prepare() -> int:
-    """Makes the tree and its image; returns how many entries a check compares."""
+    """Makes the tree and its image; returns the number of entries that a check compares."""
     with tempfile.TemporaryDirectory() as local:
         for number in range(DIRECTORIES):
             directory = Path(local) / f"{number:03}"

@@ -1,4 +1,4 @@
-"""Many processes at once on one cold node: what its server counts, and how long until the last has ended.
+"""Many processes at once on one cold node: the server's counts, and the time until the last process has ended.
 
 The program is `import numpy`: small, so that 128 of them on a few cores still wait for the file system and not only for
 a core.

@@ -17,7 +17,7 @@ from harness import QUELL, Result
 
 TRUE = "/bin/true"
 NOBODY = 65534
-# Milliseconds over what: a first rank over the plain command, one that joins over an exec.
+# Milliseconds that a first rank may add to the plain command, and one that joins to an exec.
 BUDGETS = {"first": ("plain", 5.0), "joined": ("exec", 1.0)}
 
 Times = dict[str, list[float]]

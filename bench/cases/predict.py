@@ -68,7 +68,7 @@ class Case:
 
 
 class State:
-    """What was measured and predicted so far, on disk after each case."""
+    """All measurements and predictions so far, on disk after each case."""
 
     def __init__(self) -> None:
         text = state_file().read_text() if state_file().exists() else ""
@@ -196,7 +196,7 @@ def calibrate(state: State, policy: str, latency: str) -> None:
 
 
 def time_computing(state: State, name: str, program: Program, policy: str, latency: str) -> None:
-    """Adds what the program computes, by a recording made now."""
+    """Adds the program's computing time, from a recording made now."""
     take = middle_recording(name, program)
     answer = json.loads(quell("predict", str(take), *question(state, program, policy, latency), "--nodes", "1"))
     state.all["think"].setdefault(f"{name} {policy} {latency}", []).append(answer["inputs"]["think_seconds"])
@@ -235,7 +235,7 @@ def predict(state: State, case: Case, program: Program) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """A case with what was measured and predicted."""
+    """A case with its measurements and predictions."""
 
     case: Case
     seconds: list[float]
@@ -252,7 +252,7 @@ class Row:
 
     @property
     def predicted_operations(self) -> float:
-        """Without what the rig's counters leave out: asking where data lies, which they show as reads of data, and opening a
+        """Leaves out what the rig's counters leave out: asking where data lies, which they show as reads of data, and opening a
         directory, of which the master counts the listing only."""
         uncounted = sum(self.predicted["operations"].get(name, 0.0) for name in ("layout", "open_directory"))
         return float(self.predicted["metadata_operations"] - uncounted)
@@ -289,7 +289,7 @@ def page(rows: list[Row]) -> list[str]:
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """How many cases are as near as issue and README say. From the image there are so few operations that a ratio says nothing."""
+    """The number of cases within the stated bounds. From the image there are too few operations for a ratio."""
     plain = [row for row in rows if row.case.way == "plain"]
     seconds = sum(abs(row.seconds_off) <= 0.25 for row in rows)
     operations = sum(abs(row.operations_off) <= 0.10 for row in plain)

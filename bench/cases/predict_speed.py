@@ -11,7 +11,7 @@ from harness import Result
 
 # 100 000 ranks.
 NODES, PROCESSES = 12_500, 8
-# A search path of so many directories, on which so many libraries are looked for: 10 000 operations and more.
+# Directories of a search path, and libraries that are looked for on it: 10 000 operations and more.
 SHAPE = ["--entries", "200", "--names", "180"]
 WAYS = {"range of 100 runs": [], "one run": ["--samples", "1"]}
 MOST_SECONDS, MOST_MIB = 1.0, 500.0

@@ -32,7 +32,7 @@ PUBLISHED = {
 
 @dataclass
 class Found:
-    """What one kind of start cost: a median of rounds, and memory of the last."""
+    """The cost of one kind of start: a median of rounds, and memory of the last."""
 
     first: list[costs.Spent]
     further: list[costs.Spent]
@@ -95,7 +95,7 @@ def record_and_pack(work: Path, application: Path, program: list[str], image: Pa
 
 
 def run_once(work: Path, local: Disk, image: Path, program: list[str]) -> dict[str, Any]:
-    """What a run says of itself."""
+    """The statistics of a run."""
     local.cold()
     stats = work / "stats.json"
     run(QUELL, "run", "--require", "--stats", str(stats), str(image), "--", *program)
@@ -186,7 +186,7 @@ def sizes(configuration: dict[str, Any], touched: int, size: int, stats: dict[st
 
 
 def counts(calls: dict[str, Any]) -> list[str]:
-    """What one plain process asks, beside the program that this one stands for."""
+    """The calls of one plain process, beside those of the program that this one imitates."""
 
     def ok_and_failed(*names: str) -> tuple[int, int]:
         rows = [calls[name] for name in names if name in calls]

@@ -72,7 +72,7 @@ def ask(trace: Path) -> dict[str, list[Any]]:
 
 
 def compare(report: dict[str, Any], answers: dict[str, list[Any]]) -> list[str]:
-    """Where the two disagree on what both were asked: a figure of a report that is wrong is worth nothing."""
+    """The answers on which the two disagree. The figures of a wrong report are worth nothing."""
     by_call = {row[0]: tuple(row[1:]) for row in answers["calls and errors by system call"]}
     ours = {row["name"]: (row["calls"], row["errors"]) for row in report["syscalls"]}
     differences = [f"{name}: {ours.get(name)}, DuckDB {by_call.get(name)}"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the trace of bench/report.sh is recorded from: programs that look at many files once, and programs that look at a few
+# The work that bench/report.sh records: programs that look at many files once, and programs that look at a few
 # thousand again and again and miss most of what they look for. Usage: report_work.sh ROUNDS PYTHON
 set -eu
 rounds=$1

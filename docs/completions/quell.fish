@@ -199,20 +199,20 @@ complete -c quell -n "__fish_quell_using_subcommand validate" -l config -d 'Read
 complete -c quell -n "__fish_quell_using_subcommand validate" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand validate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew of its originals as they are now, and say what changed' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote' -r -F
-complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l refresh -d 'Make this image anew from its originals as they are now, and show the changes' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -l learn -d 'With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote' -r -F
+complete -c quell -n "__fish_quell_using_subcommand pack" -s o -l output -d 'Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below this directory, whatever its file system. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l add -d 'Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
-complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Say what N nodes will read of the image, and on Lustre how to stripe it for them' -r
+complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l public -d 'Make an image that every user may use, of world-readable sources only'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: what it does not hold is not there, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
-complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold the files that were used whole, not only the blocks that were used: a larger image, of which exports and other runs can use more'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l complete -d 'Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l whole-files -d 'Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s f -l force -d 'Replace an earlier image of the same name'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -253,11 +253,11 @@ complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_s
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "ls" -d 'List names with their kind, size and time, and whether content is held'
-complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "info" -d 'Say what an image was made from and what it knows'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "info" -d 'Show the origin and content of an image'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "check" -d 'Check every byte of an image'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "cat" -d 'Print the content of files that an image holds'
-complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "extract" -d 'Write what an image holds as files below a directory'
-complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "export" -d 'Write what an image holds as a tar archive or another file system'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "extract" -d 'Write the content of an image as files below a directory'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "export" -d 'Write the content of an image as a tar archive or another file system'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
@@ -285,25 +285,25 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s o -l output -d 'Where to' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s o -l output -d 'The directory to write to' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s f -l force -d 'Write into a directory that is not empty, and replace files of the same names'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l trust -d 'As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'Where to; for --tar, `-` is standard output' -r -F
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'The file to write; with --tar, `-` is standard output' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l tar -d 'Write a POSIX tar archive'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l squashfs -d 'Write a squashfs file system, with `mksquashfs` 4.5 or later'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l erofs -d 'Write an EROFS file system: what the image is already, useful with --fill'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read what the image does not hold from the originals, where they have not changed'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l erofs -d 'Write an EROFS file system, as the image itself is: useful with --fill'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l fill -d 'Read content that the image does not hold from the originals, where they have not changed'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: patches of a sound file, and a directory in memory to write them to.
+//! Shared by the fuzz targets: patches of a sound file, and a directory in memory to write them to.
 //!
 //! A byte-wise fuzzer never guesses a magic number, a length and a checksum at once. So an input is either the whole
 //! content of a file or a list of patches of a sound one.

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Parts at the first `--`: ours before, the command's after."""
+    """Splits the arguments at the first `--`: the rig's before it, the command's after it."""
     if "--" not in arguments:
         return arguments, []
     cut = arguments.index("--")

@@ -34,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What a measurement found. `operations` has a row for each node, `total` included."""
+    """A measurement. `operations` has a row for each node, `total` included."""
 
     policies: dict[int, str]
     latency_us: float
@@ -73,7 +73,7 @@ class Result:
         }
 
     def to_text(self) -> str:
-        """A table for people."""
+        """A table for the terminal."""
         rows = {f"node {node}": {**row} for node, row in self.operations.items()}
         for row in rows.values():
             del row["total"]
@@ -102,7 +102,7 @@ def _enter(rig: Rig, node: int, user: str | None) -> dict[str, str]:
         os.chdir(here)
     except OSError:
         os.chdir("/")
-    # Python ignores these, and a command would inherit that.
+    # Python ignores these signals, and a command would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     environment = {**os.environ, TOKEN_VARIABLE: rig.require_started().token, "QUELL_RIG_NODE": str(node)}
@@ -195,7 +195,7 @@ def _wait_and_become(
 
 
 def table(rows: Mapping[str, Mapping[str, int]]) -> str:
-    """Rows of counters with their totals; operations that nobody did are left out."""
+    """Rows of counters with their totals; operations with no count are left out."""
     names = [name for name in next(iter(rows.values())) if any(row[name] for row in rows.values())]
     lines = [["", *names, "total"]]
     lines += [[label, *(str(row[name]) for name in names), str(sum(row.values()))] for label, row in rows.items()]

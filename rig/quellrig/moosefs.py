@@ -151,7 +151,7 @@ class Master:
         return list(_parse_sessions(self._ask(_SESSION_LIST, bytes([_SESSION_LIST_VERSION]))))
 
     def chunkserver_ready(self) -> bool:
-        """Whether a chunkserver is connected and has told its space."""
+        """Tells whether a chunkserver is connected and has reported its space."""
         answer = self._ask(_CHUNKSERVER_LIST, b"")
         if len(answer) % _CHUNKSERVER_ENTRY.size:
             raise RigError("the master's list of chunkservers has an unknown form", _KNOWN)

@@ -1,4 +1,4 @@
-"""Processes that the rig starts, so recorded that it can end exactly these, whenever it is killed itself.
+"""Processes that the rig starts. Each is on record, so that the rig can end exactly these, even after it was killed itself.
 
 A process is known by its pid and its start time, and carries the rig's random token in its environment, as does
 whatever it starts. It is recorded before it runs: it waits at a gate, a pipe that the rig opens once the record is on
@@ -29,7 +29,7 @@ class Process:
     start: int
 
     def alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """Tells whether this very process still runs. A zombie does not."""
         stat = _stat(self.pid)
         return stat is not None and stat[0] not in "ZX" and stat[1] == self.start
 
@@ -154,7 +154,7 @@ def end(processes: Iterable[Process], patience: float) -> None:
 
 
 def wait_until(condition: Callable[[], bool], patience: float, interval: float = 0.01) -> bool:
-    """Looks again and again until the condition holds; false when `patience` seconds were not enough."""
+    """Polls until the condition holds. False if it does not within `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:
         reap()

@@ -1,6 +1,6 @@
 """Proactive reclaim of the machine's kernel (DAMON), off while the rig is up.
 
-A machine may drop cached pages that nobody has looked at for some seconds, although nobody needs the memory: virtual machines do
+A machine may drop cached pages that were not used for some seconds, although the memory is not needed: virtual machines do
 it for their host. A node then reads again what it had read, and counts tell of the machine.
 """
 
@@ -11,7 +11,7 @@ _ADMIN = Path("/sys/kernel/mm/damon/admin")
 
 
 def running() -> list[str]:
-    """What runs: its files below /sys."""
+    """The instances that run, by their files below /sys."""
     return [str(state) for state in sorted(_ADMIN.glob(_STATES)) if _read(state) == "on"]
 
 

@@ -23,14 +23,14 @@ MOST_NODES = 250
 
 _DEVICE = "wire0"
 
-# Large enough that the header of each packet costs nothing; offload makes packets of 64 KiB of it anyway.
+# So large that the header of each packet costs next to nothing. Offload makes packets of 64 KiB from it.
 _MTU = 9000
 
 # In MiB: the filled file system takes about 900.
 _SPACE_EMPTY, _SPACE_FILLED = 2048, 128
 
-# What a node gets: its own shared memory, as a machine has; its own /dev/fuse that ordinary users may open, as
-# production systems have it, without changing the host's. `sleep` then holds the namespaces.
+# A node gets shared memory of its own, as a machine has, and a /dev/fuse of its own that ordinary users may open, as on
+# production systems; the host's stays as it is. `sleep` then holds the namespaces.
 _HOLD = """\
 hostname "$1"
 mount -t tmpfs -o size=50%,mode=1777,nosuid tmpfs /dev/shm
@@ -38,9 +38,9 @@ mknod -m 666 /dev/shm/.fuse c 10 229 && mount --bind /dev/shm/.fuse /dev/fuse &&
 exec sleep infinity
 """
 
-# Windows that fill 1 ms at 10 Gbit/s many times over; no slow start after each pause; nothing remembered of earlier
-# connections; no IPv6, whose neighbour discovery would be dropped anyway. Reno, as BBR, a default elsewhere, paces by
-# timers, and any other may be forbidden to a namespace; nothing is lost on the wire, so it has nothing to decide.
+# Windows fill 1 ms at 10 Gbit/s many times over. There is no slow start after a pause, no memory of earlier connections,
+# and no IPv6, whose neighbour discovery would be dropped. Congestion control is Reno: BBR, a default elsewhere, paces by
+# timers, and a namespace may be forbidden any other. The wire loses nothing, so Reno has nothing to decide.
 _SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
@@ -64,7 +64,7 @@ _LEAVING = "leaving"
 
 
 def _needed(name: str) -> bool:
-    """Whether the rig lacks something when this process has ended."""
+    """Tells whether the rig will lack something after this process ends."""
     return not name.startswith(_LEAVING)
 
 
@@ -91,7 +91,7 @@ class Rig:
         return self.state
 
     def dead(self) -> list[str]:
-        """What should run and does not; everything after a reboot or an `up` that was interrupted."""
+        """Processes that should run and do not; all of them after a reboot or an `up` that was interrupted."""
         state = self.state
         if state is None:
             return []
@@ -100,7 +100,7 @@ class Rig:
         return [name for name, process in state.processes.items() if not process.alive() and _needed(name)]
 
     def check_nodes(self, nodes: Iterable[int]) -> None:
-        """Refuses nodes that there are not."""
+        """Refuses numbers of nodes that do not exist."""
         state = self.require()
         for node in nodes:
             if not 1 <= node <= state.nodes:
@@ -111,7 +111,7 @@ class Rig:
     # ---- up
 
     def up(self, nodes: int, policy: str, latency_us: float) -> None:
-        """Brings everything up; what is half up is taken down first, and what is up only changes policy and latency."""
+        """Brings everything up. Takes a rig that is half up down first; a rig that is up only changes policy and latency."""
         if self.state is not None:
             if not self.dead() and self.state.nodes == nodes:
                 self.set_latency(latency_us)
@@ -270,7 +270,7 @@ class Rig:
         self._wait(f"mount {node}", lambda: self._mounted(node), 30)
 
     def _mounted(self, node: int) -> bool:
-        """Whether a client is mounted in the node's own mount namespace."""
+        """Tells whether a client is mounted in the node's own mount namespace."""
         return _client_device(self.require_started().processes[_holder(node)].pid) is not None
 
     def set_policy(self, nodes: Iterable[int], policy: str | None) -> None:
@@ -307,7 +307,7 @@ class Rig:
             others = [guest for guest in self._guests([node]) if _mount_namespace(guest.pid) != namespace]
             return [guest for guest in others if device in [mount[2] for mount in _mounts(guest.pid)]]
 
-        # A server that outlives its ranks by a moment is not in the way.
+        # A quell server may outlive its ranks by a moment.
         if not processes.wait_until(lambda: not holdouts(), _PATIENCE_WITH_GUESTS, interval=0.1):
             raise RigError(f"node {node} is in use", f"end these first: {_names(holdouts())}")
 
@@ -382,7 +382,7 @@ class Rig:
     # ---- down
 
     def down(self) -> None:
-        """Ends what the rig has started, and nothing else; works whatever is left of it."""
+        """Ends the processes that the rig has started, and no others. Works in any state of the rig."""
         state = self.state
         if state is None:
             return
@@ -393,7 +393,7 @@ class Rig:
             held = [name for name in state.processes if name.startswith(("mount", _LEAVING, "chunkserver", "master"))]
             processes.end([state.processes[name] for name in held], 20)
             processes.end(state.processes.values(), 2)
-            # What left its node's namespaces, or was started while we looked.
+            # Processes that left their node's namespaces, or started during the search.
             processes.end(processes.with_token(state.token), 1)
             reclaim.switch(state.reclaim, "on")
         self.directory.clear()
@@ -441,7 +441,7 @@ def _names(guests: Iterable[Process]) -> str:
 
 
 def describe(rig: Rig) -> str:
-    """What is up, as one JSON object."""
+    """The state of the rig, as one JSON object."""
     state = rig.state
     if state is None:
         return json.dumps({"schema_version": 1, "up": False}, indent=1)

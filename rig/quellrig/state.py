@@ -31,7 +31,7 @@ _LONGEST_SOCKET_PATH = 107  # sizeof sun_path less the final zero, unix(7)
 
 @dataclass
 class State:
-    """What is up. Keys of `processes`: wire, server, master, chunkserver, `node K`, `mount K`. `reclaim` is switched off."""
+    """The rig that is up. Keys of `processes`: wire, server, master, chunkserver, `node K`, `mount K`. `reclaim` is switched off."""
 
     token: str
     boot: str
@@ -79,7 +79,7 @@ class Directory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other commands of the same rig out; where there is no rig, there is nothing to keep."""
+        """Keeps other commands of the same rig out. Without a state directory it does nothing."""
         if not self.path.exists():
             yield
             return
@@ -88,7 +88,7 @@ class Directory:
             yield
 
     def load(self) -> State | None:
-        """What is up, or was before a reboot; `None` when nothing is."""
+        """The rig that is up, or was before a reboot; `None` without one."""
         raw = self._read(self._state)
         if raw is None:
             return None

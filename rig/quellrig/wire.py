@@ -62,7 +62,7 @@ def set_latency(path: Path, microseconds: float) -> None:
 
 
 def status(path: Path) -> dict[str, Any]:
-    """What the wire has counted."""
+    """The wire's counters."""
     answer: dict[str, Any] = json.loads(_ask(path, "status"))
     return answer
 

@@ -21,7 +21,7 @@ IMPORT = [str(MOUNT / "venv/bin/python"), "-c", "import numpy, scipy.stats, pand
 
 
 def unmet() -> str:
-    """Why the rig cannot run here; empty when it can."""
+    """The reason for which the rig cannot run here; empty when it can."""
     if os.geteuid() != 0:
         return "skipped, because the rig needs root"
     if missing := [name for name in moosefs.PROGRAMS if shutil.which(name) is None]:

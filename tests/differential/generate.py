@@ -1,4 +1,4 @@
-"""Random programs, made while they are played: what comes next looks at the plain side, so that most operations mean something."""
+"""Random programs, made while they are played: the next operation depends on the plain side, so that most operations have an effect."""
 
 import os
 import random
@@ -121,7 +121,7 @@ class Generator:
         return self.random.choice(self.files) if self.files else "a"
 
     def fresh(self):
-        """A name that there may be."""
+        """A name that may exist."""
         return os.path.normpath(os.path.join(self.directory(), self.random.choice(NAMES)))
 
     def stale(self):
@@ -176,7 +176,7 @@ class Generator:
         wanted = [s for s in mine if not any(flag in self.slots[self.actor][s] for flag in but)]
         if wanted and self.chance(0.97):
             return self.random.choice(wanted)
-        # What a directory's position means is the file system's own affair.
+        # A directory's position has a meaning for its own file system only.
         return str(self.random.randrange(6)) if "DIRECTORY" not in but else "9"
 
     def data(self):
@@ -234,7 +234,7 @@ class Generator:
         return self.op("umask", self.random.choice(["022", "077", "002"]))
 
     def make_sh(self):
-        """A tool's way to work; several namespaces would have to know what it touches."""
+        """A tool's sequence of operations, by one namespace alone: others would have to know the files that it touches."""
         if self.several:
             return self.make_rename()
         one, other, made = (os.path.normpath(path) for path in (self.directory(), self.file(), self.fresh()))
@@ -248,7 +248,7 @@ class Generator:
         many = self.player.scene.options.get("many") == "1"
         if script.startswith("cp -a") and (many or self.contains(one, "n")):
             script = "ls -A @/{d} | sort"
-        # Lists, owners and modes of others' files are not told to users.
+        # A user does not see lists, owners and modes of others' files.
         if self.player.scene.user and script.startswith(("setfacl", "cp -a", "tar")):
             script = "ls -A @/{d} | sort"
         return self.op("sh", script.format(d=one, f=other, n=made))
@@ -258,7 +258,7 @@ class Generator:
         return path.is_fifo() or path.is_symlink()
 
     def contains(self, directory, path):
-        """Whether a path leads into a directory."""
+        """Tells whether a path leads into a directory."""
         real = [os.path.realpath(self.player.scene.plain.root / name) + "/" for name in (directory, path)]
         return real[1].startswith(real[0])
 
@@ -432,7 +432,7 @@ WEIGHTS = [
 ]  # fmt: skip
 OPENLESS = [name for name, _ in WEIGHTS].index("close")
 
-# A directory, a file and a name that there may be.
+# A directory, a file and a name that may exist.
 SCRIPTS = [
     "rm -rf @/{d}/d1 @/{n}",
     "cp -a --remove-destination @/{d} @/n 2>&1 | wc -l",

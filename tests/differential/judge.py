@@ -42,7 +42,7 @@ class Judge:
         return one, other
 
     def foreign(self, line):
-        """A line without what a user's namespace does not tell of files of others."""
+        """A line without the facts that a user's namespace hides about other users' files."""
         owner = re.search(r" uid=(\d+) gid=(\d+)", line)
         if owner and (owner.group(1) != str(self.scene.user) or owner.group(2) != str(self.scene.user)):
             return re.sub(r" mode=\d+| uid=\d+ gid=\d+", "", line)
@@ -68,7 +68,7 @@ class Judge:
             return []
 
         def seen(path, what):
-            """Of what is stale it is told that it is there, by directories that are not."""
+            """Only the kind of a stale path counts: directories that are not stale still list it."""
             if path not in hidden:
                 return what
             return (re.sub(r".*(type=.).*", r"\1", what[0]), None)
@@ -119,7 +119,7 @@ class Judge:
 
 
 class View:
-    """What a namespace may not see."""
+    """Changes that a namespace may not see."""
 
     def __init__(self, views, namespace):
         self.stale, self.namespace = views.stale if views else {name: set() for name in NAMESPACES}, namespace

@@ -1,4 +1,4 @@
-"""What may differ, and where docs/differences.md says so: the one table of exceptions.
+"""The one table of exceptions: differences that docs/differences.md states.
 
 Each row quotes the document; `check_quotes` holds the two together. A row of `ANSWERS` accepts a pair of answers that leaves both
 trees equal. A row of `LEFT_OUT` keeps an operation from being carried out at all, since the trees would differ after it.
@@ -16,7 +16,7 @@ def answers_of_user(errno_plain, errno_packed, *names):
     )
 
 
-# (quote, whether it accepts)
+# (quote, test of acceptance)
 ANSWERS = [
     ("`chown` and `chgrp` to another user or group are `EINVAL`", answers_of_user(("-EPERM",), ("-EINVAL",), "chown", "fchown")),
     ("linking one may be `EACCES` instead of `EPERM`", answers_of_user(("-EPERM",), ("-EACCES",), "link")),
@@ -31,14 +31,14 @@ def flags(op):
     return set(op.words[-1 if op.name == "rename" else 3].split("|"))
 
 
-# (quote, whether it leaves out): `facts` are the player's, which knows mounts and who has what open.
+# (quote, test of omission): `facts` are the player's, which knows mounts and open files.
 LEFT_OUT = [
     ("rename and link between a root and anything else, or into a directory that stays the original", lambda facts, op: op.name in ("rename", "link", "copyrange") and facts.crosses(op)),
     ("cannot be removed or renamed (`EBUSY`)", lambda facts, op: op.name in ("rename", "rmdir") and facts.is_boundary(op)),
     ("nor are their sockets, pipes and notices of inotify", lambda facts, op: facts.pipe_between_namespaces(op)),
 ]
 
-# What is not determined without quell either.
+# Cases that are undetermined without quell too.
 UNDETERMINED = [
     ("bytes that a mapping writes behind the end of its file", lambda facts, op: op.name == "mwrite" and facts.is_behind_end(op)),
     ("which error names have in a directory that another namespace removed", lambda facts, op: facts.is_in_removed_directory(op)),

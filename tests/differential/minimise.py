@@ -17,7 +17,7 @@ def minimise(ops, differs, kind, seconds):
     def still(candidate):
         difference = differs(candidate)
         if difference is not None and difference.kind() == kind:
-            # What comes after the difference was not played.
+            # Operations after the difference were not played.
             return candidate[: difference.number]
         return None
 

@@ -25,7 +25,7 @@ from programs import ACTORS, NAMES, Op, quote, unquote
 from scene import Broken
 from views import NAMESPACES, Views
 
-# How long a namespace may take to see what others changed in what is live. An upper bound: it is polled.
+# Seconds within which a namespace must see others' changes in live directories and files. An upper bound: it is polled.
 BOUND = 5.0
 
 PROBES = sorted("a b c d e f g h l p s t u x n big sparse d1 d2 d3 log".split())
@@ -42,7 +42,7 @@ class Difference:
     text: str
 
     def kind(self):
-        """What stays the same while a program is made smaller."""
+        """The property that stays the same while a program is made smaller."""
         unseen = re.match(r"  not seen by (\d)", self.text)
         if unseen:
             return "not seen", unseen.group(1)
@@ -60,7 +60,7 @@ class Player:
         self.several = several
         self.views = Views(scene)
         self.played, self.left_out, self.waits = [], collections.Counter(), []
-        # Inodes whose mapped pages a namespace has changed and not written yet, with who has to write them.
+        # Inodes whose mapped pages a namespace has changed and not written yet, with the actor that has to write them.
         self.unwritten = {}
         # Mapped files of the plain side, with the offsets of their mappings.
         self.mapped_files = {}
@@ -147,7 +147,7 @@ class Player:
         return f"  plain: {one}\n  quell: {other}"
 
     def note(self, op, plain):
-        """Keeps in mind what a plain answer says of descriptors and of mapped pages."""
+        """Notes the descriptors and mapped pages of a plain answer."""
         actor = self.scene.plain.actors[op.actor]
         number = re.search(r" fd=(\d+)", plain)
         if number:
@@ -166,7 +166,7 @@ class Player:
             self.unwritten.pop((op.actor, op.words[0]), None)
 
     def write_mapped(self, but=None):
-        """Has mapped pages written that another one than `but` is going to look at."""
+        """Has mapped pages written that an actor other than `but` is about to look at."""
         for (actor, number), namespace in list(self.unwritten.items()):
             if namespace != but:
                 plain, packed = self.both(Op(actor, "msync", (number,)))
@@ -175,7 +175,7 @@ class Player:
                     return f"  msync of mapping {number} by {actor}\n  plain: {plain}\n  quell: {packed}"
         return None
 
-    # What the table of exceptions asks.
+    # Questions of the table of exceptions.
 
     def mount(self, path):
         """The mount that a path of the plain side lies in on the other side, as text."""
@@ -185,7 +185,7 @@ class Player:
         return "root" if real.startswith(root + "/") else "outside"
 
     def crosses(self, op):
-        """Whether an operation reaches from one mount into another."""
+        """Tells whether an operation reaches from one mount into another."""
         if op.name == "copyrange":
             mounts = {self.mount(self.views.base(op.actor, op.words[position])) for position in NAMES[op.name].slots}
         else:
@@ -193,7 +193,7 @@ class Player:
         return len(mounts) > 1
 
     def is_boundary(self, op):
-        """Whether an operation is about a directory that is a mount."""
+        """Tells whether an operation is about a directory that is a mount."""
         if self.scene.options.get("fifo") != "1":
             return False
         boundary = f"{self.scene.plain.root}/d4"
@@ -266,7 +266,7 @@ class Player:
             time.sleep(min(0.1, 0.01 + waited / 4))
 
     def wait_for_hidden(self, op, touched):
-        """What lies below a directory that may not be listed is waited for, and reached by its name once."""
+        """Waits for names below a directory that may not be listed, then reaches each by its name once."""
         unseen = self.views.unseen[ACTORS[op.actor]]
         hidden = touched & unseen
         if hidden:
@@ -292,7 +292,7 @@ class Player:
         return indented(differences) if differences else None
 
     def closed(self):
-        """Else other nodes would not see what was written: they are told at close."""
+        """Closes everything and waits until the servers have, because other nodes learn of written data at close(2)."""
         for actor in "1234":
             for number in list(self.scene.plain.actors[actor].descriptors):
                 text = self.operate(Op(actor, "close", (number,)))
@@ -309,7 +309,7 @@ class Player:
         return None
 
     def do_adopt(self, actor, at, path):
-        """What is stale there must be seen from now on: a directory in which a name was made, a file that was opened for writing."""
+        """Ends staleness: of a directory in which a name was made, of a file that was opened for writing."""
         here, look = ACTORS[actor], Op(actor, "stat", (at, path, "NONE"))
         found = self.views.walks(look)[0]
         stale = self.views.stale[here] if here in NAMESPACES else set()

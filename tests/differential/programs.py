@@ -1,4 +1,4 @@
-"""Programs: operations, a line each, and what each operation names.
+"""Programs: operations, a line each, and the names in each operation.
 
     # a comment
     options user=0 tree=7             how the trees are planted; see scene.py
@@ -30,7 +30,7 @@ class Op:
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What an operation names, by the position of its words."""
+    """The names in an operation, by the position of its words."""
 
     # (position of the directory's word or None, position of the path, whether a link at its end is followed)
     paths: tuple = ()

@@ -83,7 +83,7 @@ class Side:
 
 
 class Scene:
-    """Both sides. `options`: `user`, the number of who acts; `tree`, a number from which the tree's details follow."""
+    """Both sides. `options`: `user`, the number of the acting user; `tree`, a number from which the tree's details follow."""
 
     def __init__(self, directory, tools, options):
         self.directory = pathlib.Path(directory)
@@ -151,7 +151,7 @@ class Scene:
         self.quell("pack", "app.qtrace", "-o", "app.qimg", "--root", self.packed.root, *whole)
 
     def start(self):
-        """Actors 1 and 2 share a namespace, which is what a job's number says; 3 has another one."""
+        """Actors 1 and 2 share a namespace because they have the same job number; 3 has another one."""
         for number in "1234":
             plain = [*self.as_user(), self.tools.actor]
             self.plain.actors[number] = Actor([*plain, self.plain.root], self.environment)
@@ -201,7 +201,7 @@ class Scene:
         return found
 
     def kill(self, name, job):
-        """Kills a server or a holder, where its partner lives that will replace it; whether it did."""
+        """Kills a server or a holder, where its partner lives that will replace it; tells tells whether it did."""
         until = time.monotonic() + PATIENCE
         while True:
             servers, holders = self.processes("quell-server", job), self.processes("quell-holder", job)
@@ -233,7 +233,7 @@ class Scene:
             subprocess.run(["umount", "--lazy", directory], check=True)
 
 
-# Path, length. What lies at the top last, so that a listing of the top is not in the order of creation.
+# Path, length. Names at the top come last, so that a listing of the top is not in the order of creation.
 FILES = {
     "d1/a": 12, "d1/b": 5000, "d1/s/a": 7, "d1/s/b": 40000, "d1/s/t/a": 1, "d2/a": 300, "d2/e": 0, "d2/x": 20,
     "a": 100, "b": 9000, "big": 200_000, "c": 10, "f": 70_000, "0400": 30, "0600": 30, "0666": 30, "theirs": 25, "d5/a": 9,
@@ -297,7 +297,7 @@ def plant(root, options, user):
 
 
 def recording(root, options):
-    """What is recorded: which directories are listed, which files are read whole, in part or not at all."""
+    """The program that is recorded: it lists some directories, and reads files whole, in part or not at all."""
     choices = random.Random(int(options.get("tree", 0)))
     everything = options.get("tree", "0") == "0"
     lines = []

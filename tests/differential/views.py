@@ -1,4 +1,4 @@
-"""Which namespace may still see what: who changed which inode, and who has to look again.
+"""Staleness: the namespaces that changed an inode, and those that have to look again.
 
 A namespace answers from its image until it changes something itself: what others change meanwhile it need not see. So
 an inode is, for a namespace that did not change it:
@@ -23,7 +23,7 @@ class Walk:
 
     def __init__(self):
         self.way, self.parent, self.last = [], None, None
-        # Where a name would be made, as a path of the plain side.
+        # The place for a new name, as a path of the plain side.
         self.place = None
 
 
@@ -67,7 +67,7 @@ class Views:
         self.live = {name: set() for name in NAMESPACES}
         self.stale = {name: set() for name in NAMESPACES}
         self.unseen = {name: set() for name in NAMESPACES}
-        # Who removed which directory.
+        # Removed directories, with the namespace that removed each.
         self.removed = {}
         # Inodes of mappings, by actor and number.
         self.mapped = {}
@@ -87,7 +87,7 @@ class Views:
         return found
 
     def is_removed_by_other(self, namespace, directory):
-        """Whether another namespace removed a directory, which this one has to find out."""
+        """Tells whether another namespace removed a directory, which this one has to find out."""
         try:
             status = os.stat(directory)
         except OSError:
@@ -95,7 +95,7 @@ class Views:
         return namespace in NAMESPACES and status.st_nlink == 0 and self.removed.get(status.st_ino, namespace) != namespace
 
     def walks(self, op):
-        """What the paths of an operation lead to now."""
+        """The targets of an operation's paths now."""
         found = []
         for at, path, follow in NAMES[op.name].paths:
             word = op.words[path]
@@ -125,7 +125,7 @@ class Views:
         return {inode for found in self.walks(op) for inode in found.way} | set(self.slots(op))
 
     def subjects(self, op):
-        """What an operation changes if it succeeds: directories whose names, inodes whose attributes or content."""
+        """The directories whose names, and the inodes whose attributes or content, an operation changes if it succeeds."""
         walks, slots = self.walks(op), self.slots(op)
         parents = {found.parent for found in walks} - {None}
         lasts = ({found.last for found in walks} | set(slots)) - {None}
@@ -138,14 +138,14 @@ class Views:
             # Two names of one inode: rename(2) does nothing, and no file system is asked.
             return set(), set()
         if does == "name":
-            # Where a link is made from stays as it is.
+            # link(2) does not change the directory of the old name.
             return {walks[-1].parent} - {None} if op.name == "link" else parents, lasts
         if op.name in ("utimens", "futimens") and op.words.count("omit") == 2:
             return set(), set()
         return set(), lasts if does == "data" else set()
 
     def changed(self, op, before):
-        """Takes in that an operation succeeded, with its `subjects` before."""
+        """Notes that an operation succeeded; `subjects` are those from before it."""
         here = ACTORS[op.actor]
         directories, inodes = before
         if op.name in ("rmdir", "rename"):

@@ -50,7 +50,7 @@ def _sources(directory: Path) -> Iterator[Path]:
 
 
 def _absent(directory: Path) -> list[Path]:
-    """Where packages and their compiled files are looked for and are not."""
+    """Directories in which packages and their compiled files are looked for and absent."""
     found = []
     for number in range(MISSES):
         package = f"Package{number % PACKAGES:02d}"

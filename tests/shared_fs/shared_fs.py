@@ -66,7 +66,7 @@ class Fixture:
 
     @classmethod
     def packed(cls, image: Path | None = None) -> list[str]:
-        """The program from its image. The check of the originals is a job's, not a node's: it is counted elsewhere."""
+        """The program from its image. A job checks its originals once, which another test counts."""
         return [QUELL, "run", "--require", "--check", "none", str(image or cls._default), "--", *PROGRAM]
 
     @staticmethod

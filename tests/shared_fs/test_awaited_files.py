@@ -34,7 +34,7 @@ class AwaitedFiles(unittest.TestCase):
         self.assertEqual(self.run_and_make(2, [QUELL, "run", "--require", str(IMAGE), "--", *program]), "first\n")
 
     def run_and_make(self, node: int, command: list[str]) -> str:
-        """What the command prints when another node makes the file a while after its start."""
+        """The command's output when another node makes the file a while after its start."""
         with subprocess.Popen([RIG, "exec", str(node), "--", *command], stdout=subprocess.PIPE, text=True) as running:
             with self.assertRaises(subprocess.TimeoutExpired):
                 running.wait(2)

@@ -1,4 +1,4 @@
-"""What `quell calibrate` finds of the rig: the latency that the wire was set to, the policies of its clients, the server's counts."""
+"""`quell calibrate` against the rig's truth: the latency that the wire was set to, the policies of its clients, the server's counts."""
 
 import csv
 import json
@@ -74,7 +74,7 @@ class Calibrated(unittest.TestCase):
         self.assertLess(least(profile["network"]["round_trip_us"]), 2 * LATENCY_US)
 
     def assert_counts(self, done: Counter[str], server: dict[str, int]) -> None:
-        """What is called cold was asked; what changes something was asked once."""
+        """Calls that the profile names cold reached the server; each change reached it once."""
         self.assertEqual(server["mknod"], done["create, cold, 1"])
         self.assertEqual(server["rename"], done["rename, own client's, 1"])
         cold = ("stat absent, cold, 1", "stat, other client's, 1", "open, other client's, 1", "create, cold, 1")

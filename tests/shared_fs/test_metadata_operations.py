@@ -1,4 +1,4 @@
-"""What the metadata server of a real shared file system counts when a program starts from its image.
+"""Counts of a real metadata server when a program starts from its image.
 
 The program is the import of numpy, scipy.stats and pandas; the round trip is +500 us; the counters are the server's own.
 Reads of data are left out: they are the image's blocks.
@@ -10,7 +10,7 @@ from shared_fs import EMPTY_SEARCH_PATH, PROGRAM, Fixture
 
 FIRST, FURTHER = 10, 2
 PLAIN_FIRST, PLAIN_FURTHER = 2500, 1500
-# What the empty directories add for clients that remember absences; those that do not ask for each process again.
+# Operations that the empty directories add for clients that remember absences. Other clients ask again for each process.
 PLAIN_SEARCH = 400
 
 

@@ -35,9 +35,9 @@ class Recipe(unittest.TestCase):
             asked[step] = found["nodes"][0]["operations"]
         with self.subTest("merged rc files"):
             self.assertEqual(asked["plain"]["open"] - asked["rc"]["open"], MERGED)
-        with self.subTest("modulefiles that nobody opens"):
+        with self.subTest("modulefiles that are not opened"):
             self.assertIn(asked["rc"]["open"] - asked["eval"]["open"], (OPENED, OPENED + CLOSED))
-        with self.subTest("directories that nobody lists"):
+        with self.subTest("directories that are not listed"):
             self.assertEqual(asked["eval"]["readdir"] - asked["virtual"]["readdir"], 2 * NAMES)
 
 

@@ -19,7 +19,7 @@ def setUpModule() -> None:
 
 
 def operations(node: int, command: Sequence[str]) -> dict[str, int]:
-    """What the server counts for a cold node, by class."""
+    """The server's counts for a cold node, by class."""
     found = json.loads(rig("measure", "--cold", "--json", str(node), "--", *command))
     (counted,) = found["nodes"]
     assert counted["processes"][0]["exit_status"] == 0, counted

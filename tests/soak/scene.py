@@ -26,7 +26,7 @@ WORKLOADS = {
 
 
 class Failure(Exception):
-    """A run that is not as a plain one."""
+    """A run that differs from a plain one."""
 
 
 class Scene:
@@ -39,7 +39,7 @@ class Scene:
         plant(self.root)
         directory.chmod(0o755)
         if self.user:
-            # The image keeps who owns what.
+            # The image keeps owners.
             subprocess.run(["chown", "-R", "65534:65534", directory], check=True)
         self.binary = directory / "quell"
         shutil.copy(QUELL, self.binary)
@@ -48,7 +48,7 @@ class Scene:
         for name, text in WORKLOADS.items():
             command = [*self.user, "sh", "-c", text, name, self.root]
             self.plain[name] = subprocess.run(command, capture_output=True, check=True, cwd=directory).stdout
-        # What the others write is not foreseen.
+        # Output of the other workloads cannot be predicted.
         reading = "; ".join(f"({WORKLOADS[name]})" for name in ("import", "tar", "walk"))
         for options in ([], ["--compress"]):
             image = directory / f"image{len(self.images)}"
@@ -79,13 +79,13 @@ class Scene:
         return found
 
     def clear(self):
-        """Kills what a failed run left."""
+        """Kills processes that a failed run left."""
         for process in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
     def wait(self, holds, otherwise):
-        """Waits for something that must come about."""
+        """Waits for a condition that must come true."""
         end = time.monotonic() + 20
         while not holds():
             if time.monotonic() > end:

@@ -1,5 +1,5 @@
-# What git, sqlite, pip and shells do with packed files; each outcome is compared with that of a plain run. Called with the
-# packed tree, the directory to write to and the environment. `programs.sh make TREE` makes the tree.
+# Runs git, sqlite, pip and shells on packed files. Each outcome is compared with that of a plain run. Arguments: the packed
+# tree, the directory to write to, and the environment. `programs.sh make TREE` makes the tree.
 set -u
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null GIT_AUTHOR_DATE="2024-01-01T00:00:00Z" GIT_COMMITTER_DATE="2024-01-01T00:00:00Z"
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1

@@ -113,9 +113,10 @@ fn variables(command: &Command) -> String {
         }
     }
     let mut page = String::from(
-        "# Variables\n\nMade from the flag definitions by `cargo xtask`. A flag on the command line goes before its variable, and a \
-         variable before the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)); `quell config` shows \
-         what counts.\n\n\
+        "# Variables\n\n    $ quell config\n\n\
+         `quell config` shows every setting and its source. A flag on the command line takes precedence over its variable, and a \
+         variable over the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)). `cargo xtask` makes this \
+         page from the definitions of the flags.\n\n\
          | variable | flag | in a file | meaning |\n|---|---|---|---|\n",
     );
     for (name, (flags, in_file, help)) in rows {

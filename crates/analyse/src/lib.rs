@@ -56,7 +56,7 @@ use quell_trace::{Trace, TraceError};
 pub fn summarise(trace: &Trace) -> Result<Summary, TraceError> {
     let mut summary = Summary::default();
     for recording in &trace.recordings {
-        let name = quell_trace::path::escape(recording.directory.as_os_str().as_encoded_bytes());
+        let name = quell_base::shown(&recording.directory);
         let mut tally = Tally::new(&name, &recording.header, &recording.paths, &recording.context);
         recording.for_each_event(|event| tally.add(event))?;
         summary.merge(tally.finish());

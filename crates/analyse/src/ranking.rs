@@ -2,7 +2,8 @@
 
 use crate::counts::CommandCounts;
 use crate::{PathCounts, Summary};
-use quell_trace::{ServedBy, path::escape};
+use quell_base::escape;
+use quell_trace::ServedBy;
 use std::collections::HashMap;
 
 /// Which file systems a ranking looks at.

@@ -1,10 +1,10 @@
-//! What `--compress` takes: a level of zstd, or `no`.
+//! The value of `--compress`: a level of zstd, or `no`.
 
 use quell_image::frames::{CompressionLevel, LevelError};
 use quell_image::write::ImageForm;
 use std::str::FromStr;
 
-/// Whether an image is compressed, as it was typed.
+/// The compression of an image, as it was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression(pub ImageForm);
 

@@ -20,10 +20,10 @@ pub use synth::*;
 use crate::compression::Compression;
 use crate::duration::Seconds;
 use crate::limits::{self, Limits};
-use crate::size::Bytes;
 use clap::builder::{FalseyValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quell_analyse::comparison::Limit;
+use quell_base::Bytes;
 use quell_report::csv::{DiffTable, ReportTable};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -298,8 +298,9 @@ pub struct Diff {
 /// Only directories on a network file system below which the recording wrote nothing are packed; `--root` says otherwise.
 /// The image is a standard EROFS file system.
 ///
-/// `--refresh` makes an image anew of the originals as they are now, without a recording: the image tells what was asked
-/// for. It is written aside and takes the old one's place when it is complete; a run of the old one goes on with that.
+/// `--refresh` makes an image anew from the originals as they are now, without a recording: the image records the paths
+/// that were asked for. The new image is written aside and replaces the old one when it is complete; a run of the old image
+/// goes on with the old one.
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
@@ -308,13 +309,13 @@ pub struct Pack {
     /// Recordings of the program.
     #[arg(value_name = "T", required_unless_present = "refresh")]
     pub traces: Vec<PathBuf>,
-    /// Make this image anew of its originals as they are now, and say what changed.
+    /// Make this image anew from its originals as they are now, and show the changes.
     #[arg(long, value_name = "IMG", env = "QUELL_REFRESH", conflicts_with_all = ["traces", "roots"])]
     pub refresh: Option<PathBuf>,
-    /// With --refresh: take in what runs of the image learned, files that `quell run --learn FILE` wrote.
+    /// With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote.
     #[arg(long, value_name = "FILE", env = "QUELL_LEARNED", num_args = 1.., requires = "refresh")]
     pub learn: Vec<PathBuf>,
-    /// Where the image goes [default: named after the first recording, such as app.qimg; the one that --refresh names].
+    /// Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names].
     #[arg(short, long, value_name = "IMG", env = "QUELL_IMAGE")]
     pub output: Option<PathBuf>,
     /// Pack below this directory, whatever its file system. May be given several times.
@@ -323,16 +324,15 @@ pub struct Pack {
     /// Make an image that every user may use, of world-readable sources only.
     #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
     pub public: bool,
-    /// Make an image that is all that a run needs: what it does not hold is not there, and the directories that it covers
-    /// need not exist. Compressed, unless `--compress=no` says otherwise.
+    /// Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the
+    /// directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise.
     #[arg(long, env = "QUELL_COMPLETE", value_parser = FalseyValueParser::new())]
     pub complete: bool,
     /// Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be
     /// given several times.
     #[arg(long = "add", value_name = "DIR", value_delimiter = ':', env = "QUELL_ADD")]
     pub added: Vec<PathBuf>,
-    /// Hold the files that were used whole, not only the blocks that were used: a larger image, of which exports and
-    /// other runs can use more.
+    /// Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more.
     #[arg(long, env = "QUELL_WHOLE_FILES", value_parser = FalseyValueParser::new())]
     pub whole_files: bool,
     /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it
@@ -340,7 +340,7 @@ pub struct Pack {
     #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "9")]
     #[arg(env = "QUELL_COMPRESS")]
     pub compress: Option<Compression>,
-    /// Say what N nodes will read of the image, and on Lustre how to stripe it for them.
+    /// Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them.
     #[arg(long, value_name = "N", env = "QUELL_NODES", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
     /// Replace an earlier image of the same name.

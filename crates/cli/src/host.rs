@@ -1,6 +1,8 @@
 //! What only the binary may ask: the node, the user, the wall clock, the launcher.
 
-use quell_trace::{Launcher, batch_job};
+use quell_base::{Launcher, batch_job, escape, mountinfo};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The node's name; empty when it has none.
@@ -26,12 +28,12 @@ pub(crate) fn launcher() -> Option<Launcher> {
 
 /// The type of the file system that holds `path`, as the table of mounts names it; empty if it cannot be told.
 pub(crate) fn file_system(path: &Path) -> String {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let Ok(path) = path.canonicalize() else { return String::new() };
-    let mounts = quell_record::node::mounts(&table).into_iter();
-    let holding = mounts.filter(|mount| path.starts_with(&mount.mount_point));
+    let table = mountinfo::own_table();
+    let holding =
+        mountinfo::entries(&table).filter(|mount| path.starts_with(OsStr::from_bytes(&mount.mount_point)));
     // Of mounts at one place, the last is on top.
-    holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| mount.kind).unwrap_or_default()
+    holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| escape(mount.kind)).unwrap_or_default()
 }
 
 /// What processes that share a namespace have in common: job and step as the launcher names them, else the batch

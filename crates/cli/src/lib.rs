@@ -18,7 +18,6 @@ mod names;
 pub mod nodes;
 mod printer;
 pub mod settings;
-pub mod size;
 
 use failure::Failure;
 use flags::Command;

@@ -32,15 +32,6 @@ pub(crate) fn image(trace: &Path) -> PathBuf {
     PathBuf::from(trace.file_name().unwrap_or(OsStr::new("quell"))).with_extension("qimg")
 }
 
-/// A word as it can be typed in a shell.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 fn stem(path: &OsStr) -> String {
     let stem = Path::new(path).file_stem().unwrap_or(OsStr::new("trace"));
     stem.to_string_lossy().into_owned()
@@ -60,15 +51,6 @@ mod tests {
         ] {
             let command: Vec<OsString> = command.iter().map(OsString::from).collect();
             assert_eq!(trace(&command), Path::new(expected));
-        }
-    }
-
-    #[test]
-    fn words_are_quoted_only_where_a_shell_needs_it() {
-        for (word, expected) in
-            [("a/b.c", "a/b.c"), ("", "''"), ("import x", "'import x'"), ("it's", r"'it'\''s'")]
-        {
-            assert_eq!(quoted(word), expected);
         }
     }
 

@@ -34,7 +34,7 @@ impl FromStr for NodeList {
 fn number(text: &str) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| (1..=MOST_NODES).contains(number));
     number.ok_or_else(|| {
-        let shown = quell_trace::path::escape(text.as_bytes());
+        let shown = quell_base::escape(text.as_bytes());
         format!("`{shown}` is no number of nodes, a whole number from 1 to {MOST_NODES}")
     })
 }

@@ -5,7 +5,7 @@
 use crate::failure::Failure;
 use crate::flags::{Arguments, Colour, Verbosity};
 use anstyle::{AnsiColor, Style};
-use quell_trace::path::is_hidden;
+use quell_base::is_hidden;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What a cold lookup costs in the image: nanoseconds of one call of the reader, the image in memory.
+//! The cost of a cold lookup in the image: nanoseconds of one call of the reader, the image in memory.
 //!
 //! Run with `cargo bench -p quell-image`. Each figure is the median of 21 rounds over the same 10 000 nodes or
 //! names, in an image of 60 000 files: 300 directories of 100, and one of 30 000.

@@ -1,4 +1,4 @@
-//! Sets of a file's blocks, as runs: what a recording needs of a file, what an image holds of it.
+//! Sets of a file's blocks, as runs: the parts that a recording used or an image holds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -50,12 +50,12 @@ impl BlockSet {
         }
     }
 
-    /// Whether every block of `run` is in it.
+    /// Tells whether every block of `run` is in it.
     pub fn contains(&self, run: Range<u64>) -> bool {
         run.is_empty() || self.runs.range(..=run.start).next_back().is_some_and(|(_, last)| *last >= run.end)
     }
 
-    /// Whether every block that has one of `bytes` is in it.
+    /// Tells whether every block that has one of `bytes` is in it.
     pub fn contains_bytes(&self, bytes: Range<u64>) -> bool {
         bytes.is_empty() || self.contains(bytes.start / BLOCK_BYTES..bytes.end.div_ceil(BLOCK_BYTES))
     }
@@ -70,12 +70,12 @@ impl BlockSet {
         self.runs.iter().map(|(&start, &end)| start..end)
     }
 
-    /// How many blocks.
+    /// Number of blocks.
     pub fn len(&self) -> u64 {
         self.runs().map(|run| run.end - run.start).sum()
     }
 
-    /// Whether there is no block.
+    /// Tells whether there is no block.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }

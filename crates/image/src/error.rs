@@ -1,10 +1,10 @@
-//! What can go wrong when an image is opened or read.
+//! Failures of opening and reading an image.
 
 use thiserror::Error;
 
 use crate::model::Nid;
 
-/// Why bytes were not accepted as an image.
+/// Bytes that are no image, or a damaged one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -20,13 +20,13 @@ pub enum OpenError {
         /// The number at the place of the magic number.
         found: u32,
     },
-    /// An EROFS file system with features that images do not use, so somebody else's.
+    /// An EROFS file system with features that images do not use: another program made it.
     #[error("not an image of quell: EROFS features {bits:#x}")]
     UnknownFeatures {
         /// The incompatible features beyond ours.
         bits: u32,
     },
-    /// An EROFS file system without quell's index, so somebody else's.
+    /// An EROFS file system without quell's index: another program made it.
     #[error("an EROFS file system, but without quell's index")]
     NotQuell,
     /// The first block is damaged.
@@ -73,7 +73,7 @@ pub enum OpenError {
     /// The table of frames of a compressed image contradicts the file.
     #[error("damaged image: the {part} in the table of frames does not fit the file")]
     FrameTable {
-        /// What contradicts it.
+        /// The contradicting part.
         part: &'static str,
     },
     /// A frame of a compressed image cannot be decompressed.
@@ -93,11 +93,11 @@ pub enum OpenError {
 pub struct Corrupt {
     /// The node that was asked for.
     pub nid: Nid,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a node.
+/// A fault of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {

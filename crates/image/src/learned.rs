@@ -1,4 +1,4 @@
-//! What a run had to ask of the originals, written down so that the image can be made anew with it.
+//! Requests of a run that the image could not answer, written down for the next refresh of the image.
 //!
 //! A text file that a person can read too, one line for each path, sorted by path:
 //!
@@ -12,13 +12,15 @@
 //! end 5 0                                   lines, and paths for which there was no room
 //! ```
 //!
-//! Fields are parted by tabs: what happened, the place in the order of first reads, the bytes that were read, the path.
-//! In a path a backslash, a control character and what is not UTF-8 are `\xNN`. A file without its last line was cut.
+//! Tabs separate the fields: requests, place in the order of first reads, bytes that were read, path.
+//! In a path, backslashes, unprintable characters and bytes that are not UTF-8 are `\xNN`. A file without its last line was
+//! cut short.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use quell_base::escape;
 use thiserror::Error;
 
 use crate::blocks::BlockSet;
@@ -40,16 +42,16 @@ const RUNS_MAX: usize = 1000;
 /// The longest path. Source: `limits.h` of Linux.
 const PATH_MAX: usize = 4096;
 
-/// What was asked for one path.
+/// The requests for one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lesson {
-    /// It was looked up, and was there.
+    /// It was looked up and found.
     pub found: bool,
-    /// It was looked up, and was not there.
+    /// It was looked up and not found.
     pub absent: bool,
     /// It was listed.
     pub listed: bool,
-    /// It was written, made, removed, locked, or something in it was.
+    /// It, or an entry of it, was written, created, removed or locked.
     pub changed: bool,
     /// Place in the order of first reads.
     pub read: Option<u64>,
@@ -57,7 +59,7 @@ pub struct Lesson {
     pub blocks: BlockSet,
 }
 
-/// What a run learned.
+/// The requests of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Learned {
     /// Identity of the image that was run, as it is printed.
@@ -68,26 +70,26 @@ pub struct Learned {
     pub omitted: u64,
 }
 
-/// Why a file is not one that a run wrote.
+/// A file that `quell run --learn` did not write, or not to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LearnedError {
-    /// It begins otherwise.
+    /// Another first word.
     #[error("not written by `quell run --learn`")]
     Foreign,
     /// It was written by a newer quell.
     #[error("written by a newer quell")]
     Newer,
-    /// It does not end as it should.
+    /// The last line is missing.
     #[error("cut short")]
     Cut,
-    /// A line says nothing that could be.
+    /// A malformed line.
     #[error("line {line} cannot be read")]
     Line {
         /// Counted from 1.
         line: usize,
     },
-    /// There is more in it than a run writes.
+    /// More bytes than a run writes.
     #[error("larger than any that a run writes")]
     TooLarge,
 }
@@ -141,7 +143,7 @@ impl Learned {
     }
 }
 
-/// What a lesson can say, each with its word.
+/// The word for each request.
 const WORDS: [&str; 5] = ["found", "absent", "listed", "changed", "read"];
 
 fn words(lesson: &Lesson) -> String {
@@ -189,25 +191,12 @@ fn parse_line(line: &str) -> Option<(Vec<u8>, Lesson)> {
 
 /// The path in one line. A backslash is escaped too, so that what is escaped can be told from what was there.
 fn escaped(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            // Rust escapes whatever a terminal does not show as one character.
-            match character == '\\'
-                || (!matches!(character, '\'' | '"') && character.escape_debug().len() > 1)
-            {
-                true => escape_bytes(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut text),
-                false => text.push(character),
-            }
+    path.split_inclusive(|&byte| byte == b'\\').fold(String::new(), |text, part| {
+        match part.strip_suffix(b"\\") {
+            Some(part) => text + &escape(part) + r"\x5c",
+            None => text + &escape(part),
         }
-        escape_bytes(chunk.invalid(), &mut text);
-    }
-    text
-}
-
-fn escape_bytes(bytes: &[u8], text: &mut String) {
-    // Writing to a string cannot fail.
-    bytes.iter().for_each(|byte| _ = write!(text, "\\x{byte:02x}"));
+    })
 }
 
 fn unescape(text: &str) -> Option<Vec<u8>> {
@@ -245,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_can_read_it() {
+    fn the_text_is_readable_and_reads_back() {
         let text = learned().write();
         let expected = [
             "found,read\t7\t0-8192,16384-20480\t/a",

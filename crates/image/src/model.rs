@@ -24,7 +24,7 @@ impl fmt::Display for Nid {
     }
 }
 
-/// What a node is.
+/// The type of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileKind {
     /// A regular file.
@@ -112,7 +112,7 @@ pub struct DeviceNumber {
 /// Extended attributes: pairs of whole name and value.
 pub type NamedValues = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// How much an image knows of a directory's names.
+/// Knowledge of a directory's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coverage {
     /// Every name: one that is not listed is absent.
@@ -123,7 +123,7 @@ pub enum Coverage {
     Uncovered,
 }
 
-/// What a run from an image may turn to for what the image does not hold.
+/// The source of answers that an image does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Beyond {
     /// The originals.
@@ -134,7 +134,7 @@ pub enum Beyond {
     Nothing,
 }
 
-/// Why a node is in the image, which decides whether staleness is checked by it.
+/// The reason for a node to be in the image, which decides whether a staleness check compares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeUse {
     /// The recording asked for it by name.
@@ -143,10 +143,10 @@ pub enum NodeUse {
     Listed,
 }
 
-/// What `stat` says of a node, the original's own numbers.
+/// The result of `stat` for a node: the original's own numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// What the node is.
+    /// The type of the node.
     pub kind: FileKind,
     /// The twelve permission bits, with set-user-id, set-group-id and sticky.
     pub permissions: u16,

@@ -26,22 +26,22 @@ pub struct OriginalDirectory {
 #[derive(Debug, Error)]
 #[error("cannot {action} `{}`", .path.display())]
 pub struct OriginalError {
-    /// What was attempted.
+    /// The attempted action.
     pub action: &'static str,
     /// The original's path.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
 
 impl OriginalError {
-    /// Whether the original is not there.
+    /// Tells whether the original is absent.
     pub fn is_absence(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }
 
-    /// Whether it may not be read.
+    /// Tells whether permission was denied.
     pub fn is_forbidden(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
@@ -62,7 +62,7 @@ impl OriginalDirectory {
         Ok(Self { fd: fd.map_err(|errno| failure("open", path.clone(), errno))?, path })
     }
 
-    /// Where it was opened.
+    /// The path that was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -90,7 +90,7 @@ impl OriginalDirectory {
         Ok(names)
     }
 
-    /// What `lstat` says of `name`. Mounts nothing that would be mounted on demand.
+    /// The result of `lstat` for `name`. Triggers no automount.
     pub fn attributes(&self, name: &[u8]) -> Result<Attributes, OriginalError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
         let stat = rustix::fs::statat(&self.fd, name, flags);
@@ -98,7 +98,7 @@ impl OriginalDirectory {
         attributes(&stat).ok_or_else(|| failure("stat", self.join(name), Errno::INVAL))
     }
 
-    /// What `lstat` says of each of `names`, in their order, some at a time.
+    /// The result of `lstat` for each of `names`, in their order, some at a time.
     pub fn all_attributes(&self, names: &[Vec<u8>]) -> Vec<Result<Attributes, OriginalError>> {
         let share = names.len().div_ceil(LANES).max(NAMES_PER_LANE);
         if names.len() <= share {
@@ -114,13 +114,13 @@ impl OriginalDirectory {
         })
     }
 
-    /// What the link `name` points to.
+    /// The target of the link `name`.
     pub fn link_target(&self, name: &[u8]) -> Result<Vec<u8>, OriginalError> {
         let target = rustix::fs::readlinkat(&self.fd, name, Vec::new());
         target.map(CString::into_bytes).map_err(|errno| failure("read the link", self.join(name), errno))
     }
 
-    /// Whether the caller may read the file `name`.
+    /// Tells whether the caller may read the file `name`.
     pub fn is_readable(&self, name: &[u8]) -> bool {
         rustix::fs::accessat(&self.fd, name, Access::READ_OK, AtFlags::EACCESS).is_ok()
     }
@@ -130,7 +130,7 @@ impl OriginalDirectory {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut head = Vec::new();
         if let Ok(fd) = rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
-            // What cannot be read is reported by who reads it whole.
+            // The later read of the whole file reports the failure.
             let _partial = File::from(fd).take(len as u64).read_to_end(&mut head);
         }
         head
@@ -162,7 +162,7 @@ impl OriginalDirectory {
     }
 }
 
-/// What `lstat` says of a whole path.
+/// The result of `lstat` for a whole path.
 pub fn attributes_of(path: &Path) -> Result<Attributes, OriginalError> {
     let stat = rustix::fs::lstat(path).map_err(|errno| failure("stat", path.to_path_buf(), errno))?;
     attributes(&stat).ok_or_else(|| failure("stat", path.to_path_buf(), Errno::INVAL))
@@ -181,7 +181,7 @@ const NAMES_PER_LANE: usize = 16;
 /// Most bytes of a list or value of extended attributes. Source: `XATTR_LIST_MAX`, `XATTR_SIZE_MAX` of Linux.
 const XATTR_MAX: usize = 65_536;
 
-/// What `read` puts into a buffer; `None` if there is nothing of that sort or it may not be read.
+/// The value that `read` puts into a buffer; `None` if there is none or it may not be read.
 fn whole(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Option<Vec<u8>>, Errno> {
     let mut buffer = vec![0; 256];
     loop {

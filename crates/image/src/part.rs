@@ -32,14 +32,14 @@ pub struct FilePart<'a> {
 /// A stretch of a file that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartRun<'a> {
-    /// Where it begins in the file: on a block.
+    /// Offset in the file: on a block.
     pub offset: u64,
     /// Its bytes, which start on a page of the image.
     pub bytes: &'a [u8],
 }
 
 impl PartRun<'_> {
-    /// Where it lies in the file.
+    /// Range of the file.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes.len() as u64
     }
@@ -80,7 +80,7 @@ impl<'a> FilePart<'a> {
         blocks
     }
 
-    /// How many bytes of the file are held.
+    /// Bytes of the file that are held.
     pub fn held_bytes(&self) -> u64 {
         self.runs().map(|run| run.bytes.len() as u64).sum()
     }

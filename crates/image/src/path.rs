@@ -22,7 +22,7 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Whether `path` is `directory` or lies below it. Both absolute, without a slash at the end but for `/`.
+/// Tells whether `path` is `directory` or lies below it. Both absolute, without a slash at the end but for `/`.
 pub fn is_within(path: &[u8], directory: &[u8]) -> bool {
     match path.strip_prefix(directory) {
         Some(rest) => rest.is_empty() || rest[0] == b'/' || directory.ends_with(b"/"),
@@ -30,7 +30,7 @@ pub fn is_within(path: &[u8], directory: &[u8]) -> bool {
     }
 }
 
-/// Whether a directory entry can have this name.
+/// Tells whether a directory entry can have this name.
 pub fn is_name(name: &[u8]) -> bool {
     let length = 1..=NAME_MAX;
     length.contains(&name.len())

@@ -1,4 +1,4 @@
-//! What comes out of an image is what went in: as files, tar, squashfs and EROFS, and read by other programs; and nothing
+//! An export has the content of its image: as files, tar, squashfs and EROFS, and read by other programs; and nothing
 //! that is forged leads outside.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
@@ -413,7 +413,7 @@ proptest! {
         let mut bytes = SMALL.clone();
         let index = bytes.windows(8).position(|window| window == b"QUELLIDX").unwrap();
         for (at, byte) in changes {
-            // The first block and the index have checksums: whoever forges them is tested above.
+            // The first block and the index have checksums: forged ones are tested above.
             let at = 4096 + at.index(bytes.len() - 4096);
             if at < index || at > index + 8192 {
                 bytes[at] = byte;

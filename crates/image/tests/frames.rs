@@ -1,4 +1,4 @@
-//! Compressed images: the plain image comes back, whoever decompresses, and a damaged one is refused.
+//! Compressed images: any decompressor gives the plain image back, and a damaged one is refused.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What was written is what is read, for trees of any shape; and what was not written by quell never does harm.
+//! A written tree of any shape reads back; bytes that quell did not write do no harm.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -17,7 +17,7 @@ pub struct OsError(pub Errno);
 impl fmt::Display for OsError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = u16::try_from(self.0.raw_os_error()).unwrap_or_default();
-        quell_trace::Errno(number).fmt(formatter)
+        quell_base::Errno(number).fmt(formatter)
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use quell_files::{Passed, Way, changeable_by_others, is_anothers};
+use quell_base::files::{Passed, Way, changeable_by_others, is_anothers};
 use quell_image::frames::{self, Frames};
 use quell_image::{Image, OpenError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};

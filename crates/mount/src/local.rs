@@ -1,30 +1,25 @@
-//! Whether a file lies on a file system of this node.
+//! Tells files of this node's file systems from those of network file systems.
 
 use std::os::fd::OwnedFd;
 
+use quell_base::mountinfo;
 use rustix::fs::Stat;
 
-/// Whether the file lies on a file system of this node, which the page cache serves as fast as memory.
+/// Tells whether the file lies on a file system of this node, which the page cache serves as fast as memory.
 ///
-/// By the table of mounts, because statfs(2) asks every server of a parallel file system. A device that is not in the
-/// table, such as a subvolume's, is asked for after all.
+/// The table of mounts answers, because statfs(2) asks every server of a parallel file system. Only a device that is not
+/// in the table, such as that of a btrfs subvolume, needs statfs.
 pub(crate) fn is_local(file: &OwnedFd, stat: &Stat) -> bool {
-    let mountinfo = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let device = format!("{}:{}", rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
-    match file_system_type(&mountinfo, &device) {
-        Some(kind) => LOCAL_TYPES.contains(&kind),
+    match file_system_type(&mountinfo::own_table(), stat.st_dev) {
+        Some(kind) => LOCAL_TYPES.contains(&&*kind),
         None => is_local_magic(file),
     }
 }
 
-/// The type of the file system with this device number. Source: proc_pid_mountinfo(5).
-fn file_system_type<'m>(mountinfo: &'m [u8], device: &str) -> Option<&'m str> {
-    mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let found = fields.nth(2)? == device.as_bytes();
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        found.then(|| str::from_utf8(kind).ok()).flatten()
-    })
+/// The type of the file system with this device number.
+fn file_system_type(table: &[u8], device: u64) -> Option<String> {
+    let mount = mountinfo::entries(table).find(|mount| mount.device == device)?;
+    String::from_utf8(mount.kind.into_owned()).ok()
 }
 
 /// File systems of one node. What is not here counts as a network file system.
@@ -49,9 +44,10 @@ mod tests {
     fn the_type_of_a_file_system_is_read_from_the_table_of_mounts() {
         let mountinfo = b"36 35 98:0 / / rw,noatime master:1 - ext4 /dev/root rw\n\
             40 36 0:50 / /mnt rw - fuse.mfs mfs rw\n";
-        let cases = [("98:0", Some("ext4")), ("0:50", Some("fuse.mfs")), ("0:5", None)];
-        for (device, expected) in cases {
-            assert_eq!(file_system_type(mountinfo, device), expected);
+        let cases = [((98, 0), Some("ext4")), ((0, 50), Some("fuse.mfs")), ((0, 5), None)];
+        for ((major, minor), expected) in cases {
+            let device = rustix::fs::makedev(major, minor);
+            assert_eq!(file_system_type(mountinfo, device).as_deref(), expected);
         }
     }
 }

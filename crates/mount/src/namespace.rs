@@ -18,6 +18,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use quell_base::mountinfo;
 use quell_image::Beyond;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -266,16 +267,15 @@ pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
 }
 
 /// The source of a mount or extraction of quell that this process sees and whose name begins with `image`, and which of
-/// both it is: the process then runs inside a namespace of that image already. Source: proc_pid_mountinfo(5).
-pub(crate) fn mounted_source(mountinfo: &[u8], image: &str) -> Option<(String, RunMode)> {
-    mountinfo.split(|byte| *byte == b'\n').find_map(|line| {
-        let mut fields = line.split(|byte| *byte == b' ').skip_while(|field| *field != b"-").skip(1);
-        let (kind, source) = (fields.next()?, str::from_utf8(fields.next()?).ok()?);
-        let mode = match kind {
+/// both it is: the process then runs inside a namespace of that image already.
+pub(crate) fn mounted_source(table: &[u8], image: &str) -> Option<(String, RunMode)> {
+    mountinfo::entries(table).find_map(|mount| {
+        let mode = match &*mount.kind {
             b"fuse.quell" => RunMode::Mount,
             b"tmpfs" => RunMode::Extract,
             _ => return None,
         };
+        let source = str::from_utf8(&mount.source).ok()?;
         let ours = source.strip_prefix(image).is_some_and(|rest| rest.starts_with('-'));
         ours.then(|| (source.to_owned(), mode))
     })

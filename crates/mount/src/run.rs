@@ -305,8 +305,7 @@ fn start_command(request: &RunRequest, connection: &OwnedFd, place: &MeetingPlac
 
 /// The meeting place of the namespace that this process already runs in, if it shows the same image.
 fn surrounding_place(place: &MeetingPlace) -> Option<(MeetingPlace, RunMode)> {
-    let mountinfo = std::fs::read("/proc/self/mountinfo").ok()?;
-    let (source, mode) = mounted_source(&mountinfo, place.image_part())?;
+    let (source, mode) = mounted_source(&quell_base::mountinfo::own_table(), place.image_part())?;
     Some((MeetingPlace::from_source(source), mode))
 }
 

@@ -20,7 +20,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use quell_files::{Passed, Way, changeable_by_others, is_anothers};
+use quell_base::files::{Passed, Way, changeable_by_others, is_anothers};
 use quell_image::ImageIdentity as Identity;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;

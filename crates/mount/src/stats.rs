@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use quell_files::{Access, Durability, Target};
+use quell_base::files::{Access, Durability, Target};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -192,7 +192,7 @@ impl RunStats {
 /// left behind then.
 pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), Errno> {
     let access = Access::Exactly(mode.as_raw_mode());
-    quell_files::replace(path, access, Durability::Cached, bytes).map_err(|error| errno_of(&error))
+    quell_base::files::replace(path, access, Durability::Cached, bytes).map_err(|error| errno_of(&error))
 }
 
 /// Verifies that a statistics file can be written to `path`, and removes what an earlier run left there, so that the

@@ -17,7 +17,7 @@ use crate::roots::RootChoice;
 /// file systems that are mounted in them are passed over.
 ///
 /// **Errors** [`PackError::Added`] for what cannot be listed.
-pub(crate) fn mark(forest: &mut PathTree, directories: &[PathBuf]) -> Result<Vec<Vec<u8>>, PackError> {
+pub(crate) fn mark(recorded: &mut PathTree, directories: &[PathBuf]) -> Result<Vec<Vec<u8>>, PackError> {
     // Behind everything that was recorded: no recording has so many events.
     let mut clock = 1 << 62;
     let mut marked = Vec::new();
@@ -26,28 +26,33 @@ pub(crate) fn mark(forest: &mut PathTree, directories: &[PathBuf]) -> Result<Vec
         let path = directory.canonicalize().map_err(failed)?;
         let device = path.metadata().map_err(failed)?.dev();
         let path = path.into_os_string().into_vec();
-        mark_directory(forest, &path, device, &mut clock)?;
+        mark_directory(recorded, &path, device, &mut clock)?;
         marked.push(path);
     }
     Ok(marked)
 }
 
-fn mark_directory(forest: &mut PathTree, top: &[u8], device: u64, clock: &mut u64) -> Result<(), PackError> {
+fn mark_directory(
+    recorded: &mut PathTree,
+    top: &[u8],
+    device: u64,
+    clock: &mut u64,
+) -> Result<(), PackError> {
     let mut left = vec![top.to_vec()];
     while let Some(path) = left.pop() {
-        let seen = forest.seen(&path);
+        let seen = recorded.seen(&path);
         (seen.touched, seen.entered) = (true, true);
         let names = list(Path::new(OsStr::from_bytes(&path)), device);
         let failed = |source| PackError::Added { path: OsStr::from_bytes(&path).into(), source };
         for (name, kind) in names.map_err(failed)? {
             let path = join(&path, &name);
             if kind.is_dir() {
-                if forest.find(&path).is_none_or(|known| known.live.is_none() && known.mounted.is_none()) {
+                if recorded.find(&path).is_none_or(|known| known.live.is_none() && known.mounted.is_none()) {
                     left.push(path);
                 }
                 continue;
             }
-            let seen = forest.seen(&path);
+            let seen = recorded.seen(&path);
             seen.touched = true;
             if kind.is_file() {
                 *clock += 1;
@@ -66,7 +71,7 @@ fn list(path: &Path, device: u64) -> io::Result<Vec<(Vec<u8>, std::fs::FileType)
     }
     let entries = match path.read_dir() {
         Ok(entries) => entries,
-        // What may not be listed is left out as it is of a recording.
+        // A directory that may not be listed is left out, as in a recording.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };

@@ -1,8 +1,8 @@
-//! Whether the recordings of a trace asked for the same, below the roots: the assumption of every tool that packs what a
-//! few ranks looked at for all of them.
+//! Compares the recordings of a trace below the roots. A tool that packs the files of a few ranks for all of them assumes
+//! that they agree.
 //!
-//! The image covers what any of them asked for, so that where ranks differ nothing is lost. What no recording can tell is
-//! what other ranks ask for: a name that has the rank's number in it is the one thing that is sure to differ.
+//! The image covers the requests of each recording, so that nothing is lost where ranks differ. No recording tells the
+//! requests of other ranks: only a name with the rank's number in it is sure to differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,18 +15,18 @@ use crate::observe::observe_each;
 use crate::path_tree::PathTree;
 use crate::roots::RootChoice;
 
-/// How the recordings compare.
+/// The comparison of recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreement {
-    /// What each recording is of, such as `rank 5 of 64`. Shape: one for each recording, in their order.
+    /// A label for each recording, such as `rank 5 of 64`. Shape: one for each recording, in their order.
     pub recordings: Vec<String>,
-    /// What only some asked for. Shape: most paths first; empty if all asked for the same.
+    /// Paths that only some asked for. Shape: most paths first; empty if the recordings agree.
     pub apart: Vec<Disagreement>,
     /// Names that have the number of the rank in them, as a pattern of printf(3). Shape: sorted by path.
     pub by_rank: Vec<Vec<u8>>,
 }
 
-/// What the same recordings asked for, and the others did not.
+/// Paths that the same recordings asked for, and the others did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// Numbers of the recordings that asked, in their order.
@@ -41,7 +41,7 @@ pub struct Disagreement {
     pub directory: Vec<u8>,
 }
 
-/// What was asked for one path.
+/// The recordings that asked for one path.
 #[derive(Debug, Clone, Default)]
 struct Asked {
     by: Vec<usize>,
@@ -58,9 +58,9 @@ pub(crate) fn compare(
         return Ok(None);
     }
     let mut asked: BTreeMap<Vec<u8>, Asked> = BTreeMap::new();
-    for (number, forest) in observe_each(trace)?.iter().enumerate() {
+    for (number, recorded) in observe_each(trace)?.iter().enumerate() {
         for choice in choices {
-            note(forest, choice, &mut |path, read| {
+            note(recorded, choice, &mut |path, read| {
                 let known = asked.entry(path.to_vec()).or_default();
                 known.by.push(number);
                 known.read |= read;
@@ -78,8 +78,8 @@ pub(crate) fn compare(
 }
 
 /// Calls `each` for every path that was asked for below a root, but for what stays the original.
-fn note(forest: &PathTree, choice: &RootChoice, each: &mut dyn FnMut(&[u8], bool)) {
-    let Some(root) = forest.find(&choice.path) else { return };
+fn note(recorded: &PathTree, choice: &RootChoice, each: &mut dyn FnMut(&[u8], bool)) {
+    let Some(root) = recorded.find(&choice.path) else { return };
     root.visit(&choice.path, &mut |path, node| {
         let live = choice.live.iter().any(|(live, _)| is_within(path, live));
         if !live && (node.seen.touched || node.seen.missed) {

@@ -1,4 +1,4 @@
-//! What an image that was made anew has otherwise than the one it was made of.
+//! Differences between a refreshed image and its predecessor.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use quell_image::{
     TreeNodeId,
 };
 
-/// In what a name differs.
+/// The way in which a name differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alteration {
     /// The original was changed or replaced.
@@ -34,9 +34,9 @@ impl Alteration {
 /// All that differ in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Altered {
-    /// In what.
+    /// The difference.
     pub what: Alteration,
-    /// How many names.
+    /// Number of names.
     pub count: u64,
     /// The first of them. Shape: in the order of paths, at most [`NAMED`].
     pub first: Vec<Vec<u8>>,
@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, B> {
     }
 }
 
-/// Whether the original is not what it was. Of a directory only kind and permissions count: names that came and went
+/// Tells whether the original has changed. Of a directory only kind and permissions count: names that came and went
 /// speak for themselves.
 fn is_changed(before: &Attributes, now: &Attributes) -> bool {
     let identity = |of: &Attributes| (of.mode(), of.uid, of.gid);

@@ -8,28 +8,27 @@ use quell_image::write::WriteError;
 use quell_trace::TraceError;
 use thiserror::Error;
 
-/// Why there is no image.
+/// A failure of packing. No image is written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// The recordings looked at nothing that may be packed. The cure is to name directories.
+    /// The recordings looked at nothing that may be packed. The remedy is to name directories.
     #[error("nothing to pack: {}", .why)]
     Nothing {
-        /// What was found instead.
+        /// The reason.
         why: NothingToPack,
     },
     /// A directory that was given as a root cannot be used.
     #[error("cannot use `{}` as a root", .path.display())]
     Root {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// An image does not tell what its recordings asked for: it was made by an early version of quell, or was
-    /// exported.
-    #[error("the image does not tell what was asked for when it was recorded")]
-    Untold,
+    /// An image without the record of its requests: an early version of quell made it, or it was exported.
+    #[error("the image has no record of the paths that were asked for")]
+    NoRequests,
     /// A directory that an image covers is not there.
     #[error("`{}`, which the image covers, is not a directory here", .path.display())]
     RootGone {
@@ -42,15 +41,15 @@ pub enum PackError {
     /// A directory that was given to be packed whole cannot be used.
     #[error("cannot pack all of `{}`", .path.display())]
     Added {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A directory that was given to be packed whole lies below no root, or in a directory that stays the original.
     #[error("`{}` lies below no directory that is packed", .path.display())]
     Outside {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
     /// A recording could not be read.
@@ -67,7 +66,7 @@ pub enum PackError {
     Write(#[from] WriteError),
 }
 
-/// Why nothing was left to pack.
+/// The reason why nothing was left to pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NothingToPack {
     /// Only local file systems were looked at.

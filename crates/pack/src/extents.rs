@@ -1,11 +1,11 @@
-//! Which parts of its files a recording used: pages that its processes touched through mappings, and bytes that calls
-//! read.
+//! The parts of files that a recording used: pages that its processes touched through mappings, and bytes that calls read.
 //!
 //! A trace has a call's offset only where the call passes one; where another one read follows from the calls before it
-//! on the same open file: it begins at 0, goes on where the last one ended, and `lseek` says where it is. What cannot
-//! be followed makes the file count whole: an open file that processes share by fork or may have been passed on, a
+//! on the same open file: it begins at 0, continues at the end of the last one, and `lseek` returns it. Where it cannot
+//! be followed, the file counts as whole: an open file that processes share by fork or may have been passed on, a
 //! call that ended with its thread. So does a file that a process mapped or executed and was not seen to touch: it had
-//! unmapped it before anybody looked. Without a look, and where events were lost, everything is whole.
+//! unmapped it before the recorder looked at its pages. Where the recorder did not look, and where events were lost, every
+//! file is whole.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use quell_image::BlockSet;
 use quell_trace::flags::{CLONE_FILES, F_DUPFD, F_DUPFD_CLOEXEC};
 use quell_trace::{Call, Class, Event, Outcome, PathId, ProcessId, Recording, ThreadId, Touched, TraceError};
 
-/// What was used of a file.
+/// The used part of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// All of it may have been.
@@ -25,7 +25,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Adds what was used in another recording.
+    /// Adds the used part of another recording.
     pub(crate) fn add(&mut self, other: &Self) {
         // Blocks of two versions of a file mean nothing together.
         self.whole |= other.whole || self.version.zip(other.version).is_some_and(|(a, b)| a != b);
@@ -38,16 +38,16 @@ impl Extent {
 #[derive(Debug)]
 pub(crate) struct ExtentTracker<'a> {
     recording: &'a Recording,
-    /// `None` when nobody looked at what the processes touched, or not all is known.
+    /// `None` when the recorder did not look at the touched pages, or lost events.
     touched: Option<Vec<Touched>>,
     files: HashMap<PathId, Extent>,
-    /// What processes mapped or executed.
+    /// Files that processes mapped or executed.
     mapped: HashSet<(ProcessId, PathId)>,
     /// Threads that have come to be, each with the number of its descriptor table.
     uses: Vec<usize>,
     tables: Vec<HashMap<i32, usize>>,
     open: Vec<Open>,
-    /// Descriptors may have come and gone in ways that are not seen.
+    /// Descriptors may have been passed in ways that the trace does not show.
     passed: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct ExtentTracker<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     path: Option<PathId>,
-    /// Where the next read begins, if that is known.
+    /// Offset of the next read, if it is known.
     position: Option<u64>,
     /// Several processes have it.
     shared: bool,
@@ -85,7 +85,7 @@ impl<'a> ExtentTracker<'a> {
         if self.touched.is_none() {
             return;
         }
-        self.bear_threads(event);
+        self.spawn_threads(event);
         match (event.call.class(), event.target) {
             (Class::Map | Class::Exec, Some(target)) if event.outcome.errno().is_none() => {
                 self.mapped.insert((event.process, target));
@@ -98,7 +98,7 @@ impl<'a> ExtentTracker<'a> {
         }
     }
 
-    /// What was used of each file. Shape: no file twice.
+    /// The used part of each file. Shape: no file twice.
     pub(crate) fn finish(mut self) -> impl Iterator<Item = (PathId, Extent)> {
         let touched = self.touched.take();
         let all = touched.is_none();
@@ -142,7 +142,7 @@ impl<'a> ExtentTracker<'a> {
         }
     }
 
-    /// Where a read at the position began; moves the position.
+    /// Returns the offset of a read at the position, and moves the position.
     fn advance(&mut self, event: &Event, target: PathId, length: u64) -> Option<u64> {
         if self.passed {
             return None;
@@ -157,7 +157,7 @@ impl<'a> ExtentTracker<'a> {
         self.files.entry(path).or_default().whole = true;
     }
 
-    /// What a call that succeeded does to descriptors and positions.
+    /// Applies a successful call to descriptors and positions.
     fn follow(&mut self, event: &Event, value: i64) {
         let thread = event.thread;
         match event.call {
@@ -177,7 +177,7 @@ impl<'a> ExtentTracker<'a> {
                 self.open.push(Open { path: event.target, position: Some(0), shared: false });
                 self.set(thread, value, self.open.len() - 1);
             }
-            // What moves the position of either file, by an offset that is not seen.
+            // These calls move the position of either file by an offset that the trace does not have.
             call if call.class() == Class::Write => {
                 for fd in [event.fd.0, event.fd2.0] {
                     if let Some(open) = self.description(thread, fd) {
@@ -221,7 +221,7 @@ impl<'a> ExtentTracker<'a> {
 
     /// Threads come to be with their parent's table, or with a copy of it: then either process moves the positions of
     /// the files that are open in both, in an order that is not known.
-    fn bear_threads(&mut self, event: &Event) {
+    fn spawn_threads(&mut self, event: &Event) {
         let threads = &self.recording.context.threads;
         while let Some(thread) = threads.get(self.uses.len()).filter(|thread| thread.start <= event.end()) {
             let parent = thread.parent.and_then(|parent| self.uses.get(parent.0 as usize).copied());

@@ -1,5 +1,4 @@
-//! Reading the chosen roots into a tree: listings and attributes of covered directories, links, and which files
-//! are to be held.
+//! Reads the chosen roots into a tree: listings and attributes of covered directories, links, and the files to hold.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -27,7 +26,7 @@ use crate::secrets::{HEAD, suspicion};
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
 pub(crate) const PARTIAL_ABOVE: usize = 20_000;
 
-/// Largest file that is held whole in any case: a READ or two get all of it, which costs less than to push a part.
+/// Largest file that is always held whole: one or two READs get all of it, which costs less than pushing a part.
 const WHOLE_UP_TO: u64 = 32 << 10;
 
 /// The permission of others to read a file or list a directory.
@@ -36,7 +35,7 @@ const READ: u16 = 0o4;
 /// The permission of others to look names up in a directory.
 const EXECUTE: u16 = 0o1;
 
-/// What was read.
+/// The content of the roots, as read.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) tree: ImageTree,
@@ -47,13 +46,13 @@ pub(crate) struct Gathered {
     pub(crate) absences: u64,
     /// Directories that turned out to hold sockets or pipes: they have to be live.
     pub(crate) disturbed: Vec<(Vec<u8>, String)>,
-    /// Where links lead that the recording asked for.
-    pub(crate) led_to: Vec<Vec<u8>>,
+    /// Targets of the links that the recording asked for.
+    pub(crate) link_targets: Vec<Vec<u8>>,
 }
 
-/// Reads `choices` as far as the recordings, `forest`, asked for them.
+/// Reads the requested parts of `choices`.
 pub(crate) fn gather(
-    forest: &PathTree,
+    recorded: &PathTree,
     choices: &[RootChoice],
     (audience, hold): (Audience, Hold),
     progress: &mut dyn FnMut(PackProgress),
@@ -64,13 +63,13 @@ pub(crate) fn gather(
         directories: 0,
         absences: 0,
         disturbed: Vec::new(),
-        led_to: Vec::new(),
+        link_targets: Vec::new(),
     };
     let mut gatherer =
         Gatherer { gathered, audience, hold, live: &[], linked: HashMap::new(), held: Vec::new(), progress };
     for choice in choices {
         gatherer.live = &choice.live;
-        gatherer.root(forest, choice)?;
+        gatherer.root(recorded, choice)?;
     }
     gatherer.finish()
 }
@@ -104,9 +103,9 @@ struct OpenedDirectory<'a> {
 }
 
 impl Gatherer<'_> {
-    fn root(&mut self, forest: &PathTree, choice: &RootChoice) -> Result<(), PackError> {
+    fn root(&mut self, recorded: &PathTree, choice: &RootChoice) -> Result<(), PackError> {
         let node = self.reach(&choice.path, &choice.path)?;
-        if let Some(seen) = forest.find(&choice.path) {
+        if let Some(seen) = recorded.find(&choice.path) {
             self.gathered.tree.touch(node);
             let original = OriginalDirectory::open(as_path(&choice.path))?;
             self.list(&OpenedDirectory { node, path: &choice.path, original: &original }, seen)?;
@@ -137,8 +136,8 @@ impl Gatherer<'_> {
         Ok(node)
     }
 
-    /// Takes over what a directory holds: all of it, or what the recordings asked for if they only passed through,
-    /// if it is too large, or if it may not be listed.
+    /// Takes the entries of a directory: all of them, or the requested ones if the recordings only passed through, if it is
+    /// too large, or if it may not be listed.
     fn list(&mut self, place: &OpenedDirectory<'_>, seen: &PathTree) -> Result<(), PackError> {
         match self.components(place) {
             Ok(_) if seen.is_passage() => self.partial(place, seen)?,
@@ -157,7 +156,7 @@ impl Gatherer<'_> {
         Ok(())
     }
 
-    /// The names in a directory, if those who are to use the image may list it.
+    /// The names in a directory, if the users of the image may list it.
     fn components(&self, place: &OpenedDirectory<'_>) -> Result<Vec<Vec<u8>>, OriginalError> {
         if self.is_withheld(place.node, READ) {
             let source = io::ErrorKind::PermissionDenied.into();
@@ -271,7 +270,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         if self.is_withheld(node, EXECUTE) {
-            self.leave_out(path, "not everybody may look names up in it");
+            self.leave_out(path, "other users may not look names up in it");
             return Ok(());
         }
         match place.original.open_child(name) {
@@ -284,13 +283,13 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Whether an image for everybody must do without what others have no `permission` for.
+    /// Tells whether a public image must leave the node out, because others lack `permission`.
     fn is_withheld(&self, node: TreeNodeId, permission: u16) -> bool {
         let permissions = self.gathered.tree.attributes(node).permissions;
         self.audience == Audience::Everyone && permissions & permission == 0
     }
 
-    /// Notes where a link leads, so that what it means can be covered too.
+    /// Notes the target of a link, which is to be covered too.
     fn follow(&mut self, place: &OpenedDirectory<'_>, name: &[u8]) -> Result<(), PackError> {
         let Ok(target) = place.original.link_target(name) else { return Ok(()) };
         let mut path = if target.starts_with(b"/") { b"/".to_vec() } else { place.path.to_vec() };
@@ -301,7 +300,7 @@ impl Gatherer<'_> {
                 part => path = join(&path, part),
             }
         }
-        self.gathered.led_to.push(path);
+        self.gathered.link_targets.push(path);
         Ok(())
     }
 
@@ -316,7 +315,7 @@ impl Gatherer<'_> {
         if let Some(reason) = suspicion(&path, || place.original.head(name, HEAD)) {
             self.leave_out(&path, reason);
         } else if self.is_withheld(node, READ) {
-            self.leave_out(&path, "not everybody may read it");
+            self.leave_out(&path, "other users may not read it");
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");
         } else {
@@ -325,14 +324,14 @@ impl Gatherer<'_> {
         }
     }
 
-    /// The blocks to hold of a file, unless it is to be held whole. Whatever looks at a file looks at its first block,
-    /// the kernel too when it executes it.
+    /// The blocks to hold of a file, unless it is to be held whole. Every reader of a file reads its first block, and so does
+    /// the kernel that executes it.
     fn part(&self, node: TreeNodeId, extent: &Extent) -> Option<BlockSet> {
         let attributes = self.gathered.tree.attributes(node);
         let time = attributes.mtime;
         let seconds = u64::try_from(time.seconds).ok()?;
         let modified = seconds.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())?;
-        // Of a file that was changed since, other blocks may be wanted.
+        // A changed file may need other blocks.
         let same = extent.version.is_none_or(|version| version == (attributes.size, modified));
         let used = self.hold == Hold::Used && same && !extent.whole && attributes.size > WHOLE_UP_TO;
         used.then(|| {
@@ -350,7 +349,7 @@ impl Gatherer<'_> {
         self.held.sort_unstable_by(|a, b| {
             (a.first_access, a.node, &a.path).cmp(&(b.first_access, b.node, &b.path))
         });
-        // Of a file with several names, what was used under any of them.
+        // A file with several names needs the blocks that were used under any of them.
         let mut parts: HashMap<TreeNodeId, Option<BlockSet>> = HashMap::new();
         for file in &self.held {
             let part = parts.entry(file.node).or_insert_with(|| Some(BlockSet::default()));
@@ -364,7 +363,8 @@ impl Gatherer<'_> {
             match parts.remove(node) {
                 Some(Some(mut blocks)) => {
                     let size = self.gathered.tree.attributes(*node).size;
-                    // A server cannot tell from need what is read ahead of a block between two that the kernel has.
+                    // The kernel reads ahead over a single missing block between two held ones, which a server cannot
+                    // tell from a need.
                     blocks.fill_single_gaps(size.div_ceil(BLOCK_BYTES));
                     self.gathered.tree.hold_part(*node, source, &blocks)?;
                 }
@@ -377,8 +377,8 @@ impl Gatherer<'_> {
     }
 }
 
-/// Attributes of a directory that only leads to a root: what `stat` says, without what changes when something
-/// unrelated happens in it, so that an image does not depend on that.
+/// Attributes of a directory that only leads to a root, without size, links and times: an image must not depend on
+/// unrelated changes in it.
 fn way_to(path: &[u8]) -> Result<Attributes, OriginalError> {
     let still = Timestamp::default();
     Ok(Attributes { size: 0, nlink: 2, mtime: still, ctime: still, ..attributes_of(as_path(path))? })
@@ -390,12 +390,12 @@ fn as_path(path: &[u8]) -> &Path {
 
 /// The paths of `led_to` that lie in a root and that no recording asked for.
 pub(crate) fn unseen<'a>(
-    forest: &'a PathTree,
+    recorded: &'a PathTree,
     choices: &'a [RootChoice],
-    led_to: &'a [Vec<u8>],
+    link_targets: &'a [Vec<u8>],
 ) -> impl Iterator<Item = &'a Vec<u8>> {
-    led_to.iter().filter(|path| {
-        let known = forest.find(path).is_some_and(PathTree::is_used);
+    link_targets.iter().filter(|path| {
+        let known = recorded.find(path).is_some_and(PathTree::is_used);
         !known && choices.iter().any(|choice| is_within(path, &choice.path))
     })
 }

@@ -18,7 +18,7 @@ use crate::{added, outside};
 
 /// Everything that decides an image besides the recorded paths.
 pub(crate) struct PackJob<'a> {
-    pub(crate) within: RootScope<'a>,
+    pub(crate) scope: RootScope<'a>,
     pub(crate) command: Vec<Vec<u8>>,
     pub(crate) directory: Vec<u8>,
     pub(crate) beyond: Beyond,
@@ -30,33 +30,33 @@ pub(crate) struct PackJob<'a> {
     pub(crate) hold: Hold,
 }
 
-/// Looks at the roots and at what is packed of them.
+/// Inspects the roots and their content before the image is written.
 pub(crate) type Inspect<'a> = dyn FnMut(&[RootChoice], &ImageTree) -> Result<(), PackError> + 'a;
 
 impl PackJob<'_> {
     /// Packs the paths that were requested. Calls `inspect` with the roots and their content before the image is written.
     pub(crate) fn run(
         self,
-        mut forest: PathTree,
+        mut recorded: PathTree,
         inspect: &mut Inspect<'_>,
         progress: &mut dyn FnMut(PackProgress),
     ) -> Result<Packed, PackError> {
-        let Self { within, command, directory, beyond, added, target, audience, form, hold } = self;
-        keep_directory_of(&mut forest, target, "the image is written to it");
-        // What is found out from here on is found out again when the image is made anew.
-        let mut settled = forest.clone();
+        let Self { scope, command, directory, beyond, added, target, audience, form, hold } = self;
+        keep_directory_of(&mut recorded, target, "the image is written to it");
+        // A refresh repeats the findings from here on, so they are not stored.
+        let mut settled = recorded.clone();
         keep_vanished_directories(&mut settled);
-        // Where there are no originals, the rest of a file could not be had.
+        // A run without originals could not get the rest of a file.
         let hold = if beyond == Beyond::Nothing { Hold::Whole } else { hold };
-        let (choices, mut gathered) = settle(&mut settled, within, (audience, hold), progress)?;
+        let (choices, mut gathered) = settle(&mut settled, scope, (audience, hold), progress)?;
         added::verify(&added, &choices)?;
         gathered.tree.set_command(command);
         gathered.tree.set_directory(&directory);
         gathered.tree.set_beyond(beyond);
-        let asked = RecordedRequests::of(&forest, &choices, &gathered.tree, audience, hold);
+        let asked = RecordedRequests::of(&recorded, &choices, &gathered.tree, audience, hold);
         let file_bytes = gathered.tree.held_files_bytes();
         let totals = gathered.tree.totals();
-        gathered.tree.set_asked(asked.encode())?;
+        gathered.tree.set_requests(asked.encode())?;
         inspect(&choices, &gathered.tree)?;
         let mut report_writing = |done| progress(PackProgress::Writing(done));
         let written = write::write_as(form, &gathered.tree, target, audience, &mut report_writing)?;
@@ -64,27 +64,26 @@ impl PackJob<'_> {
     }
 }
 
-/// Directories that quell itself writes to stay the original: an image that appears in one after everything is read
-/// would be stale at once.
-pub(crate) fn keep_directory_of(forest: &mut PathTree, file: &Path, reason: &str) {
+/// Keeps the original of a directory that quell itself writes to: an image in it would be stale at once.
+pub(crate) fn keep_directory_of(recorded: &mut PathTree, file: &Path, reason: &str) {
     // A relative path may have no parent but the working directory; one that does not exist fails later.
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(parent) = parent.canonicalize() {
-        forest.live_itself(parent.as_os_str().as_bytes(), reason);
+        recorded.live_itself(parent.as_os_str().as_bytes(), reason);
     }
 }
 
-/// A live directory that is not there, such as one that each job has for itself, cannot be bound back; another one may
-/// come in its place: so the nearest directory that is there stays the original.
-fn keep_vanished_directories(forest: &mut PathTree) {
-    for (path, _) in forest.live() {
+/// Keeps the nearest existing directory above each live directory that has vanished, such as a job's own: a vanished
+/// directory cannot be bound back, and another one may take its place.
+fn keep_vanished_directories(recorded: &mut PathTree) {
+    for (path, _) in recorded.live() {
         let path = Path::new(OsStr::from_bytes(&path));
         let there = path.ancestors().find(|path| is_directory(path.as_os_str().as_bytes()));
         if let Some(there) = there.filter(|there| *there != path) {
             let name =
                 path.strip_prefix(there).ok().and_then(|below| below.iter().next()).unwrap_or_default();
             let reason = format!("`{}` in it was changed and is gone", name.as_bytes().escape_ascii());
-            forest.live_itself(there.as_os_str().as_bytes(), &reason);
+            recorded.live_itself(there.as_os_str().as_bytes(), &reason);
         }
     }
 }
@@ -94,51 +93,51 @@ pub(crate) fn is_directory(path: &[u8]) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Chooses roots and reads them, again and again while what is read changes the choice: a directory turns out to
-/// hold a socket, or a link leads to another part of a root.
+/// Chooses roots and reads them, until the choice no longer changes: a directory may turn out to hold a socket, and a link
+/// may lead to another part of a root.
 fn settle(
-    forest: &mut PathTree,
-    within: RootScope<'_>,
+    recorded: &mut PathTree,
+    scope: RootScope<'_>,
     (audience, hold): (Audience, Hold),
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<(Vec<RootChoice>, Gathered), PackError> {
     loop {
-        let choices = roots::choose(forest, within, &is_directory);
+        let choices = roots::choose(recorded, scope, &is_directory);
         if choices.is_empty() {
-            return Err(PackError::Nothing { why: nothing(forest, within) });
+            return Err(PackError::Nothing { why: nothing(recorded, scope) });
         }
-        let gathered = gather(forest, &choices, (audience, hold), progress)?;
-        let further: Vec<_> = unseen(forest, &choices, &gathered.led_to).cloned().collect();
+        let gathered = gather(recorded, &choices, (audience, hold), progress)?;
+        let further: Vec<_> = unseen(recorded, &choices, &gathered.link_targets).cloned().collect();
         if gathered.disturbed.is_empty() && further.is_empty() {
             return Ok((choices, gathered));
         }
-        // Each turn makes a directory live or a path seen, of which there are only so many.
+        // This ends: each turn makes a directory live or a path seen, and both are finite.
         for (path, reason) in &gathered.disturbed {
-            forest.live_itself(path, reason);
+            recorded.live_itself(path, reason);
         }
         for path in &further {
-            forest.seen(path).touched = true;
+            recorded.seen(path).touched = true;
         }
     }
 }
 
-fn nothing(forest: &PathTree, within: RootScope<'_>) -> NothingToPack {
-    let used = |path: &Vec<u8>| forest.find(path).is_some_and(PathTree::is_used);
-    match within {
-        RootScope::Network if !forest.network_mounts().iter().any(used) => NothingToPack::Local,
+fn nothing(recorded: &PathTree, scope: RootScope<'_>) -> NothingToPack {
+    let used = |path: &Vec<u8>| recorded.find(path).is_some_and(PathTree::is_used);
+    match scope {
+        RootScope::Network if !recorded.network_mounts().iter().any(used) => NothingToPack::Local,
         RootScope::Network | RootScope::Again(_) => NothingToPack::Changed,
         RootScope::Given(_) => NothingToPack::Given,
     }
 }
 
 fn report(
-    forest: &PathTree,
+    recorded: &PathTree,
     choices: Vec<RootChoice>,
     gathered: Gathered,
     totals: ImageTotals,
     written: WrittenImage,
 ) -> Packed {
-    let outside = outside::outside(forest, &choices);
+    let outside = outside::outside(recorded, &choices);
     let chosen = |path, reason, file_system| ChosenDirectory { path, reason, file_system };
     let live = choices.iter().flat_map(|choice| &choice.live);
     let live = live.map(|(path, reason)| chosen(path.clone(), reason.clone(), String::new())).collect();

@@ -1,12 +1,12 @@
 //! The packer: from recordings and the originals they looked at to an image.
 //!
 //! ```text
-//! events -> observe -> forest of paths -> roots -> gather (reads the originals) -> tree -> write
-//!                            '-> outside: what stays with the original
+//! events -> observe -> tree of paths -> roots -> gather (reads the originals) -> tree -> write
+//!                            '-> outside: operations that stay with the originals
 //! ```
 //!
-//! The trace decides what is looked at, the originals as they are now decide what is packed: bytecode that a
-//! first run wrote is there in its final state.
+//! The trace decides which paths are packed, the originals their present content: bytecode that a first run wrote is packed
+//! in its final state.
 
 #![forbid(unsafe_code)]
 
@@ -55,20 +55,20 @@ pub fn pack(
     options: &PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Packed, PackError> {
-    let mut forest = observe::observe(trace)?;
+    let mut recorded = observe::observe(trace)?;
     for recording in &trace.recordings {
-        keep_directory_of(&mut forest, &recording.directory, "a recording is kept in it");
+        keep_directory_of(&mut recorded, &recording.directory, "a recording is kept in it");
     }
     let given = options.roots.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    let within = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
+    let scope = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
     let command = trace.recordings.first().map(|first| first.header.command.clone()).unwrap_or_default();
     let command = command.into_iter().map(String::into_bytes).collect();
     let directory = trace.recordings.first().map(|first| first.header.working_directory.clone());
-    // Escaped where it is not text: such a directory is not remembered.
+    // The trace escapes a path that is not text, and no path can be made of that again.
     let directory = directory.filter(|directory| !directory.contains('\\')).unwrap_or_default();
-    let added = added::mark(&mut forest, &options.added)?;
+    let added = added::mark(&mut recorded, &options.added)?;
     let job = PackJob {
-        within,
+        scope,
         command,
         directory: directory.into_bytes(),
         beyond: options.beyond,
@@ -83,11 +83,11 @@ pub fn pack(
         agreement = agreement::compare(trace, choices, tree)?;
         Ok(())
     };
-    let packed = job.run(forest, &mut compare, progress)?;
+    let packed = job.run(recorded, &mut compare, progress)?;
     Ok(Packed { agreement, ..packed })
 }
 
-/// A given root as an absolute path without links, as the trace has paths.
+/// A given root as an absolute path without links, as paths are in a trace.
 fn absolute(path: &Path) -> Result<Vec<u8>, PackError> {
     match path.canonicalize() {
         Ok(path) => Ok(path.into_os_string().into_vec()),

@@ -1,8 +1,8 @@
-//! What the recordings say about each path: asked for, absent, read, changed. One pass over the events.
+//! Collects the recorded facts of each path: asked for, absent, read, changed. One pass over the events.
 //!
-//! Paths are those that the trace resolved, links followed as the calls follow them. The file system is asked
-//! only where a trace cannot know: whether something watched is a directory, and where the loader of a program
-//! lies, which the kernel opens itself.
+//! The paths are those that the trace resolved, links followed as the calls follow them. The file system is asked
+//! only for facts that no trace has: whether something watched is a directory, and where the loader of a program
+//! is, which the kernel opens itself.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -20,32 +20,32 @@ use crate::extents::{Extent, ExtentTracker};
 use crate::path_tree::PathTree;
 use crate::polling::{Polled, PollingDetector};
 
-/// Folds the events of all recordings, in their order, into a forest of paths.
+/// Collects the events of all recordings, in their order, in one tree of paths.
 pub(crate) fn observe(trace: &Trace) -> Result<PathTree, TraceError> {
-    let mut forest = PathTree::default();
+    let mut recorded = PathTree::default();
     let mut clock = 0;
     for recording in &trace.recordings {
-        observe_one(recording, &mut forest, &mut clock)?;
+        observe_one(recording, &mut recorded, &mut clock)?;
     }
-    Ok(forest)
+    Ok(recorded)
 }
 
 /// The same for each recording by itself, in their order.
 pub(crate) fn observe_each(trace: &Trace) -> Result<Vec<PathTree>, TraceError> {
     let one = |recording| {
-        let mut forest = PathTree::default();
-        observe_one(recording, &mut forest, &mut 0)?;
-        Ok(forest)
+        let mut recorded = PathTree::default();
+        observe_one(recording, &mut recorded, &mut 0)?;
+        Ok(recorded)
     };
     trace.recordings.iter().map(one).collect()
 }
 
-fn observe_one(recording: &Recording, forest: &mut PathTree, clock: &mut u64) -> Result<(), TraceError> {
+fn observe_one(recording: &Recording, recorded: &mut PathTree, clock: &mut u64) -> Result<(), TraceError> {
     let mounts = recording.context.mounts.iter();
     for mount in mounts.filter(|mount| mount.mount_point.len() <= PATH_MAX) {
-        forest.mount(mount.mount_point.as_bytes(), &mount.kind);
+        recorded.mount(mount.mount_point.as_bytes(), &mount.kind);
     }
-    let mut observer = Observer::new(recording, forest, clock)?;
+    let mut observer = Observer::new(recording, recorded, clock)?;
     recording.for_each_event(|event| observer.event(event))?;
     observer.context();
     observer.extents();
@@ -54,7 +54,7 @@ fn observe_one(recording: &Recording, forest: &mut PathTree, clock: &mut u64) ->
 
 struct Observer<'a> {
     recording: &'a Recording,
-    forest: &'a mut PathTree,
+    recorded: &'a mut PathTree,
     /// Counts events over all recordings: the order of first access.
     clock: &'a mut u64,
     /// Paths that this recording missed and has not met since.
@@ -62,7 +62,7 @@ struct Observer<'a> {
     waiting: PollingDetector<'a>,
     /// Links, which a call may have missed only because they lead nowhere.
     links: HashSet<PathId>,
-    /// The program may read in ways that are not seen.
+    /// The program may read by asynchronous calls, which the recorder does not see.
     reads_unseen: bool,
     /// Files opened for reading, in order.
     opened: Vec<(u64, PathId)>,
@@ -74,7 +74,7 @@ struct Observer<'a> {
 impl<'a> Observer<'a> {
     fn new(
         recording: &'a Recording,
-        forest: &'a mut PathTree,
+        recorded: &'a mut PathTree,
         clock: &'a mut u64,
     ) -> Result<Self, TraceError> {
         let links = recording.context.links.iter().map(|link| link.path).collect();
@@ -82,7 +82,18 @@ impl<'a> Observer<'a> {
         let waiting = PollingDetector::new(recording);
         let (in_part, extents) = (HashSet::new(), ExtentTracker::new(recording)?);
         let reads_unseen = false;
-        Ok(Self { recording, forest, clock, missed, waiting, links, reads_unseen, opened, in_part, extents })
+        Ok(Self {
+            recording,
+            recorded,
+            clock,
+            missed,
+            waiting,
+            links,
+            reads_unseen,
+            opened,
+            in_part,
+            extents,
+        })
     }
 
     fn event(&mut self, event: &Event) {
@@ -92,7 +103,7 @@ impl<'a> Observer<'a> {
             self.reads_unseen = true;
         }
         if event.call.class() == Class::Write && event.outcome.errno().is_none() {
-            // Of two files that data moves between, either may be a pipe or a socket.
+            // Either side of a transfer may be a pipe or a socket.
             self.write(event);
         }
         let Some(target) = event.target else { return };
@@ -105,12 +116,12 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// What is waited for is live, although nothing happened to it in this recording.
+    /// Makes a polled name's directory live, although nothing happened to it in this recording.
     fn wait(&mut self, event: &Event, target: PathId) {
         match self.waiting.event(event, target) {
-            Some(Polled::Name(name)) => self.forest.live_parent(self.path(name), "is waited for"),
+            Some(Polled::Name(name)) => self.recorded.live_parent(self.path(name), "is waited for"),
             Some(Polled::Names(directory)) => {
-                self.forest.live_itself(self.path(directory), "the program lists it again and again");
+                self.recorded.live_itself(self.path(directory), "the program lists it again and again");
             }
             None => {}
         }
@@ -129,12 +140,12 @@ impl<'a> Observer<'a> {
             self.change(path, "was to be made by one only");
         }
         if errno == Errno::ENOENT {
-            self.forest.seen(path).missed = true;
+            self.recorded.seen(path).missed = true;
             if event.call.class() != Class::Change {
                 self.missed.insert(target);
             }
         } else {
-            self.forest.seen(path).touched = true;
+            self.recorded.seen(path).touched = true;
         }
     }
 
@@ -143,14 +154,14 @@ impl<'a> Observer<'a> {
         let class = event.call.class();
         if class.is_metadata() {
             self.count(event, path);
-            self.forest.seen(path).touched = true;
+            self.recorded.seen(path).touched = true;
             if self.missed.remove(&target) && !self.links.contains(&target) {
                 self.change(path, "was missing at first and appeared later");
             }
         }
         match class {
             Class::Open => self.open(event, target),
-            Class::List => self.forest.seen(path).entered = true,
+            Class::List => self.recorded.seen(path).entered = true,
             Class::Exec => self.read_part(path),
             Class::Read if event.bytes_moved().0 > 0 => self.read_part(path),
             Class::Map => self.map(event, path),
@@ -165,11 +176,11 @@ impl<'a> Observer<'a> {
         let path = self.path(target);
         let flags = event.flags;
         if flags & O_TMPFILE == O_TMPFILE {
-            self.forest.live_itself(path, "a temporary file was made in it");
+            self.recorded.live_itself(path, "a temporary file was made in it");
         } else if event.call == Call::Creat || flags & (O_CREAT | O_TRUNC) != 0 || flags & O_ACCMODE != 0 {
             self.change(path, "was opened for writing");
         } else if flags & O_DIRECTORY != 0 {
-            self.forest.seen(path).entered = true;
+            self.recorded.seen(path).entered = true;
         } else if flags & O_PATH == 0 {
             self.opened.push((*self.clock, target));
         }
@@ -183,12 +194,12 @@ impl<'a> Observer<'a> {
         self.read_part(path);
     }
 
-    /// What the program watches others change is never served from an image.
+    /// A watched directory is never served from an image.
     fn watch(&mut self, path: &[u8]) {
         if Path::new(OsStr::from_bytes(path)).is_dir() {
-            self.forest.live_itself(path, "the program watches it for changes");
+            self.recorded.live_itself(path, "the program watches it for changes");
         } else {
-            self.forest.live_parent(path, "is watched for changes");
+            self.recorded.live_parent(path, "is watched for changes");
         }
     }
 
@@ -213,10 +224,10 @@ impl<'a> Observer<'a> {
         self.change(path, "was created, removed or changed");
         if let Some(second) = event.target2 {
             let second = self.path(second);
-            self.forest.seen(second).touched = true;
+            self.recorded.seen(second).touched = true;
             self.change(second, "was created, removed or changed");
             if split(path).0 != split(second).0 {
-                self.forest.live_together(path, second, "was moved or linked to another directory");
+                self.recorded.live_together(path, second, "was moved or linked to another directory");
             }
         }
     }
@@ -228,14 +239,14 @@ impl<'a> Observer<'a> {
         if bytecode {
             self.read(path);
         } else {
-            self.forest.live_parent(path, how);
+            self.recorded.live_parent(path, how);
         }
     }
 
     /// The content of `path` was needed, all of it.
     fn read(&mut self, path: &[u8]) {
         let clock = *self.clock;
-        let seen = self.forest.seen(path);
+        let seen = self.recorded.seen(path);
         seen.read.get_or_insert(clock);
         seen.extent.whole = true;
     }
@@ -243,7 +254,7 @@ impl<'a> Observer<'a> {
     /// The content of `path` was needed, or a part of it.
     fn read_part(&mut self, path: &[u8]) {
         let clock = *self.clock;
-        self.forest.seen(path).read.get_or_insert(clock);
+        self.recorded.seen(path).read.get_or_insert(clock);
         if !self.in_part.contains(path) {
             self.in_part.insert(path.to_vec());
         }
@@ -253,33 +264,33 @@ impl<'a> Observer<'a> {
     fn count(&mut self, event: &Event, path: &[u8]) {
         let mount = event.file_system.and_then(|id| self.recording.context.mounts.get(usize::from(id.0)));
         if mount.is_some_and(|mount| mount.served_by() == ServedBy::Network) {
-            self.forest.seen(path).operations += 1;
+            self.recorded.seen(path).operations += 1;
         }
     }
 
-    /// What the context knows beyond the events: links on the way, programs and their interpreters, which the
+    /// Adds facts of the context that no event has: links on the way, programs and their interpreters, which the
     /// kernel opens itself.
     fn context(&mut self) {
         let context = &self.recording.context;
         for link in &context.links {
-            self.forest.seen(self.path(link.path)).touched = true;
+            self.recorded.seen(self.path(link.path)).touched = true;
         }
         for program in context.executions.iter().filter_map(|execution| execution.program) {
             let path = self.path(program);
-            self.forest.seen(path).touched = true;
+            self.recorded.seen(path).touched = true;
             self.read_part(path);
         }
         for interpreter in context.elf_files.iter().filter_map(|file| file.interpreter.as_ref()) {
             if let Ok(path) = Path::new(interpreter).canonicalize() {
                 let path = path.into_os_string().into_vec();
-                self.forest.seen(&path).touched = true;
+                self.recorded.seen(&path).touched = true;
                 self.read_part(&path);
             }
         }
         if self.reads_unseen {
             for (clock, path) in std::mem::take(&mut self.opened) {
                 let path = self.path(path);
-                let seen = self.forest.seen(path);
+                let seen = self.recorded.seen(path);
                 seen.read.get_or_insert(clock);
                 seen.extent.whole = true;
             }
@@ -288,29 +299,29 @@ impl<'a> Observer<'a> {
 
     /// Says of each file how much of it was used: all of it where that is not known.
     fn extents(self) {
-        let Self { recording, forest, in_part, extents, .. } = self;
+        let Self { recording, recorded, in_part, extents, .. } = self;
         let known: HashMap<&[u8], Extent> =
             extents.finish().map(|(path, extent)| (recording.paths.bytes(path), extent)).collect();
         let whole = Extent { whole: true, ..Extent::default() };
         for path in in_part {
-            forest.seen(&path).extent.add(known.get(&path[..]).unwrap_or(&whole));
+            recorded.seen(&path).extent.add(known.get(&path[..]).unwrap_or(&whole));
         }
     }
 
     /// A path, for as long as the recording lives. One that is longer than any can be counts as `/`, which is never
-    /// packed as a whole: so nothing that is forged grows the forest deeper than a walk of it can go.
+    /// packed as a whole. So a forged trace cannot make the tree deeper than recursion over it can go.
     fn path(&self, id: PathId) -> &'a [u8] {
         let path = self.recording.paths.bytes(id);
         if path.len() <= PATH_MAX { path } else { b"/" }
     }
 }
 
-/// Whether a call takes a lock or a lease, asks for one, or asks to be told of changes.
+/// Tells whether a call takes a lock or a lease, asks for one, or asks to be told of changes.
 fn is_lock(event: &Event) -> bool {
     event.call == Call::Flock || (event.call == Call::Fcntl && LOCK_COMMANDS.contains(&event.flags))
 }
 
-/// Whether a call makes a name only if nobody else has made it, which is how programs lock without locks. Not
+/// Tells whether a call makes a name only if it does not exist, which is how programs lock without locks. Not
 /// `mkdir`: programs make sure that a directory exists with it.
 fn is_exclusive(event: &Event) -> bool {
     match event.call {

@@ -5,34 +5,34 @@ use std::path::PathBuf;
 use quell_image::Beyond;
 use quell_image::write::{Audience, ImageForm};
 
-/// What to pack.
+/// Options of packing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackOptions {
     /// Directories to pack whatever their file system; empty to judge by file system.
     pub roots: Vec<PathBuf>,
-    /// Who may use the image; [`Audience::Everyone`] takes world-readable originals only.
+    /// The users of the image; [`Audience::Everyone`] takes world-readable originals only.
     pub audience: Audience,
-    /// Whether the image is compressed for transport.
+    /// Plain, or compressed for transport.
     pub form: ImageForm,
-    /// What a run may turn to beyond the image.
+    /// The source of answers that the image does not hold.
     pub beyond: Beyond,
-    /// Directories of which everything is packed, whatever the recordings looked at.
+    /// Directories that are packed whole, whatever the recordings looked at.
     pub added: Vec<PathBuf>,
-    /// How much of the files that were used.
+    /// The part of used files that is held.
     pub hold: Hold,
 }
 
-/// How much of a file that was used an image holds.
+/// The part of a used file that an image holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// The blocks that the recordings used; all of a small file, and of one of which that is not known.
+    /// The blocks that the recordings used; all of a small file, and where the used blocks are not known.
     Used,
     /// All of it.
     Whole,
 }
 
 impl Default for PackOptions {
-    /// What the recordings say, for its owner.
+    /// Follows the recordings, for their owner.
     fn default() -> Self {
         Self {
             roots: Vec::new(),

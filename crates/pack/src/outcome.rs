@@ -1,4 +1,4 @@
-//! The outcome of packing, for a person to read, and its progress.
+//! Progress and result of packing.
 
 use quell_image::ImageTotals;
 use quell_image::write::{WriteProgress, WrittenImage};
@@ -6,7 +6,7 @@ use quell_image::write::{WriteProgress, WrittenImage};
 use crate::agreement::Agreement;
 use crate::outside::OutsideOperations;
 
-/// How far packing is.
+/// Progress of packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackProgress {
     /// The originals are being listed.
@@ -20,7 +20,7 @@ pub enum PackProgress {
     Writing(WriteProgress),
 }
 
-/// What was packed, for a person to read.
+/// The result of packing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     /// The roots. Shape: sorted by path, at least one.
@@ -29,13 +29,13 @@ pub struct Packed {
     pub live: Vec<ChosenDirectory>,
     /// Files and directories that were asked for and are not held. Shape: sorted by path.
     pub left_out: Vec<LeftOutPath>,
-    /// What stays outside the roots. Shape: most operations first.
+    /// Operations outside the roots. Shape: most operations first.
     pub outside: Vec<OutsideOperations>,
     /// Files held, nodes, bytes of content.
     pub totals: ImageTotals,
     /// Bytes of the files held, of some of which the image has only a part.
     pub file_bytes: u64,
-    /// How the recordings compare; `None` of a single one, and of an image that was made anew.
+    /// Comparison of the recordings; `None` for a single one, and for a refresh.
     pub agreement: Option<Agreement>,
     /// Directories whose names are covered.
     pub directories: u64,
@@ -50,7 +50,7 @@ pub struct Packed {
 pub struct ChosenDirectory {
     /// Original absolute path.
     pub path: Vec<u8>,
-    /// A sentence for a person.
+    /// The reason, a sentence.
     pub reason: String,
     /// Type of its file system; empty if it is not known.
     pub file_system: String,
@@ -61,6 +61,6 @@ pub struct ChosenDirectory {
 pub struct LeftOutPath {
     /// Original absolute path.
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }

@@ -1,5 +1,4 @@
-//! What stays outside an image: operations that a run will still send to the network file system, and what can
-//! be done about them.
+//! Operations that a run from the image will still send to the network file system, with a remedy where one is known.
 
 use std::collections::BTreeMap;
 
@@ -15,42 +14,46 @@ pub struct OutsideOperations {
     pub directory: Vec<u8>,
     /// Metadata operations of the recordings that a server answered.
     pub operations: u64,
-    /// What avoids them, for a person, if anything is known to.
-    pub cure: Option<&'static str>,
+    /// A remedy for the user, if one is known.
+    pub remedy: Option<&'static str>,
 }
 
 /// The directories outside `choices`, most operations first, then by path.
-pub(crate) fn outside(forest: &PathTree, choices: &[RootChoice]) -> Vec<OutsideOperations> {
+pub(crate) fn outside(recorded: &PathTree, choices: &[RootChoice]) -> Vec<OutsideOperations> {
     let mut found: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-    forest.visit(b"/", &mut |path, node| {
+    recorded.visit(b"/", &mut |path, node| {
         if node.seen.operations > 0 && !is_answered(path, choices) {
             *found.entry(split(path).0.to_vec()).or_default() += node.seen.operations;
         }
     });
     let mut list: Vec<_> = found
         .into_iter()
-        .map(|(directory, operations)| OutsideOperations { cure: cure(&directory), directory, operations })
+        .map(|(directory, operations)| OutsideOperations {
+            remedy: remedy(&directory),
+            directory,
+            operations,
+        })
         .collect();
     list.sort_by(|a, b| b.operations.cmp(&a.operations).then_with(|| a.directory.cmp(&b.directory)));
     list
 }
 
-/// Whether a root covers `path` and no live directory takes it away again.
+/// Tells whether a root covers `path` and no live directory does.
 fn is_answered(path: &[u8], choices: &[RootChoice]) -> bool {
     choices.iter().any(|choice| {
         is_within(path, &choice.path) && !choice.live.iter().any(|(live, _)| is_within(path, live))
     })
 }
 
-/// What is known to avoid operations in `directory`: by a name on its way.
-fn cure(directory: &[u8]) -> Option<&'static str> {
+/// The remedy for operations in `directory`, by a component of its path.
+fn remedy(directory: &[u8]) -> Option<&'static str> {
     let way: Vec<_> = components(directory).collect();
     let holds = |part: &[&[u8]]| way.windows(part.len()).any(|window| window == part);
-    CURES.iter().find(|(part, _)| holds(part)).map(|(_, cure)| *cure)
+    REMEDIES.iter().find(|(part, _)| holds(part)).map(|(_, remedy)| *remedy)
 }
 
-/// Directories that programs look into unasked, and how to make them not to.
-const CURES: [(&[&[u8]], &str); 8] = [
+/// Directories that programs look into by default, and the setting that avoids it.
+const REMEDIES: [(&[&[u8]], &str); 8] = [
     (&[b".local", b"lib"], "set PYTHONNOUSERSITE=1 if nothing of the user's own site-packages is needed"),
     (&[b".config", b"matplotlib"], "set MPLCONFIGDIR to a directory on the node"),
     (&[b".cache", b"matplotlib"], "set MPLCONFIGDIR to a directory on the node"),
@@ -66,31 +69,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_root_answers_is_listed_with_its_cure() {
-        let mut forest = PathTree::default();
+    fn what_no_root_answers_is_listed_with_its_remedy() {
+        let mut recorded = PathTree::default();
         for (path, operations) in [
             ("/h/u/.local/lib/python3.11/site-packages", 3),
             ("/h/u/app/out", 9),
             ("/l/env/bin/python", 99),
             ("/l/env/locks/a", 5),
         ] {
-            forest.seen(path.as_bytes()).operations = operations;
+            recorded.seen(path.as_bytes()).operations = operations;
         }
         let choice = RootChoice {
             path: b"/l/env".to_vec(),
             reason: String::new(),
             file_system: String::new(),
             live: vec![(b"/l/env/locks".to_vec(), String::new())],
-            stance: crate::roots::RootOrigin::Judged,
+            origin: crate::roots::RootOrigin::Judged,
         };
-        let found = outside(&forest, &[choice]);
+        let found = outside(&recorded, &[choice]);
         let directories: Vec<_> =
             found.iter().map(|outside| (&outside.directory[..], outside.operations)).collect();
         assert_eq!(
             directories,
             [(&b"/h/u/app"[..], 9), (b"/l/env/locks", 5), (b"/h/u/.local/lib/python3.11", 3)]
         );
-        assert_eq!(found[0].cure, None);
-        assert!(found[2].cure.unwrap().contains("PYTHONNOUSERSITE=1"));
+        assert_eq!(found[0].remedy, None);
+        assert!(found[2].remedy.unwrap().contains("PYTHONNOUSERSITE=1"));
     }
 }

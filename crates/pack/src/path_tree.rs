@@ -1,4 +1,4 @@
-//! The paths of a trace as a tree of names, with what was seen of each.
+//! The paths of a trace as a tree of names, with the use of each.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use quell_trace::ServedBy;
 
 use crate::extents::Extent;
 
-/// What was seen of one path.
+/// The use of one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PathUse {
-    /// A call asked for it by name and it was there.
+    /// A call asked for it by name and found it.
     pub(crate) touched: bool,
-    /// A call asked for it by name and it was not there.
+    /// A call asked for it by name and did not find it.
     pub(crate) missed: bool,
     /// It was listed, or opened as a directory.
     pub(crate) entered: bool,
-    /// When its content was first read, mapped or executed, counted in events.
+    /// The event that first read, mapped or executed its content, by number.
     pub(crate) read: Option<u64>,
-    /// How much of it.
+    /// The used part of its content.
     pub(crate) extent: Extent,
     /// Metadata operations that a server had to answer for it.
     pub(crate) operations: u64,
 }
 
-/// A name, what was seen of it, and the names below it.
+/// A name, its use, and the names below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PathTree {
     pub(crate) children: BTreeMap<Box<[u8]>, PathTree>,
     pub(crate) seen: PathUse,
-    /// Why the directory must stay the original, if it must.
+    /// The reason why the directory stays the original, if it does.
     pub(crate) live: Option<String>,
     /// Type of the file system mounted here, if there is one.
     pub(crate) mounted: Option<String>,
-    /// Paths below that were asked for and that an image does not tell: see [`crate::requests`].
-    pub(crate) untold: u64,
+    /// Number of requested paths below that an image does not list: see [`crate::requests`].
+    pub(crate) unlisted: u64,
 }
 
 impl PathTree {
-    /// This node alone, without what was counted of it.
+    /// This node alone, without its number of operations.
     pub(crate) fn without_children(&self) -> Self {
         let seen = PathUse { operations: 0, ..self.seen.clone() };
         Self {
@@ -50,31 +50,31 @@ impl PathTree {
         }
     }
 
-    /// What was seen of `path`, to be added to.
+    /// The use of `path`, to be added to.
     pub(crate) fn seen(&mut self, path: &[u8]) -> &mut PathUse {
         &mut self.grow(path).seen
     }
 
-    /// Says that a file system of type `kind` is mounted at `path`.
+    /// Notes that a file system of type `kind` is mounted at `path`.
     pub(crate) fn mount(&mut self, path: &[u8], kind: &str) {
         self.grow(path).mounted = Some(kind.into());
     }
 
-    /// Says that the directory at `path` must stay the original. The first reason is kept.
+    /// Makes the directory at `path` live. The first reason is kept.
     pub(crate) fn live_itself(&mut self, path: &[u8], reason: &str) {
         self.grow(path).live.get_or_insert_with(|| reason.into());
     }
 
-    /// Says that the directory of `path` must stay the original because of what happened to it.
+    /// Makes the directory of `path` live, because of an event on the path.
     pub(crate) fn live_parent(&mut self, path: &[u8], how: &str) {
         let (parent, name) = split(path);
         let reason = format!("`{}` {how}", name.escape_ascii());
         self.grow(parent).live.get_or_insert(reason);
     }
 
-    /// Says that what holds both paths must stay the original as one, so that the first can be renamed to the second:
-    /// two live directories are two mounts, and nothing is renamed or linked across mounts. Live are the smallest
-    /// directory that holds both, and all between it and them, lest one of these be a root of its own.
+    /// Makes the smallest directory that holds both paths live, so that the first can be renamed to the second: two live
+    /// directories would be two mounts, and nothing is renamed or linked across mounts. All directories between it and the
+    /// paths are live too, so that none of them becomes a root.
     pub(crate) fn live_together(&mut self, a: &[u8], b: &[u8], how: &str) {
         let (parent, name) = split(a);
         let (way, other): (Vec<_>, Vec<_>) = (components(parent).collect(), components(split(b).0).collect());
@@ -135,25 +135,25 @@ impl PathTree {
         }
     }
 
-    /// Whether a call asked for this path or one below it.
+    /// Tells whether a call asked for this path or one below it.
     pub(crate) fn is_used(&self) -> bool {
         let seen = &self.seen;
         seen.touched || seen.missed || seen.entered || self.is_used_below()
     }
 
-    /// Whether a call asked for a path below this one.
+    /// Tells whether a call asked for a path below this one.
     pub(crate) fn is_used_below(&self) -> bool {
-        self.untold > 0 || self.children.values().any(Self::is_used)
+        self.unlisted > 0 || self.children.values().any(Self::is_used)
     }
 
-    /// How many paths were asked for, this one and all below.
+    /// Number of paths that were asked for, this one and all below.
     pub(crate) fn count_asked(&self) -> u64 {
         let own = u64::from(self.seen.touched || self.seen.missed);
-        own + self.untold + self.children.values().map(Self::count_asked).sum::<u64>()
+        own + self.unlisted + self.children.values().map(Self::count_asked).sum::<u64>()
     }
 
-    /// Whether the recordings only passed through this directory on the way to directories below it. What others do in
-    /// it does not matter to the program then.
+    /// Tells whether the recordings only passed through this directory on the way to directories below it. Then
+    /// changes by others in it do not matter to the program.
     pub(crate) fn is_passage(&self) -> bool {
         let passed = |child: &Self| !child.is_used() || child.is_used_below();
         !self.seen.entered && self.children.values().all(|child| !child.seen.missed && passed(child))
@@ -176,16 +176,16 @@ mod tests {
 
     #[test]
     fn paths_are_found_where_they_grew() {
-        let mut forest = PathTree::default();
-        forest.seen(b"/a/b").touched = true;
-        forest.live_parent(b"/a/c/out", "was written");
-        forest.mount(b"/a", "nfs4");
-        assert!(forest.find(b"/a/b").unwrap().seen.touched);
-        assert_eq!(forest.find(b"/a/c").unwrap().live.as_deref(), Some("`out` was written"));
-        assert_eq!(forest.find(b"/a/d"), None);
-        assert_eq!(forest.file_system(b"/a/d/e"), Some("nfs4"));
-        assert_eq!(forest.network_mounts(), [b"/a"]);
-        assert!(forest.is_used());
+        let mut recorded = PathTree::default();
+        recorded.seen(b"/a/b").touched = true;
+        recorded.live_parent(b"/a/c/out", "was written");
+        recorded.mount(b"/a", "nfs4");
+        assert!(recorded.find(b"/a/b").unwrap().seen.touched);
+        assert_eq!(recorded.find(b"/a/c").unwrap().live.as_deref(), Some("`out` was written"));
+        assert_eq!(recorded.find(b"/a/d"), None);
+        assert_eq!(recorded.file_system(b"/a/d/e"), Some("nfs4"));
+        assert_eq!(recorded.network_mounts(), [b"/a"]);
+        assert!(recorded.is_used());
     }
 
     #[test]
@@ -196,10 +196,10 @@ mod tests {
             ("/a", "/b/c", &["/", "/b"]),
         ];
         for (a, b, live) in all {
-            let mut forest = PathTree::default();
-            forest.live_together(a.as_bytes(), b.as_bytes(), "was renamed");
+            let mut recorded = PathTree::default();
+            recorded.live_together(a.as_bytes(), b.as_bytes(), "was renamed");
             let found: Vec<_> =
-                forest.live().into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
+                recorded.live().into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
             assert_eq!(found, live, "{a} {b}");
         }
     }

@@ -1,19 +1,19 @@
-//! Telling that a program waits: it asks for the same few names again and again, and pauses in between.
+//! Detects polling: a program asks for the same few names again and again, and pauses in between.
 //!
-//! What is waited for may happen on another node, so that nothing in the recording shows it. A search asks for many
-//! names and does not pause; a program that starts again asks for many names too.
+//! The awaited change may happen on another node, so that the recording does not show it. A search asks for many names and
+//! does not pause; a program that starts again asks for many names too.
 
 use std::collections::{HashMap, HashSet};
 
 use quell_image::path::split;
 use quell_trace::{Call, Class, Errno, Event, Nanos, Outcome, PathId, ProcessId, Recording, ThreadId};
 
-/// What somebody waits for.
+/// The object of polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// That a name appears, goes, or that what it names changes.
+    /// A name that should appear, vanish or change.
     Name(PathId),
-    /// That the names in a directory change.
+    /// A directory whose names should change.
     Names(PathId),
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct PollingDetector<'a> {
 #[derive(Default)]
 struct Round<'a> {
     asked: Vec<Asked<'a>>,
-    /// How long the thread paused while it asked for these.
+    /// Sum of the thread's pauses while it asked for these.
     paused: Nanos,
-    /// When its last operation ended.
+    /// End of its last operation.
     ended: Nanos,
     /// Pauses so far.
     pauses: u32,
@@ -49,7 +49,7 @@ struct Asked<'a> {
     paused_before: Nanos,
     /// Number of the pause before which it was asked for last.
     pause: u32,
-    /// How often, counting once between two pauses.
+    /// Number of tries, counting once between two pauses.
     rounds: u32,
     times: u32,
 }
@@ -70,7 +70,7 @@ impl<'a> PollingDetector<'a> {
         Self { recording, threads: HashMap::new(), tries: HashMap::new(), programs, arguments }
     }
 
-    /// Takes the next metadata operation, on `target`; says what turns out to be waited for.
+    /// Takes the next metadata operation, on `target`. Returns the name that the program is found to poll.
     pub(crate) fn event(&mut self, event: &Event, target: PathId) -> Option<Polled> {
         let awaited = match event.outcome {
             Outcome::Failure(Errno::ENOENT | Errno::EEXIST) => Polled::Name(target),
@@ -88,7 +88,7 @@ impl<'a> PollingDetector<'a> {
         waits.then_some(awaited)
     }
 
-    /// Whether success may mean that the program looks for a change of a file.
+    /// Tells whether success may mean that the program looks for a change of a file.
     fn can_be_polled(&self, event: &Event, target: PathId) -> bool {
         let looks = match event.call.class() {
             Class::Open => event.flags & quell_trace::flags::O_DIRECTORY == 0,
@@ -98,7 +98,7 @@ impl<'a> PollingDetector<'a> {
         looks && !self.programs.contains(&target)
     }
 
-    /// Whether processes of one parent, each after the other, were started to look for `target`.
+    /// Tells whether processes of one parent, each after the other, were started to look for `target`.
     fn tried_by_many(&mut self, event: &Event, target: PathId, awaited: Polled) -> bool {
         let by_name = event.outcome.errno().is_some() || matches!(awaited, Polled::Names(_));
         let processes = &self.recording.context.processes;
@@ -119,7 +119,7 @@ impl<'a> PollingDetector<'a> {
         tries.times >= ROUNDS && process.start.since(tries.since) >= PAUSED
     }
 
-    /// Whether an argument of the process names `target`.
+    /// Tells whether an argument of the process names `target`.
     fn is_argument(&self, process: ProcessId, target: PathId) -> bool {
         let path = self.recording.paths.bytes(target);
         let named = |argument: &String| {
@@ -132,7 +132,7 @@ impl<'a> PollingDetector<'a> {
 }
 
 impl<'a> Round<'a> {
-    /// Takes the thread's next operation; whether it waits for `path`.
+    /// Takes the thread's next operation; tells whether the thread polls `path`.
     fn ask(&mut self, event: &Event, path: PathId, within: Option<&'a [u8]>) -> bool {
         let gap = event.start.since(self.ended);
         self.ended = Nanos(event.start.0.saturating_add(event.duration.0));
@@ -157,12 +157,12 @@ impl<'a> Round<'a> {
         !searches && (paused || (lasts && alone && event.outcome.errno().is_some()))
     }
 
-    /// Whether names were asked for in other directories too: a search goes from one to the next.
+    /// Tells whether names were asked for in other directories too: a search goes from one to the next.
     fn asks_outside(&self, directory: Option<&[u8]>) -> bool {
         self.asked.iter().any(|asked| asked.within.is_some() && asked.within != directory)
     }
 
-    /// Notes a further name; with too many it is no waiting, and all begins anew.
+    /// Notes a further name. Too many names are no polling: counting starts again.
     fn begin(&mut self, event: &Event, path: PathId, within: Option<&'a [u8]>) -> usize {
         if self.asked.len() == NAMES {
             self.asked.clear();
@@ -180,16 +180,16 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Names among which a program that waits turns: what it waits for, and what would tell it to stop.
+/// The most names that a polling program cycles through: the awaited one, and those that would tell it to stop.
 const NAMES: usize = 8;
 
 /// Pauses after which a name that was not asked for again is no longer one of them: two names may take turns.
 const TURN: u32 = 2;
 
-/// A thread that does nothing to a file system for so long pauses. Slow servers answer sooner.
+/// A thread without a file-system call for this long pauses. Slow servers answer sooner.
 const PAUSE: Nanos = Nanos(5_000_000);
 
-/// A program waits when it asked so often, with pauses of so long in all. A retry after an error is rarer.
+/// A program polls when it asked this often, with pauses of this length in all. A retry after an error is rarer.
 const ROUNDS: u32 = 3;
 const PAUSED: Nanos = Nanos(1_000_000_000);
 

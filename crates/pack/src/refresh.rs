@@ -1,9 +1,9 @@
-//! Packing again without a recording: the image tells what was asked for, the originals tell what is there now.
+//! Packs again without a recording: the image has the requested paths, the originals have the present content.
 //!
 //! Roots, directories that stay the original, and everything asked for below are taken from `/.quell/asked`; then all
-//! goes the way of [`pack`](crate::pack). So an image that was made anew equals, byte for byte, the one that
-//! its recordings would give on the same day; but for roots: a directory beside the old ones that was missing when it
-//! was recorded is none.
+//! goes the way of [`pack`](crate::pack). So a refreshed image equals, byte for byte, the one that its recordings would
+//! give on the same day, except for roots: a directory beside the old roots that was missing when it was recorded becomes
+//! none.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,29 +21,29 @@ use crate::outcome::{PackProgress, Packed};
 use crate::requests::RecordedRequests;
 use crate::roots::{RootChoice, RootScope};
 
-/// An image that was made anew, and what is otherwise in it.
+/// A refreshed image, with its differences from the old one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refreshed {
     /// The image.
     pub packed: Packed,
-    /// What differs from the image that it was made of. Shape: sorted, empty if nothing does.
+    /// Differences from the old image. Shape: sorted.
     pub altered: Vec<Altered>,
     /// Paths that were learned, below the roots.
     pub learned: u64,
 }
 
-/// How an image is to be made anew.
+/// Options of a refresh.
 #[derive(Debug, Clone, Default)]
 pub struct RefreshOptions {
-    /// Who may use it, if not those who may use the old one.
+    /// The audience, if it is not that of the old image.
     pub audience: Option<Audience>,
-    /// Whether it is compressed, which an image does not tell.
+    /// The form, which an image does not tell.
     pub form: ImageForm,
-    /// What runs learned, to be taken in as if it had been recorded.
+    /// Requests of runs (`run --learn`), taken in as if they had been recorded.
     pub learned: Vec<Learned>,
 }
 
-/// Makes `image` anew, at `target`, of the originals as they are now.
+/// Makes `image` anew, at `target`, from the originals as they are now.
 ///
 /// **Errors** see [`PackError`]; whatever it is, `target` is as it was. [`PackError::RootGone`] when a whole root is
 /// missing, which is more often a file system that is not mounted than one that was given up.
@@ -53,14 +53,14 @@ pub fn refresh<B: AsRef<[u8]>>(
     options: &RefreshOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<Refreshed, PackError> {
-    let mut asked = image.asked().and_then(RecordedRequests::decode).ok_or(PackError::Untold)?;
+    let mut asked = image.requests().and_then(RecordedRequests::decode).ok_or(PackError::NoRequests)?;
     if let Some((path, _)) = asked.roots.iter().find(|(path, _)| !is_directory(path)) {
         return Err(PackError::RootGone { path: Path::new(OsStr::from_bytes(path)).into() });
     }
-    let learned = learned::take(&mut asked.forest, &asked.roots, &options.learned);
+    let learned = learned::take(&mut asked.recorded, &asked.roots, &options.learned);
     let command = image.index().command().map(<[u8]>::to_vec).collect();
     let job = PackJob {
-        within: RootScope::Again(&asked.roots),
+        scope: RootScope::Again(&asked.roots),
         command,
         directory: image.index().directory().to_vec(),
         beyond: image.index().beyond(),
@@ -75,6 +75,6 @@ pub fn refresh<B: AsRef<[u8]>>(
         altered = changes(image, tree)?;
         Ok(())
     };
-    let packed = job.run(asked.forest, &mut compare, progress)?;
+    let packed = job.run(asked.recorded, &mut compare, progress)?;
     Ok(Refreshed { packed, altered, learned })
 }

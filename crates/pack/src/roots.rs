@@ -1,9 +1,9 @@
-//! Choosing the frozen roots: which directories an image may answer for.
+//! Chooses the roots: the directories that an image answers for.
 //!
-//! From each network file system's mount point downwards: a directory below which the recording changed nothing
-//! is a root as a whole. One that holds live directories is a root with these bound back, if the program does not
-//! use them, or if it asks for something in the directory itself and nothing below the live ones is worth a root.
-//! Else its parts are looked at.
+//! The search goes from each network file system's mount point downwards. A directory below which the recording changed
+//! nothing is a root. A directory with live directories below it is a root with these bound back, if the program does not
+//! use them, or if it asks for something in the directory itself and no root would lie below the live ones. Otherwise its
+//! parts are considered.
 
 use quell_image::path::{is_within, join};
 use quell_trace::ServedBy;
@@ -18,35 +18,35 @@ pub(crate) struct RootChoice {
     pub(crate) file_system: String,
     /// Topmost directories below it that stay the original, with the reason; sorted.
     pub(crate) live: Vec<(Vec<u8>, String)>,
-    /// How it came to be considered.
-    pub(crate) stance: RootOrigin,
+    /// The origin of its candidate.
+    pub(crate) origin: RootOrigin,
 }
 
-/// Where roots may lie.
+/// The directories in which roots are looked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RootScope<'a> {
     /// On any network file system.
     Network,
     /// Below these directories.
     Given(&'a [Vec<u8>]),
-    /// Where an image has them: each is a root again, unless it became live itself.
+    /// The roots of an image: each is a root again, unless it became live itself.
     Again(&'a [(Vec<u8>, RootOrigin)]),
 }
 
 /// Chooses roots. Sorted by path, none within another.
 ///
-/// `is_directory` tells whether a path is a directory now: a trace cannot know.
+/// `is_directory` tells whether a path is a directory now, which no trace has.
 pub(crate) fn choose(
-    forest: &PathTree,
-    within: RootScope<'_>,
+    recorded: &PathTree,
+    scope: RootScope<'_>,
     is_directory: &dyn Fn(&[u8]) -> bool,
 ) -> Vec<RootChoice> {
-    let again = if let RootScope::Again(again) = within { again } else { &[] };
-    let chooser = Chooser { forest, again, is_directory };
+    let again = if let RootScope::Again(again) = scope { again } else { &[] };
+    let chooser = Chooser { recorded, again, is_directory };
     let mut choices = Vec::new();
-    match within {
+    match scope {
         RootScope::Network => {
-            for mount in forest.network_mounts() {
+            for mount in recorded.network_mounts() {
                 choices.extend(chooser.at_path(&mount, RootOrigin::Judged));
             }
         }
@@ -56,8 +56,8 @@ pub(crate) fn choose(
             }
         }
         RootScope::Again(again) => {
-            for (path, stance) in again {
-                choices.extend(chooser.at_path(path, *stance));
+            for (path, origin) in again {
+                choices.extend(chooser.at_path(path, *origin));
             }
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn choose(
     apart
 }
 
-/// Whether a directory was named by the user.
+/// The relation of a directory to those that the user named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootOrigin {
     /// It was.
@@ -93,42 +93,42 @@ impl RootOrigin {
 }
 
 struct Chooser<'a> {
-    forest: &'a PathTree,
+    recorded: &'a PathTree,
     /// Roots that an image has.
     again: &'a [(Vec<u8>, RootOrigin)],
     is_directory: &'a dyn Fn(&[u8]) -> bool,
 }
 
 impl Chooser<'_> {
-    fn at_path(&self, path: &[u8], stance: RootOrigin) -> Vec<RootChoice> {
+    fn at_path(&self, path: &[u8], origin: RootOrigin) -> Vec<RootChoice> {
         // A directory in a live one cannot be frozen by the parts around it, but it can be by itself.
-        self.forest.find(path).map(|node| self.consider(path, node, stance)).unwrap_or_default()
+        self.recorded.find(path).map(|node| self.consider(path, node, origin)).unwrap_or_default()
     }
 
     /// The choices at `path` and below.
-    fn consider(&self, path: &[u8], node: &PathTree, stance: RootOrigin) -> Vec<RootChoice> {
+    fn consider(&self, path: &[u8], node: &PathTree, origin: RootOrigin) -> Vec<RootChoice> {
         if !node.is_used() {
             return Vec::new();
         }
         // Nothing can be mounted over `/` for a program that runs in it: where it is a network file system (diskless
         // nodes) its parts are frozen.
         if node.live.is_some() || path == b"/" {
-            return self.parts(path, node, stance);
+            return self.parts(path, node, origin);
         }
         let mut live = Vec::new();
         topmost_live(path, node, &mut live);
         let undisturbed = || live.iter().all(|(path, below, _)| self.parts_of_live(path, below).is_empty());
         let unused = live.iter().all(|(_, below, _)| !below.is_used());
         let again = self.again.iter().any(|(root, _)| root == path);
-        let whole = unused || again || stance == RootOrigin::Given || (has_own(node) && undisturbed());
+        let whole = unused || again || origin == RootOrigin::Given || (has_own(node) && undisturbed());
         if !whole {
-            return self.parts(path, node, stance);
+            return self.parts(path, node, origin);
         }
-        let worth = stance == RootOrigin::Given || node.seen.entered || node.is_used_below();
+        let worth = origin == RootOrigin::Given || node.seen.entered || node.is_used_below();
         if !worth || !(self.is_directory)(path) {
             return Vec::new();
         }
-        vec![self.choice(path, node, live, stance)]
+        vec![self.choice(path, node, live, origin)]
     }
 
     fn choice(
@@ -136,16 +136,16 @@ impl Chooser<'_> {
         path: &[u8],
         node: &PathTree,
         live: Vec<(Vec<u8>, &PathTree, String)>,
-        stance: RootOrigin,
+        origin: RootOrigin,
     ) -> RootChoice {
-        let file_system = self.forest.file_system(path).unwrap_or_default();
+        let file_system = self.recorded.file_system(path).unwrap_or_default();
         let used = node.count_asked();
         let live: Vec<_> = live
             .into_iter()
             .filter(|(path, ..)| (self.is_directory)(path))
             .map(|(path, _, reason)| (path, reason))
             .collect();
-        let why = match stance {
+        let why = match origin {
             RootOrigin::Given => "it was given with `--root`".to_owned(),
             RootOrigin::Below => "it lies below a directory given with `--root`".to_owned(),
             RootOrigin::Judged => format!("it is on a network file system ({file_system})"),
@@ -156,17 +156,17 @@ impl Chooser<'_> {
             count => format!("{count} directories below it stay the original"),
         };
         let reason = format!("{why}, {used} paths were asked for, {changed}");
-        RootChoice { path: path.to_vec(), reason, file_system: file_system.into(), live, stance }
+        RootChoice { path: path.to_vec(), reason, file_system: file_system.into(), live, origin }
     }
 
     /// The choices below `path`, each child by itself.
-    fn parts(&self, path: &[u8], node: &PathTree, stance: RootOrigin) -> Vec<RootChoice> {
+    fn parts(&self, path: &[u8], node: &PathTree, origin: RootOrigin) -> Vec<RootChoice> {
         let children = node.children.iter().filter(|(_, child)| child.mounted.is_none());
-        let stance = stance.of_parts();
-        children.flat_map(|(name, child)| self.consider(&join(path, name), child, stance)).collect()
+        let origin = origin.of_parts();
+        children.flat_map(|(name, child)| self.consider(&join(path, name), child, origin)).collect()
     }
 
-    /// What would be chosen in a live directory, or on another file system that is mounted there.
+    /// The choices in a live directory, or on another file system that is mounted there.
     fn parts_of_live(&self, path: &[u8], node: &PathTree) -> Vec<RootChoice> {
         match node.mounted.as_deref().map(ServedBy::of_type) {
             Some(ServedBy::Network) => self.consider(path, node, RootOrigin::Judged),
@@ -190,7 +190,7 @@ fn topmost_live<'a>(path: &[u8], node: &'a PathTree, live: &mut Vec<(Vec<u8>, &'
     }
 }
 
-/// Whether the program asks for names in the directory itself, not only for the way to what lies deeper.
+/// Tells whether the program asks for names in the directory itself, not only for the way to what lies deeper.
 fn has_own(node: &PathTree) -> bool {
     let asked = |child: &PathTree| child.seen.touched || child.seen.missed;
     node.seen.entered || node.children.values().any(|child| child.children.is_empty() && asked(child))
@@ -200,32 +200,32 @@ fn has_own(node: &PathTree) -> bool {
 mod tests {
     use super::*;
 
-    /// A forest: `+` touched, `-` missed, `w` written, `l` entered, `mKIND` mounted.
-    fn forest(lines: &[(&str, &str)]) -> PathTree {
-        let mut forest = PathTree::default();
-        forest.mount(b"/", "ext4");
+    /// A tree of paths: `+` touched, `-` missed, `w` written, `l` entered, `mKIND` mounted.
+    fn recorded(lines: &[(&str, &str)]) -> PathTree {
+        let mut recorded = PathTree::default();
+        recorded.mount(b"/", "ext4");
         for (what, path) in lines {
             let path = path.as_bytes();
             match what.as_bytes()[0] {
-                b'+' => forest.seen(path).touched = true,
-                b'-' => forest.seen(path).missed = true,
-                b'l' => forest.seen(path).entered = true,
+                b'+' => recorded.seen(path).touched = true,
+                b'-' => recorded.seen(path).missed = true,
+                b'l' => recorded.seen(path).entered = true,
                 b'w' => {
-                    forest.seen(path).touched = true;
-                    forest.live_parent(path, "was written");
+                    recorded.seen(path).touched = true;
+                    recorded.live_parent(path, "was written");
                 }
-                _ => forest.mount(path, &what[1..]),
+                _ => recorded.mount(path, &what[1..]),
             }
         }
-        forest
+        recorded
     }
 
     fn chosen(lines: &[(&str, &str)], given: &[&str]) -> Vec<(String, Vec<String>)> {
         let given: Vec<_> = given.iter().map(|path| path.as_bytes().to_vec()).collect();
         let is_directory = |path: &[u8]| !path.ends_with(b".py");
         let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
-        let within = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
-        let choices = choose(&forest(lines), within, &is_directory);
+        let scope = if given.is_empty() { RootScope::Network } else { RootScope::Given(&given) };
+        let choices = choose(&recorded(lines), scope, &is_directory);
         choices
             .into_iter()
             .map(|choice| (text(choice.path), choice.live.into_iter().map(|(path, _)| text(path)).collect()))
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn live_directories_that_the_program_does_not_use_part_nothing() {
-        let mut forest = forest(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
-        forest.live_itself(b"/l/images", "the image is written to it");
-        let choices = choose(&forest, RootScope::Network, &|_| true);
+        let mut recorded = recorded(&[("mlustre", "/l"), ("+", "/l/sw/env/bin/x"), ("mautofs", "/l/auto")]);
+        recorded.live_itself(b"/l/images", "the image is written to it");
+        let choices = choose(&recorded, RootScope::Network, &|_| true);
         assert_eq!(choices.len(), 1);
         assert_eq!(choices[0].path, b"/l");
         let live: Vec<_> = choices[0].live.iter().map(|(path, _)| &path[..]).collect();
@@ -295,9 +295,9 @@ mod tests {
 
     #[test]
     fn a_part_of_a_given_root_is_not_said_to_be_on_a_network() {
-        let mut forest = forest(&[("+", "/opt/env/bin/x")]);
-        forest.live_itself(b"/opt/env", "something is renamed in it");
-        let choices = choose(&forest, RootScope::Given(&[b"/opt/env".to_vec()]), &|_| true);
+        let mut recorded = recorded(&[("+", "/opt/env/bin/x")]);
+        recorded.live_itself(b"/opt/env", "something is renamed in it");
+        let choices = choose(&recorded, RootScope::Given(&[b"/opt/env".to_vec()]), &|_| true);
         assert_eq!(choices[0].path, b"/opt/env/bin");
         assert!(choices[0].reason.starts_with("it lies below a directory given with `--root`, "));
     }

@@ -1,10 +1,10 @@
-//! Telling files that look like secrets. They are listed in an image, and their content is left out.
+//! Detects files that look like secrets. They are listed in an image, and their content is left out.
 //!
 //! A program's own modules are not meant: `token.py` and `credentials.py` are code.
 
 use quell_image::path::{components, split};
 
-/// Why the content of `path` should not be in an image, judged by its name; `head` reads the first bytes of
+/// The reason to leave the content of `path` out of an image, judged by its name; `head` reads the first bytes of
 /// the file where the name alone does not tell.
 pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&'static str> {
     let (directory, name) = split(path);
@@ -35,7 +35,7 @@ pub(crate) fn suspicion(path: &[u8], head: impl FnOnce() -> Vec<u8>) -> Option<&
 /// hidden behind one.
 pub(crate) const HEAD: usize = 65_536;
 
-/// What every textual private key has in its first line. Source: RFC 7468, section 10 and following.
+/// A part of the first line of every textual private key. Source: RFC 7468, section 10 and following.
 const MARK: &[u8] = b"PRIVATE KEY-----";
 
 /// Directories whose files are secrets, whatever their names. `gcloud` alone is also a Python package.

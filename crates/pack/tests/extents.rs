@@ -1,4 +1,4 @@
-//! How much of a file an image holds: what the recording read or touched of it, and all of it where that is not known.
+//! The part of a file that an image holds: the bytes that the recording read or touched, and all where they are not known.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/session.rs"]
@@ -17,7 +17,7 @@ const BLOCKS: u64 = 40;
 /// A page and a bit, as programs read.
 const SIZE: i64 = 5000;
 
-/// What a recording did to the file, and the runs of blocks that its image must hold; none for all.
+/// The calls of a recording on the file, and the runs of blocks that its image must hold; none for all.
 type Case = (&'static str, fn(&mut Session), &'static [(u64, u64)]);
 
 /// One file open, as programs have it; each step moves the clock.

@@ -82,7 +82,7 @@ fn an_environment_is_packed() {
     assert!(order.is_sorted(), "{order:?}");
 }
 
-/// What is live below a root that has `env/bin/tool` and `env/run`, after `happen`.
+/// The live directories below a root that has `env/bin/tool` and `env/run`, after `happen`.
 fn live_after(happen: impl FnOnce(&mut Session)) -> Vec<(String, String)> {
     let mut session = Session::new("lustre");
     for path in ["env/bin/tool", "env/pyvenv.cfg", "env/run/here", "env/var/out/here", "env/var/run/here"] {
@@ -304,7 +304,7 @@ fn secrets_and_private_files_are_left_out_and_named() {
         [
             (rest.path("env/.ssh/config"), "it lies in a directory of keys or credentials"),
             (rest.path("env/key.pem"), "it holds a private key"),
-            (rest.path("env/private"), "not everybody may read it"),
+            (rest.path("env/private"), "other users may not read it"),
         ]
     );
     assert_eq!(packed.totals.held_files, 1);
@@ -361,7 +361,7 @@ fn directories_that_may_not_be_listed_are_passed_through() {
     for path in ["closed/env/a", "closed/other/b"] {
         session.file(path, b"content");
     }
-    // To root everything is allowed; an image for everybody takes what others may.
+    // To root everything is allowed; a public image takes what others may.
     fs::set_permissions(session.top.join("closed"), fs::Permissions::from_mode(0o711)).unwrap();
     session.read("closed/env/a");
     session.miss("closed/none");

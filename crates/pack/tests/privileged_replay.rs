@@ -72,7 +72,7 @@ fn replay(image: &Image<Vec<u8>>, event: &Event, path: &[u8]) {
     if let (true, None, Lookup::Found(nid)) = (reads, event.outcome.errno(), found) {
         let held = match image.content(nid).unwrap() {
             FileContent::Held(_) => true,
-            // What is read at no offset of its own goes on from the beginning.
+            // A read without an offset of its own starts at the beginning.
             FileContent::Part(part) => part.bytes(0..1).is_some(),
             FileContent::Original => false,
         };

@@ -239,6 +239,6 @@ fn refusals_leave_the_image_as_it_was() {
     let tree = support::tree_of(done.scratch.path());
     let untold = Image::open(support::written(&tree)).unwrap();
     let refused = refresh(&untold, &done.image, &RefreshOptions::default(), &mut |_| {});
-    assert!(matches!(refused, Err(PackError::Untold)), "{refused:?}");
+    assert!(matches!(refused, Err(PackError::NoRequests)), "{refused:?}");
     assert!(fs::read(&done.image).unwrap() == before);
 }

@@ -3,8 +3,8 @@
 //! Nothing here asks a file system that the command uses: names come from the kernel's memory, and attributes with
 //! the promise not to ask a server for them.
 
+use quell_base::{MountEntry, escape, mountinfo};
 use quell_trace::context::SEARCH_VARIABLES;
-use quell_trace::path::escape;
 use quell_trace::writer::OpenedFile;
 use quell_trace::{Mount, Pid};
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags};
@@ -64,67 +64,18 @@ pub(crate) fn mounts(process: Pid, namespace: u64) -> Vec<Mount> {
     mounts_of(&table, namespace)
 }
 
-/// The mounts that a mountinfo lists.
+/// The mounts of a table in the form of mountinfo. Shape: in its order.
 pub(crate) fn mounts_of(table: &[u8], namespace: u64) -> Vec<Mount> {
-    table.split(|&byte| byte == b'\n').filter_map(|line| mount(line, namespace)).collect()
-}
-
-/// One line of mountinfo. Source: `proc_pid_mountinfo(5)`.
-fn mount(line: &[u8], namespace: u64) -> Option<Mount> {
-    let mut fields = line.split(|&byte| byte == b' ');
-    let mut next = || fields.next();
-    let (_id, _parent, device) = (next()?, next()?, next()?);
-    let (root, mount_point, options) = (next()?, next()?, next()?);
-    while next()? != b"-" {}
-    let (kind, source, super_options) = (field(next()?), field(next()?), next()?);
-    let (kind, source) = subtype(kind, source);
-    Some(Mount {
+    let mount = |entry: MountEntry<'_>| Mount {
         namespace,
-        mount_point: field(mount_point),
-        root: field(root),
-        kind,
-        source,
-        device: device_number(device)?,
-        options: format!("{},{}", field(options), field(super_options)),
-    })
-}
-
-/// A FUSE file system that does not set its subtype names it before the source: `fuse` of `mfs#host` is `fuse.mfs` of
-/// `host`. Source: libfuse, `fuse_mount_sys`.
-fn subtype(kind: String, source: String) -> (String, String) {
-    match source.split_once('#') {
-        Some((name, rest)) if kind == "fuse" && !name.contains('/') => {
-            (format!("fuse.{name}"), rest.to_owned())
-        }
-        _ => (kind, source),
-    }
-}
-
-fn device_number(text: &[u8]) -> Option<u64> {
-    let (major, minor) = std::str::from_utf8(text).ok()?.split_once(':')?;
-    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// A field whose blanks and backslashes are written as three octal digits.
-fn field(text: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal =
-            tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|d| (b'0'..b'8').contains(d)));
-        let value = octal.map(|digits| digits.iter().fold(0_u32, |value, d| value * 8 + u32::from(d - b'0')));
-        match value.and_then(|value| u8::try_from(value).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    escape(&bytes)
+        mount_point: escape(entry.mount_point),
+        root: escape(entry.root),
+        kind: escape(entry.kind),
+        source: escape(entry.source),
+        device: entry.device,
+        options: format!("{},{}", escape(entry.options), escape(entry.super_options)),
+    };
+    mountinfo::entries(table).map(mount).collect()
 }
 
 /// The file behind a descriptor of a process, as the kernel knows it without asking a server.
@@ -158,28 +109,13 @@ mod tests {
 
     #[test]
     fn a_line_of_mountinfo_becomes_a_mount() {
-        let line =
-            b"36 35 98:7 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue";
-        let mount = mount(line, 4).unwrap();
+        let line = b"36 35 98:7 /mnt1 /mnt\\0402 rw,noatime shared:2 - ext3 /dev/root rw,errors=continue";
+        let mounts = mounts_of(line, 4);
+        let mount = mounts.first().unwrap();
         assert_eq!((mount.mount_point.as_str(), mount.root.as_str()), ("/mnt 2", "/mnt1"));
         assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("ext3", "/dev/root"));
         assert_eq!(mount.options, "rw,noatime,rw,errors=continue");
         assert_eq!((mount.device, mount.namespace), (rustix::fs::makedev(98, 7), 4));
-    }
-
-    #[test]
-    fn a_fuse_file_system_is_known_by_its_subtype() {
-        let line = b"36 35 0:50 / /mnt rw - fuse mfs\\04310.0.0.1:9421 rw";
-        let mount = mount(line, 0).unwrap();
-        assert_eq!((mount.kind.as_str(), mount.source.as_str()), ("fuse.mfs", "10.0.0.1:9421"));
-    }
-
-    #[test]
-    fn lines_that_are_none_are_left_out() {
-        for line in ["", "36 35", "36 35 98:7 / / rw", "36 35 x / / rw - ext3 a b"] {
-            assert_eq!(mount(line.as_bytes(), 0), None, "{line}");
-        }
-        assert_eq!(field(b"a\\134b\\9\\777"), "a\\b\\9\\777");
     }
 
     #[test]

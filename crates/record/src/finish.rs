@@ -10,7 +10,7 @@ use object::elf::{
 use object::read::ReadCache;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, ReadRef};
-use quell_trace::path::escape;
+use quell_base::escape;
 use quell_trace::resolve::{Answer, Links};
 use quell_trace::writer::Finish;
 use quell_trace::{ElfFile, PathId, Stripe};

@@ -224,7 +224,7 @@ impl Recorder {
         let (program, arguments) = (facts::link(pid, "exe"), facts::arguments(pid));
         let variables = facts::search_variables(pid);
         if self.user != 0 && facts::gains_privilege(pid, self.user) {
-            let name = quell_trace::path::escape(program.as_deref().unwrap_or_default());
+            let name = quell_base::escape(program.as_deref().unwrap_or_default());
             self.notes
                 .insert(format!("`{name}` is set-user-ID or set-group-ID and ran without that privilege"));
         }

@@ -45,7 +45,7 @@ pub fn plan(
     let steps = programmes.iter().flat_map(|programme| programme.threads.iter().flatten());
     let operations = steps.filter(|step| matches!(step, Step::Issue(_))).count() as u64;
     if operations == 0 {
-        return Err(ReplayError::Nothing { from: quell_trace::path::escape(from) });
+        return Err(ReplayError::Nothing { from: quell_base::escape(from) });
     }
     let start = recording.context.working_directory.map(|path| recording.paths.bytes(path));
     let prepared = match writes {

@@ -4,7 +4,7 @@ use super::below::join;
 use super::confined::Confined;
 use super::package::Head;
 use super::steps::{Operation, Prefix, Programme, Slot, Step};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::ffi::{CStr, CString};
 use std::io::Result;
 use std::os::fd::OwnedFd;

@@ -17,10 +17,13 @@ pub fn findings(limits: &[LimitRow]) -> String {
     page
 }
 
-const FINDINGS: &str = "# Findings\n\nMade from the rules by `cargo xtask`. A finding is what is over its limit; `--threshold NAME=VALUE` sets one, and \
-     `--fail-on CODE` ends `quell report` with status 1 when there is one. A code is the name of its limit; a limit without a \
-     finding of its own belongs to the findings that mention it. A start is one recording: several are averaged.\n\n\
-     | name | limit | what is measured | a code |\n|---|---|---|---|\n";
+const FINDINGS: &str = "# Findings\n\n    $ quell report --fail-on any app.qtrace\n    \
+    $ quell report --threshold python-imports=500 app.qtrace\n\n\
+    A finding is a cause of operations that is over its limit. `--threshold NAME=VALUE` sets a limit. `--fail-on CODE` ends \
+    `quell report` with status 1 when there is such a finding. A code is the name of its limit; a limit that is no code belongs to \
+    the findings that mention it. A start is one recording: of several recordings the average counts. `cargo xtask` makes this page \
+    from the rules.\n\n\
+    | name | limit | what is measured | a code |\n|---|---|---|---|\n";
 
 /// `docs/validation.md`.
 pub fn validation(validation: &Validation) -> String {
@@ -104,13 +107,13 @@ fn missing(validation: &Validation) -> String {
     text
 }
 
-const HEAD: &str = "# Validation\n\n\
-    What `quell predict` says of figures that others published. Made by `cargo xtask` from the code that predicts, and checked in CI; \
-    `quell validate` prints it.\n\n\
+const HEAD: &str = "# Validation\n\n    $ quell validate\n\n\
+    Published figures beside what `quell predict` says of them. `cargo xtask` makes this page from the code that predicts, and CI \
+    checks it.\n\n\
     The parameters are those of the shipped profiles `hopper-home`, `hopper-scratch` and `coral`, whose files say which figures they \
-    were fitted to. They were fixed, and committed, before any figure for validation was computed. A rule of each row says \
-    when it holds; rows that miss stay. The error is that of the predicted median against the middle of what was published, and its \
-    natural logarithm; `fitted` is the number of parameters behind a prediction that were fitted to published figures.\n\n";
+    were fitted to. They were fixed, and committed, before any figure for validation was computed. Each row has a rule that says when \
+    it holds; rows that miss stay. The error is that of the predicted median against the middle of the published range, also as its \
+    natural logarithm. `fitted` is the number of parameters behind a prediction that were fitted to published figures.\n\n";
 
 const TABLE: &str = "| figure | what it is | published | predicted | p10 to p90 | error | ln | fitted | rule | | source, words, note |\n\
     |---|---|---:|---:|---:|---:|---:|---:|---|---|---|\n";

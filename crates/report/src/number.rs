@@ -6,27 +6,19 @@ use quell_trace::{Bytes, Nanos};
 /// text holds it, because control characters are escaped.
 pub(crate) const GLUE: char = '\u{1}';
 
-/// `12345` as `12 345`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(GLUE);
-        }
-        text.push(digit);
-    }
-    text
+/// Joins the parts of one number, and a number with its unit.
+fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{1}")
 }
 
-/// [`grouped`] below a million; above, three digits that count: `2.67 million`.
+/// See [`quell_base::number::grouped`].
+pub(crate) fn grouped(number: u64) -> String {
+    unbroken(&quell_base::number::grouped(number))
+}
+
+/// See [`quell_base::number::rounded`].
 pub(crate) fn rounded(number: u64) -> String {
-    const SCALES: [(u64, &str); 3] =
-        [(1_000_000_000_000, "trillion"), (1_000_000_000, "billion"), (1_000_000, "million")];
-    match SCALES.iter().find(|(scale, _)| number >= *scale) {
-        Some((scale, word)) => format!("{}{GLUE}{word}", three_digits(number as f64 / *scale as f64)),
-        None => grouped(number),
-    }
+    unbroken(&quell_base::number::rounded(number))
 }
 
 /// [`grouped`], and nothing for zero: as strace shows errors.
@@ -95,16 +87,9 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A time with three digits that count.
+/// See [`quell_base::number::duration`].
 pub(crate) fn duration(time: Nanos) -> String {
-    let seconds = time.as_seconds();
-    let (value, unit) = match time.0 {
-        0..1_000 => (time.0 as f64, "ns"),
-        1_000..1_000_000 => (seconds * 1e6, "us"),
-        1_000_000..1_000_000_000 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
-    };
-    format!("{}{GLUE}{unit}", three_digits(value))
+    unbroken(&quell_base::number::duration(time))
 }
 
 /// A length of time that is given in seconds.
@@ -117,29 +102,15 @@ pub(crate) fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9).round() as u64)
 }
 
-/// An amount of data with three digits that count.
+/// See [`quell_base::number::size`].
 pub(crate) fn bytes(amount: Bytes) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    // 1000 KiB is shown as 0.98 MiB, so that three digits are enough.
-    let power = (0..UNITS.len()).find(|&power| amount.0 as f64 / 1024f64.powi(power as i32) < 999.5);
-    let power = power.unwrap_or(UNITS.len() - 1);
-    let value = amount.0 as f64 / 1024f64.powi(power as i32);
-    let digits = if power == 0 { amount.0.to_string() } else { three_digits(value) };
-    format!("{digits}{GLUE}{}", UNITS[power])
+    unbroken(&quell_base::number::size(amount))
 }
 
 /// Operations a second, rounded: beyond three digits it is noise.
 pub(crate) fn rate(per_second: f64) -> String {
     let scale = 10f64.powi((per_second.max(1.0).log10().floor() as i32 - 2).max(0));
     grouped(((per_second / scale).round() * scale) as u64)
-}
-
-fn three_digits(value: f64) -> String {
-    match value {
-        value if value < 9.995 => format!("{value:.2}"),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => grouped(value.round() as u64),
-    }
 }
 
 #[cfg(test)]
@@ -151,23 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_by_three_from_the_right() {
-        for (number, expected) in [(0, "0"), (999, "999"), (12_345, "12 345"), (1_000_000, "1 000 000")] {
-            assert_eq!(plain(grouped(number)), expected);
-        }
-    }
-
-    #[test]
-    fn large_numbers_have_words() {
-        for (number, expected) in [
-            (999_999, "999 999"),
-            (1_000_000, "1.00 million"),
-            (2_674_000, "2.67 million"),
-            (182_000_000_000, "182 billion"),
-            (u64::MAX, "18 446 744 trillion"),
-        ] {
-            assert_eq!(plain(rounded(number)), expected);
-        }
+    fn no_line_breaks_inside_a_number() {
+        let texts =
+            [grouped(12_345), rounded(2_674_000), duration(Nanos(214_400_000)), bytes(Bytes(97 << 30))];
+        assert_eq!(texts.map(plain), ["12 345", "2.67 million", "214 ms", "97.0 GiB"]);
+        assert!(!grouped(12_345).contains(' ') && !bytes(Bytes(1)).contains(' '));
     }
 
     #[test]
@@ -195,17 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn units_keep_three_digits() {
-        for (time, expected) in
-            [(0, "0.00 ns"), (1_500, "1.50 us"), (214_400_000, "214 ms"), (3_600_000_000_000, "3 600 s")]
-        {
-            assert_eq!(plain(duration(Nanos(time))), expected);
-        }
-        for (amount, expected) in
-            [(0, "0 B"), (999, "999 B"), (1023, "1.00 KiB"), (1 << 20, "1.00 MiB"), (u64::MAX, "16.0 EiB")]
-        {
-            assert_eq!(plain(bytes(Bytes(amount))), expected);
-        }
+    fn rates_keep_three_digits() {
         assert_eq!(plain(rate(68_571.4)), "68 600");
         assert_eq!(plain(rate(0.4)), "0");
     }

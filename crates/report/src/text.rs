@@ -3,6 +3,7 @@
 use crate::number::GLUE;
 use crate::{Colour, Style};
 use anstyle::AnsiColor;
+pub(crate) use quell_base::shell::{command, quoted};
 use unicode_width::UnicodeWidthStr;
 
 /// Columns that a text takes.
@@ -12,21 +13,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Text from a trace, with control characters escaped.
 pub(crate) fn clean(text: &str) -> String {
-    quell_trace::path::escape(text.as_bytes())
-}
-
-/// A command as it could be typed again.
-pub(crate) fn command(arguments: &[String]) -> String {
-    arguments.iter().map(|argument| quoted(&clean(argument))).collect::<Vec<_>>().join(" ")
-}
-
-/// A word for a POSIX shell, in quotes when it needs them.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "/._-+,=:@%".contains(character);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    quell_base::escape(text)
 }
 
 /// At most `columns` wide: a third of the begin and the end stay, because paths differ at their end.
@@ -184,11 +171,5 @@ mod tests {
     fn lines_break_between_words_only() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("unbreakable x", 4), ["unbreakable", "x"]);
-    }
-
-    #[test]
-    fn commands_can_be_typed_again_and_hold_no_escape_sequence() {
-        let arguments = ["python3", "-c", "import numpy", "it's", "\x1b[31m"].map(String::from);
-        assert_eq!(command(&arguments), r"python3 -c 'import numpy' 'it'\''s' '\x1b[31m'");
     }
 }

@@ -131,7 +131,7 @@ fn what_everybody_reads_needs_no_script() {
     <li data-code="note">A note with <code>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\u{2028}\u{202e}&lt;!--</code>.</li>
     </ul></section>
     <section id="storm" aria-labelledby="storm-title">
-    <p class="ran"><code>./app &#39;&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--&#39;</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
+    <p class="ran"><code>./app $&#39;&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;\xe2\x80\xa8\xe2\x80\xae&lt;!--&#39;</code><span>the recording ended first, 2017-07-14 02:40 UTC</span></p>
     <h1 id="storm-title"><span>5 metadata operations within 4.01 ms</span>; <span class="missed">60 % missed</span>; <span>on 1 000 nodes 5 000 if they share the files</span>.</h1>
     <svg class="split" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="part-missed" x="0.00" width="600.00" height="10"/><rect class="part-repeated" x="600.00" width="200.00" height="10"/><rect class="part-needed" x="800.00" width="200.00" height="10"/></svg>
     <table class="parts"><caption class="unseen">What became of the metadata operations</caption>

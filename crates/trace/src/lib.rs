@@ -8,19 +8,17 @@
 //!                                                                      Recording::open <------------'
 //! ```
 //!
-//! The crate depends on no other crate of quell; all others may depend on it. It touches only the trace's own
+//! Of quell's crates this one depends on `quell-base` alone. It touches only the trace's own
 //! directory: whatever must be asked of the recorded file systems (symbolic links, mounts) comes in through
 //! arguments.
-#![forbid(unsafe_code)]
 
 pub mod call;
 pub mod context;
-pub mod errno;
 pub mod event;
+mod fd;
 pub mod flags;
 pub mod header;
 pub mod import;
-pub mod launcher;
 pub mod path;
 pub mod process;
 pub mod recording;
@@ -28,19 +26,18 @@ pub mod resolve;
 pub mod shape;
 mod store;
 pub mod touched;
-pub mod units;
 pub mod writer;
 
 pub use call::{Call, Class};
 pub use context::{Context, ElfFile, FileIdentity, Mount, MountId, ServedBy, Stripe, SymbolicLink, Variable};
-pub use errno::Errno;
 pub use event::{Event, Outcome};
+pub use fd::Fd;
 pub use header::{Completeness, Header, RecorderFacts};
-pub use launcher::{Launcher, batch_job};
 pub use path::{PathId, PathTable};
 pub use process::{Execution, Exit, Process, Thread};
+/// Types of this crate's interface.
+pub use quell_base::{Bytes, Errno, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
 pub use recording::{Recording, Trace};
 pub use store::TraceError;
 pub use touched::{Extent, Touched};
-pub use units::{Bytes, Fd, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
 pub use writer::Writer;

@@ -1,5 +1,6 @@
 //! Paths are bytes, stored once and named by number.
 
+use quell_base::escape;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -63,43 +64,9 @@ impl PathTable {
     }
 }
 
-/// Bytes as text for people: what is not printable UTF-8 becomes `\xNN`.
-pub fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match is_hidden(character) {
-                true => text.extend(character.to_string().bytes().map(|byte| format!("\\x{byte:02x}"))),
-                false => text.push(character),
-            }
-        }
-        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
-    }
-    text
-}
-
-/// Tells whether a character is not seen, or changes how its neighbours are seen, such as the order of a line. The one list of
-/// them: what is shown to people, in any form, shows these as numbers. All are below U+10000, so that four digits name
-/// them.
-pub fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_could_deceive_a_reader_is_escaped() {
-        let name = "a\nb\x1b[31m \u{202e}txt.\u{200b}sh \u{e9}";
-        assert_eq!(
-            escape(name.as_bytes()),
-            r"a\x0ab\x1b[31m \xe2\x80\xaetxt.\xe2\x80\x8bsh \u{e9}".replace(r"\u{e9}", "\u{e9}")
-        );
-        assert_eq!(escape(b"/\xff"), r"/\xff");
-    }
 
     #[test]
     fn a_path_is_stored_once() {
@@ -108,10 +75,5 @@ mod tests {
         assert_eq!(table.intern(b"/usr/lib"), first);
         assert_ne!(table.intern(b"/usr"), first);
         assert_eq!((table.bytes(first), table.len()), (&b"/usr/lib"[..], 2));
-    }
-
-    #[test]
-    fn bytes_that_are_not_text_are_escaped() {
-        assert_eq!(escape(b"a\xffb\n\xc3\xa9"), "a\\xffb\\x0a\u{e9}");
     }
 }

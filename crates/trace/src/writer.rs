@@ -13,7 +13,7 @@ use crate::{
     Completeness, Context, ElfFile, Event, Execution, Exit, Fd, FileIdentity, Header, Mount, Nanos, PathId,
     PathTable, Process, ProcessId, Stripe, Thread, ThreadId, TraceError,
 };
-use quell_files::Folder;
+use quell_base::files::Folder;
 use std::path::Path;
 
 /// A recording being written.

@@ -23,7 +23,7 @@ use crate::switch::Switch;
 /// Longest request, in bytes.
 const LONGEST: usize = 128;
 
-/// How long a caller may take to say what it wants: packets wait meanwhile.
+/// The time that a caller may take to send its request: packets wait meanwhile.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A request as it came: its line, and the descriptor that was sent along.

@@ -18,7 +18,7 @@ const CAPACITY: usize = 4096;
 /// Spare buffers kept for reuse, so that bulk data needs no allocation and a burst does not keep its memory.
 const SPARES: usize = 256;
 
-/// How far one packet's lateness moves the lead. Small steps of one size make it follow the median, whatever the
+/// The step by which one packet's lateness moves the lead. Small steps of one size make it follow the median, whatever the
 /// outliers; the lead settles within a hundred packets.
 const LEAD_STEP: Duration = Duration::from_micros(1);
 
@@ -45,7 +45,7 @@ impl Held {
         &self.buffer[..self.length]
     }
 
-    /// How much later than due `now` is.
+    /// The time by which `now` is later than due.
     pub(crate) fn lateness(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.due)
     }
@@ -80,17 +80,17 @@ impl DelayLine {
         self.delay = delay;
     }
 
-    /// Whether no more packets can be held.
+    /// Tells whether there is no room for another packet.
     pub(crate) fn is_full(&self) -> bool {
         self.held.len() >= CAPACITY
     }
 
-    /// When to look at the first packet again: when it is due, less the lead.
+    /// The time to check the first packet again: its due time, less the lead.
     pub(crate) fn next_release(&self) -> Option<Instant> {
         self.held.front().map(|packet| packet.aim)
     }
 
-    /// How much earlier than due the line aims.
+    /// The time by which the line aims earlier than due.
     pub(crate) fn lead(&self) -> Duration {
         self.lead
     }

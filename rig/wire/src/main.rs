@@ -32,7 +32,7 @@ use crate::switch::Switch;
 /// Timer slack of the sleeping thread. The kernel's default of 50 us would be a tenth of a usual added latency.
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
-/// Why the wire could not start or go on.
+/// A reason for which the wire could not start or go on.
 #[derive(Debug, thiserror::Error)]
 enum WireError {
     /// The command line is not `quell-wire SOCKET`.
@@ -43,7 +43,7 @@ enum WireError {
     Listen {
         /// Path of the control socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         #[source]
         source: std::io::Error,
     },
@@ -52,13 +52,13 @@ enum WireError {
     Kernel {
         /// Name of the system call.
         call: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         #[source]
         source: Errno,
     },
 }
 
-/// Which descriptors have something to read.
+/// The descriptors that have something to read.
 struct Ready {
     control: bool,
     ports: Vec<usize>,
@@ -116,7 +116,7 @@ fn wait(listener: &UnixListener, switch: &Switch) -> Result<Ready, WireError> {
     Ok(Ready { control: readable(&fds[0]), ports })
 }
 
-/// A time span as the kernel takes it; spans over 2^63 s, which nobody sets, wait 1 s and are looked at again.
+/// A time span as the kernel takes it; spans over 2^63 s, which no caller sets, wait 1 s and are checked again.
 fn timespec(span: Duration) -> Timespec {
     Timespec::try_from(span).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
 }

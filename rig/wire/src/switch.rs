@@ -26,7 +26,7 @@ impl Port {
     }
 }
 
-/// What the wire has done since it started.
+/// Counts since the wire started.
 #[derive(Debug, Default)]
 struct Counters {
     packets: u64,
@@ -53,12 +53,12 @@ impl Switch {
         &self.ports
     }
 
-    /// When the first packet under way leaves.
+    /// The time at which the first packet under way leaves.
     pub(crate) fn next_release(&self) -> Option<Instant> {
         self.line.next_release()
     }
 
-    /// Whether no more packets can be taken in.
+    /// Tells whether there is no room for another packet.
     pub(crate) fn is_full(&self) -> bool {
         self.line.is_full()
     }

@@ -6,7 +6,7 @@
 use super::Change;
 use super::fold::{fold, job_number};
 use crate::{PathCounts, Summary};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

@@ -10,7 +10,7 @@ use super::limits::{MANY_CREATES, OPEN_CLOSE_CHURN, SMALL_FILE, SMALL_FILES_BY_E
 use super::words::{count, directory, number};
 use super::{Cost, Counted};
 use crate::PathCounts;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeMap;
 
 /// A process that opens a file so often, or less, is no churn.

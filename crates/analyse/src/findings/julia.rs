@@ -8,7 +8,7 @@ use super::effect::{Effect, Kind};
 use super::limits::JULIA_WITHOUT_IMAGE;
 use super::words::{command, count, is_within, last, number};
 use super::{Cost, Counted};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 
 /// `julia-without-image`.

@@ -7,7 +7,7 @@ use super::limits::LOCALE_FILES;
 use super::words::{count, last, quoted};
 use super::{Cost, Counted};
 use crate::PathCounts;
-use quell_trace::path::escape;
+use quell_base::escape;
 
 /// Where locales lie. Source: `setlocale(3)`, `locale(5)`.
 const LOCALES: [&[u8]; 1] = [b"/usr/lib/locale"];

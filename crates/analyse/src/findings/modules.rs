@@ -9,7 +9,7 @@ use super::limits::{MODULE_RC_FILES, MODULE_TREE_WALK};
 use super::words::{count, directory, last, quoted};
 use super::{Cost, Counted};
 use crate::SearchKind;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 
 /// Who reads module trees.

@@ -6,8 +6,8 @@ use super::draft::{Draft, Found, largest};
 use super::image::Image;
 use super::limits::NETWORK_START_UP;
 use super::words::count;
+use quell_base::escape;
 use quell_trace::ServedBy;
-use quell_trace::path::escape;
 
 /// `network-start-up`.
 pub(super) fn start_up(case: &Case<'_>) -> Vec<Found> {

@@ -10,8 +10,8 @@ use super::limits::{COLLECTIVE_BUFFERING, LUSTRE_STRIPING, SMALL_WRITE};
 use super::words::{bytes, count, directory, last, lfs_size, quoted};
 use super::{Cost, Counted};
 use crate::data::FileData;
+use quell_base::escape;
 use quell_trace::Bytes;
-use quell_trace::path::escape;
 use std::collections::BTreeMap;
 
 /// A collective write moves so much at least.

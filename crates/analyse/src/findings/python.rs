@@ -7,7 +7,7 @@ use super::image::Image;
 use super::limits::{PYTHON_BYTECODE, PYTHON_IMPORTS};
 use super::words::{count, directory, last, quoted};
 use super::{Cost, Counted};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `python-imports`.

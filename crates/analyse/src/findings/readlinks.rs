@@ -8,7 +8,7 @@ use super::limits::READLINK_STORM;
 use super::modules::{ModuleTool, trees};
 use super::words::{count, is_within, number};
 use super::{Cost, Counted};
-use quell_trace::path::escape;
+use quell_base::escape;
 
 /// `readlink-storm`.
 pub(super) fn readlinks(case: &Case<'_>) -> Vec<Found> {

@@ -6,7 +6,7 @@ use super::draft::{Draft, Found, largest};
 use super::image::Image;
 use super::limits::{REPEATED_LISTINGS, REPEATED_STATS};
 use super::words::{count, number};
-use quell_trace::path::escape;
+use quell_base::escape;
 
 /// A path that a program asks for again so often, or less, is no storm: programs look before they open.
 const OFTEN: u64 = 10;

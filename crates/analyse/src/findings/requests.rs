@@ -9,8 +9,8 @@ use super::limits::{Limit, SMALL_REQUEST, TINY_READS, TINY_WRITES};
 use super::words::{bytes, count, last, number};
 use super::{Cost, Counted};
 use crate::data::{Direction, FileData, Transfers};
+use quell_base::escape;
 use quell_trace::Bytes;
-use quell_trace::path::escape;
 
 /// A buffer of this size makes a request of a megabyte: the least that parallel file systems like.
 const BUFFER: u64 = 1 << 20;

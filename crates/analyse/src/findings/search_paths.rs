@@ -9,7 +9,7 @@ use super::words::{count, directory, last, number, quoted};
 use super::{Cost, Counted};
 use crate::SearchKind;
 use crate::searches::{EntryCounts, EntryKey};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeMap;
 
 type Entries<'a> = Vec<(&'a EntryKey, EntryCounts)>;

@@ -96,8 +96,7 @@ impl<'a> Loaders<'a> {
                 (None, Some(value)) => (value, "RPATH"),
                 (None, None) => return Arc::default(),
             };
-            let words =
-                format!("{name} of {}", quell_trace::path::escape(tree.text(tree.of_path(Some(file.path)))));
+            let words = format!("{name} of {}", quell_base::escape(tree.text(tree.of_path(Some(file.path)))));
             places(value, &[':'], origin, tree, |directory| book.entry(SearchKind::Loader, &words, directory))
         });
         Arc::clone(list)

@@ -429,7 +429,7 @@ impl<'a> Python<'a> {
         }
         if let Some(file) = self.from_path_file.get(&node).filter(|_| node != images.working_directory(tree))
         {
-            return quell_trace::path::escape(tree.text(*file));
+            return quell_base::escape(tree.text(*file));
         }
         let script = images.arguments(self.image).iter().skip(1).find(|word| !word.starts_with('-'));
         let directory =

@@ -7,11 +7,11 @@ use crate::flags::Calibrate;
 use crate::host;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::{escape, shown};
 use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};
 use quell_trace::ServedBy;
-use quell_trace::path::escape;
 use rustix::io::Errno;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -195,10 +195,6 @@ fn may_be_written(file: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn put(file: &Path, content: &[u8]) -> Result<(), Failure> {
-    quell_files::put(file, content)
+    quell_base::files::put(file, content)
         .map_err(|error| Failure::new(error).context(format!("cannot write `{}`", shown(file))))
-}
-
-fn shown(path: impl AsRef<OsStr>) -> String {
-    escape(path.as_ref().as_bytes())
 }

@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::flags::CheckSources;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_mount::stamp::{self, Stamp};
 use quell_mount::{Change, Checked, OsError, Trust};
 use quell_report::view::{ChangedOriginal, LeftStamp, SCHEMA_VERSION, SourceCheckView};
-use quell_trace::path::escape;
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::time::Instant;
 const LISTED: usize = 1000;
 
 pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Failure> {
-    let (path, name) = (flags.image.as_path(), image::shown(&flags.image));
+    let (path, name) = (flags.image.as_path(), shown(&flags.image));
     let trust = if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot };
     let refused = |error| {
         let hint = image_hint(&error);
@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
         }
         Ok(None) => {}
         Err(why) => {
-            let stamp = image::shown(&stamp::path_of(path));
+            let stamp = shown(&stamp::path_of(path));
             printer
                 .warn(&format!("cannot leave `{stamp}`, so the first rank of each job compares too: {why}"));
         }
@@ -70,7 +70,7 @@ fn changed(path: &Path, changes: &[Change]) -> Failure {
         1 => "1 original has".to_owned(),
         count => format!("{count} originals have"),
     };
-    let message = format!("image `{}`: {what} changed since it was made", image::shown(path));
+    let message = format!("image `{}`: {what} changed since it was made", shown(path));
     Failure::message(message).facts(first_changes(changes)).hint(mending(path)).status(1)
 }
 
@@ -83,14 +83,14 @@ fn leave(
 ) -> Result<LeftStamp, String> {
     let covered = directory_of(path).canonicalize().ok().filter(|directory| is_covered(opened, directory));
     if let Some(directory) = covered {
-        return Err(format!("the image covers `{}`, which it would change", image::shown(&directory)));
+        return Err(format!("the image covers `{}`, which it would change", shown(&directory)));
     }
     if !flags.trust && !stamp::may_count(path) {
         return Err("others can write to the directory, or to one above it".to_owned());
     }
     let stamp = Stamp { checked, lifetime: flags.valid_for.0 };
     match stamp::leave(path, opened.index().identity(), stamp) {
-        Ok(left) => Ok(LeftStamp { path: image::shown(&left), until: stamp.checked + stamp.lifetime }),
+        Ok(left) => Ok(LeftStamp { path: shown(&left), until: stamp.checked + stamp.lifetime }),
         Err(OsError(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS))) => {
             Err(format!("{} (the directory may not be written to)", OsError(errno)))
         }
@@ -126,10 +126,11 @@ fn comparison(
     seconds: f64,
     left: Result<Option<LeftStamp>, String>,
 ) -> SourceCheckView {
-    let listed = checked.changes.iter().take(LISTED).map(|change| ChangedOriginal {
-        path: escape(change.path.as_os_str().as_bytes()),
-        difference: change.difference.name(),
-    });
+    let listed = checked
+        .changes
+        .iter()
+        .take(LISTED)
+        .map(|change| ChangedOriginal { path: shown(&change.path), difference: change.difference.name() });
     let (stamp, stamp_error) = match left {
         Ok(stamp) => (stamp, None),
         Err(error) => (None, Some(error)),

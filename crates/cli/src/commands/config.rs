@@ -8,9 +8,9 @@ use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _};
+use quell_base::{escape, shown};
 use quell_report::terminal;
 use quell_report::view::{ConfigFile, ConfigProblem, ConfigValue, ConfigView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 
 pub(crate) fn run(
     flags: &Config,
@@ -36,19 +36,11 @@ fn file(file: &SettingsFile) -> ConfigFile {
     let lines = file.lines();
     let plural = if lines == 1 { "" } else { "s" };
     let count = if lines > 0 { format!(", {lines} line{plural}") } else { String::new() };
-    ConfigFile {
-        role: file.role.word(),
-        path: escape(file.path.as_os_str().as_encoded_bytes()),
-        state: format!("{}{count}", file.state()),
-    }
+    ConfigFile { role: file.role.word(), path: shown(&file.path), state: format!("{}{count}", file.state()) }
 }
 
 fn problem(complaint: settings::Complaint) -> ConfigProblem {
-    ConfigProblem {
-        file: escape(complaint.file.as_os_str().as_encoded_bytes()),
-        line: complaint.line,
-        text: complaint.text,
-    }
+    ConfigProblem { file: shown(&complaint.file), line: complaint.line, text: complaint.text }
 }
 
 /// The values of the commands that are asked for, all by default.
@@ -90,7 +82,7 @@ fn unusable(error: &clap::Error, command: &str) -> Failure {
 
 fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValue {
     let flag = key.flag.get_id().as_str();
-    let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| escape(value.as_encoded_bytes()));
+    let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| shown(value));
     let by_file = settings.of(key.command, flag);
     let (source, by_file) = match matches.value_source(flag) {
         Some(ValueSource::CommandLine) => ("flag", None),
@@ -106,7 +98,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValu
             _ => typed().collect(),
         },
         source,
-        file: by_file.map(|(file, _)| escape(file.path.as_os_str().as_encoded_bytes())),
+        file: by_file.map(|(file, _)| shown(&file.path)),
         line: by_file.map(|(_, setting)| setting.line),
         variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         settable_in_file: keys::barred(key.flag).is_none(),

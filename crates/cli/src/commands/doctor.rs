@@ -7,15 +7,14 @@ use crate::failure::Failure;
 use crate::flags::Doctor;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::Trust;
 use quell_mount::doctor::{self, Answer, Cause, Examination, Finding, Subject};
 use quell_record::{Barrier, RecordError, Recording};
 use quell_report::terminal;
 use quell_report::view::{DoctorProbe, DoctorView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> {
@@ -91,7 +90,7 @@ fn probe(finding: &Finding) -> DoctorProbe {
 /// Opens the image as a run would.
 fn image(path: &Path, trust: bool) -> DoctorProbe {
     let trust = if trust { Trust::Anybody } else { Trust::OwnerOrRoot };
-    let shown = escape(path.as_os_str().as_bytes());
+    let shown = shown(path);
     let mut probe =
         DoctorProbe { name: "image", answer: "ok", needed: true, detail: None, cause: None, ask: None };
     match doctor::image(path, trust) {
@@ -121,7 +120,7 @@ fn image(path: &Path, trust: bool) -> DoctorProbe {
 }
 
 fn list(paths: &[std::path::PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().map(|path| escape(path.as_os_str().as_bytes())).collect();
+    let names: Vec<_> = paths.iter().map(|path| shown(path)).collect();
     names.join(", ")
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn write(page: &str, file: &Path, printer: &Printer) -> Result<(), Fa
     if is_stdout(file) {
         return printer.data(page);
     }
-    quell_files::put(file, page.as_bytes()).map_err(|error| explain(error, file))?;
+    quell_base::files::put(file, page.as_bytes()).map_err(|error| explain(error, file))?;
     printer.talk(&format!("wrote `{}`, a page for a browser", file.display()));
     Ok(())
 }

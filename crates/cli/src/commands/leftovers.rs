@@ -1,9 +1,7 @@
 //! What an earlier command could not remove because it was killed.
 
-use crate::names::quoted;
 use crate::printer::Printer;
-use quell_trace::path::escape;
-use std::os::unix::ffi::OsStrExt;
+use quell_base::shell::quoted;
 use std::path::PathBuf;
 
 /// Names them in one line, with the command that removes them. `what` they are of: a calibration, a replay.
@@ -12,7 +10,7 @@ pub(crate) fn name(what: &str, left: &[PathBuf], printer: &Printer) {
         return;
     }
     let words: Vec<String> =
-        left.iter().take(MOST).map(|path| quoted(&escape(path.as_os_str().as_bytes()))).collect();
+        left.iter().take(MOST).map(|path| quoted(path.as_os_str().as_encoded_bytes())).collect();
     let further = match left.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(", and {more} more"),

@@ -7,11 +7,12 @@ use crate::host;
 use crate::names;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::escape;
+use quell_base::number::size;
 use quell_image::Beyond;
 use quell_image::frames::CompressionLevel;
 use quell_image::write::{Audience, ImageForm, WriteError, WrittenImage};
 use quell_pack::{Agreement, Disagreement, Hold, PackError, PackOptions, PackProgress, Packed};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     refuse_to_replace(&target, flags)?;
     let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
     let hold = if flags.whole_files { Hold::Whole } else { Hold::Used };
-    // What is complete is there to be sent.
+    // Complete images are made for transport.
     let usual =
         if flags.complete { ImageForm::Compressed(CompressionLevel::default()) } else { ImageForm::Plain };
     let options = PackOptions {
@@ -45,7 +46,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     printer.data(&describe(&packed, &target, options.beyond))?;
     packed.agreement.iter().for_each(|agreement| warn_of_ranks(agreement, printer));
     describe_transport(flags, &packed, &target, printer)?;
-    let command = trace.recordings[0].header.command.iter().map(|word| names::quoted(word));
+    let command = trace.recordings[0].header.command.iter().map(|word| quell_base::shell::quoted(word));
     printer.talk(&format!(
         "next: quell run {} -- {}",
         target.display(),
@@ -67,7 +68,7 @@ pub(super) fn refuse_to_replace(target: &Path, flags: &Pack) -> Result<(), Failu
     Ok(())
 }
 
-/// What many nodes will read, if that was asked for.
+/// Prints the bytes that many nodes will read, with `--nodes`.
 pub(super) fn describe_transport(
     flags: &Pack,
     packed: &Packed,
@@ -105,7 +106,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// What was packed, what stays outside, and why.
+/// The result of packing, as text.
 pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String {
     let mut text = String::new();
     let totals = &packed.totals;
@@ -138,14 +139,14 @@ pub(super) fn describe(packed: &Packed, target: &Path, beyond: Beyond) -> String
     let left_out = packed.left_out.iter().map(|left| format!("{}  ({})", escape(&left.path), left.reason));
     list(&mut text, "left out", &left_out.collect::<Vec<_>>());
     let outside = packed.outside.iter().map(|outside| {
-        let cure = outside.cure.map(|cure| format!("  ({cure})")).unwrap_or_default();
-        format!("{:>7} operations  {}{cure}", outside.operations, escape(&outside.directory))
+        let remedy = outside.remedy.map(|remedy| format!("  ({remedy})")).unwrap_or_default();
+        format!("{:>7} operations  {}{remedy}", outside.operations, escape(&outside.directory))
     });
     list(&mut text, "still asked of the network file system", &outside.collect::<Vec<_>>());
     text
 }
 
-/// Where the recordings differ.
+/// The disagreements of the recordings.
 fn describe_agreement(text: &mut String, agreement: &Agreement) {
     let count = agreement.recordings.len();
     if agreement.apart.is_empty() {
@@ -166,19 +167,18 @@ fn describe_agreement(text: &mut String, agreement: &Agreement) {
     list(text, &format!("{count} recordings differ; the image covers what any of them asked for"), &rows);
 }
 
-/// Other ranks than those that were recorded ask for other names of these patterns.
+/// Warns of names that ranks which were not recorded will ask for by another number.
 fn warn_of_ranks(agreement: &Agreement, printer: &Printer) {
     if agreement.by_rank.is_empty() {
         return;
     }
-    printer.warn(
-        "names with the rank's number in them: what ranks that were not recorded ask for is not in the image",
-    );
+    printer
+        .warn("names contain the rank's number: the image lacks the names of ranks that were not recorded");
     agreement.by_rank.iter().take(ROWS).for_each(|pattern| printer.detail(&escape(pattern)));
     if let Some(more) = agreement.by_rank.len().checked_sub(ROWS).filter(|more| *more > 0) {
         printer.detail(&format!("and {more} more"));
     }
-    printer.hint("the originals answer it; `--add DIR` packs all of a directory");
+    printer.hint("the originals answer them; `--add DIR` packs all of a directory");
 }
 
 fn list(text: &mut String, title: &str, rows: &[String]) {
@@ -196,13 +196,10 @@ fn list(text: &mut String, title: &str, rows: &[String]) {
 fn stored(written: &WrittenImage) -> String {
     match written.file_bytes == written.bytes {
         true => size(written.bytes),
-        false => format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes)),
+        false => {
+            format!("{}, decompressed {},", size(written.file_bytes), size(written.bytes))
+        }
     }
-}
-
-/// Bytes in the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
 }
 
 pub(super) fn explain(error: PackError) -> Failure {
@@ -212,7 +209,7 @@ pub(super) fn explain(error: PackError) -> Failure {
         PackError::RootGone { .. } => {
             Some("refresh where it is mounted; where it was given up, record and pack again")
         }
-        PackError::Untold => Some("pack it again from its recording"),
+        PackError::NoRequests => Some("pack it again from its recording"),
         PackError::Added { .. } => Some("`--add` takes a directory that exists and that you may read"),
         PackError::Outside { .. } => Some("`--root DIR` packs below a directory, whatever its file system"),
         PackError::Trace(_) => Some("record again; a copy of a trace needs all its files"),

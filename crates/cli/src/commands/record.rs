@@ -5,8 +5,9 @@ use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
 use crate::flags::{self, Record};
 use crate::printer::Printer;
 use crate::{host, names, settings};
+use quell_base::{Launcher, RankId};
 use quell_record::{RecordError, Recorded, Recording};
-use quell_trace::{Header, Launcher, RankId, TraceError};
+use quell_trace::{Header, TraceError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +114,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
 }
 
 pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
-    let escape = |word: &OsString| quell_trace::path::escape(word.as_encoded_bytes());
+    let escape = |word: &OsString| quell_base::shown(word);
     let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
     Header {
         working_directory: escape(&working_directory),

@@ -4,12 +4,12 @@ use super::{image, pack};
 use crate::failure::Failure;
 use crate::flags::Pack;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
 use quell_image::learned::{BYTES_MAX, Learned};
 use quell_image::write::{Audience, ImageForm};
 use quell_mount::Trust;
 use quell_pack::{Alteration, Altered, NAMED, RefreshOptions};
-use quell_trace::path::escape;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
         Ok(opened) => image::sound(path, opened)?,
         Err(error) if error.is_distrust() => {
-            let failure = Failure::new(error).context(format!("image `{}`", image::shown(path)));
+            let failure = Failure::new(error).context(format!("image `{}`", shown(path)));
             return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
         }
         Err(error) => return Err(image::refuse(path, error)),
@@ -47,24 +47,24 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
     for (learned, file) in options.learned.iter().zip(&flags.learn).filter(|(learned, _)| learned.omitted > 0)
     {
         printer.warn(&format!(
-            "`{}` lacks {} more for which there was no room",
-            image::shown(file),
+            "`{}` lacks {} more paths, for which it had no room",
+            shown(file),
             learned.omitted
         ));
-        printer.hint("so many are better recorded: `quell record -- CMD`, then `quell pack`");
+        printer.hint("record so many paths instead: `quell record -- CMD`, then `quell pack`");
     }
     pack::describe_transport(flags, &refreshed.packed, target, printer)?;
     Ok(0)
 }
 
-/// What a run of the image wrote.
+/// Reads a file of `quell run --learn`, which must be of the image.
 fn learned(file: &Path) -> Result<Learned, Failure> {
     let mut text = Vec::new();
     let opened = std::fs::File::open(file).map(|opened| opened.take(BYTES_MAX as u64 + 1));
     let read = opened.and_then(|mut opened| opened.read_to_end(&mut text));
-    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", image::shown(file))))?;
+    read.map_err(|error| Failure::new(error).context(format!("cannot read `{}`", shown(file))))?;
     Learned::parse(&text).map_err(|error| {
-        let failure = Failure::new(error).context(format!("`{}`", image::shown(file)));
+        let failure = Failure::new(error).context(format!("`{}`", shown(file)));
         failure.hint("`quell run --learn FILE IMG -- CMD` writes one when the command has ended")
     })
 }
@@ -85,18 +85,18 @@ fn is_same(a: &Path, b: &Path) -> bool {
     identity(a).is_some() && identity(a) == identity(b)
 }
 
-/// An image that takes the place of root's would not be trusted by those who trusted that one.
+/// Users who trusted root's image would not trust the one that replaces it.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     let owner = path.metadata()?.uid();
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
     let foreign =
-        format!("image `{}` belongs to user {owner}, whose place you cannot take", image::shown(path));
+        format!("image `{}` belongs to user {owner}, and only that user can replace it", shown(path));
     Err(Failure::message(foreign).hint("`-o IMG` writes one of your own"))
 }
 
-/// What differs from the old image: counts, then the first names.
+/// Differences from the old image: counts, then the first names.
 fn describe(altered: &[Altered]) -> String {
     if altered.is_empty() {
         return "\nnothing changed\n".to_owned();

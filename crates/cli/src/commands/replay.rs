@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
+use quell_base::{Errno, Launcher, escape, shown};
 use quell_replay::{
     PlayedReplay, ReplayConductor, ReplayError, ReplayManner, ReplayPerformance, ReplayPlan, ReplayTally,
     ReplayWrites,
 };
 use quell_report::{csv, terminal, view};
 use quell_talk::{Meeting, MeetingKey, MeetingPlace};
-use quell_trace::path::escape;
-use quell_trace::{Errno, Launcher, Recording};
+use quell_trace::Recording;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
     let played = PlayedReplay {
         command: recording.header.command.clone(),
         from: escape(&plan.from),
-        root: escape(root.as_os_str().as_bytes()),
+        root: shown(&root),
         ranks: performance.rank_seconds.len() as u32,
         processes: plan.processes,
         think: flags.think.0,

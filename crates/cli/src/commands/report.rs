@@ -68,7 +68,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let pretty = serde_json::to_string_pretty(value)?;
     let mut text = String::with_capacity(pretty.len() + 1);
     for character in pretty.chars() {
-        match character != '\n' && quell_trace::path::is_hidden(character) {
+        match character != '\n' && quell_base::is_hidden(character) {
             true => text += &format!("\\u{:04x}", u32::from(character)),
             false => text.push(character),
         }

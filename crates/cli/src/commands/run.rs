@@ -4,13 +4,11 @@ use super::{plain, step};
 use crate::failure::{self, Failure, OURS};
 use crate::flags::{Check, Run, RunMode};
 use crate::host;
-use crate::names;
 use crate::printer::Printer;
+use quell_base::{Launcher, RankId, shown};
 use quell_image::OpenError;
 use quell_mount::check::DEFAULT_PARALLELISM;
 use quell_mount::{Budget, Change, Checker, ImageError, Learn, Mode, OsError, RunError, RunRequest, Trust};
-use quell_trace::path::escape;
-use quell_trace::{Launcher, RankId};
 use rustix::io::Errno;
 use std::convert::Infallible;
 use std::path::Path;
@@ -208,7 +206,7 @@ pub(crate) fn explain(error: RunError) -> Failure {
 
 /// The command that mends an image whose originals have changed.
 pub(crate) fn mending(image: &Path) -> String {
-    format!("quell pack --refresh {}", names::quoted(&image.display().to_string()))
+    format!("quell pack --refresh {}", quell_base::shell::quoted(image.as_os_str().as_encoded_bytes()))
 }
 
 /// The first changes of the originals, a line each.
@@ -221,9 +219,7 @@ fn named_changes(error: &RunError) -> Vec<String> {
 
 pub(crate) fn first_changes(changes: &[Change]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
-    let named = named.map(|change| {
-        format!("{} {}", escape(change.path.as_os_str().as_encoded_bytes()), change.difference)
-    });
+    let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
     let more = changes.len().saturating_sub(NAMED_CHANGES);
     named.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }

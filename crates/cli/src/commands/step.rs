@@ -6,7 +6,7 @@
 //! fail before MPI is initialised, so the rank asks it to abort as `MPI_Abort` does.
 
 use crate::printer::Printer;
-use quell_trace::Launcher;
+use quell_base::Launcher;
 use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

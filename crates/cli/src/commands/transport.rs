@@ -1,15 +1,14 @@
-//! How an image reaches N nodes: each reads it once, so what the servers send is its bytes times the nodes.
+//! The cost of sending an image to N nodes: each reads it once, so the servers send its bytes times the nodes.
 
+use quell_base::number::size;
 use std::path::Path;
-
-use indicatif::BinaryBytes;
 
 /// Smallest part of an image that is worth a storage target of its own.
 const PART: u64 = 4 << 20;
 
-/// What `pack` says of an image of `bytes` bytes on a file system of type `kind`, read by `nodes` nodes.
+/// The report of `pack` on an image of `bytes` bytes on a file system of type `kind`, read by `nodes` nodes.
 pub(super) fn describe(image: &Path, bytes: u64, kind: &str, nodes: u32) -> String {
-    let sum = BinaryBytes(bytes.saturating_mul(nodes.into()));
+    let sum = size(bytes.saturating_mul(nodes.into()));
     let mut text = format!("\n{nodes} nodes read {sum} of it in all");
     if kind == "lustre" {
         let count = targets(bytes, nodes);

@@ -1,9 +1,9 @@
 //! The flags of `quell calibrate`.
 
 use crate::duration::Seconds;
-use crate::size::Bytes;
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use quell_base::Bytes;
 use quell_calibrate::{CalibrationBounds, MOST_ITEMS};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,13 +4,13 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 use std::path::PathBuf;
 
-/// Look into an image, check it, and take out what it holds: none of it needs a mount, a namespace or root.
+/// Look into an image, check it, and export its content, without a mount, a namespace or root.
 ///
 /// Paths are the original absolute ones; without the leading slash, or relative to the working directory, they are
 /// found too.
 #[derive(Debug, Args)]
 pub struct Image {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: ImageCommand,
 }
@@ -21,24 +21,24 @@ pub struct Image {
 pub enum ImageCommand {
     #[command(about = "List names with their kind, size and time, and whether content is held")]
     Ls(ImageLs),
-    #[command(about = "Say what an image was made from and what it knows")]
+    #[command(about = "Show the origin and content of an image")]
     Info(ImageInfo),
     #[command(about = "Check every byte of an image")]
     Check(ImageCheck),
     #[command(about = "Print the content of files that an image holds")]
     Cat(ImageCat),
-    #[command(about = "Write what an image holds as files below a directory")]
+    #[command(about = "Write the content of an image as files below a directory")]
     Extract(ImageExtract),
-    #[command(about = "Write what an image holds as a tar archive or another file system")]
+    #[command(about = "Write the content of an image as a tar archive or another file system")]
     Export(ImageExport),
 }
 
-/// List the names in an image with mode, owner, size and time (UTC), as `tar tv` does, and what the image has of each.
+/// List the names in an image with mode, owner, size and time (UTC), as `tar tv` does, and with the state of each.
 ///
-/// held: the content. part: those blocks of it that the recorded run touched; the others are read from the
-/// original. original: attributes only, the content is read from the original. complete: a directory of which
-/// every name is known, so that any other is absent. partial: some names and absences. uncovered:
-/// nothing but what leads to other entries. live: stays the original.
+/// A file is held (the image has its content), part (the image has the blocks that the recorded run touched, and the
+/// original has the others) or original (the image has its attributes only). A directory is complete (every name is known,
+/// and any other is absent), partial (some names and absences are known), uncovered (only the way to other entries is
+/// known) or live (it stays the original).
 ///
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub struct ImageLs {
     pub json: bool,
 }
 
-/// Say what an image was made from and what it knows: recorded command, roots, directories that stay the original, files
+/// Show the origin and content of an image: recorded command, roots, directories that stay the original, files
 /// and bytes, absences, coverage, format and checksum.
 ///
 /// Exit status: 0, or 2 for an error.
@@ -71,7 +71,7 @@ pub struct ImageInfo {
 }
 
 /// Check every byte of an image: its checksum, and that its tree and index agree. It is not compared with the originals:
-/// `quell run` does that.
+/// `quell check` does that.
 ///
 /// Exit status: 0, 1 when the image is damaged, 2 for an error or for a file that is no image of quell.
 #[derive(Debug, Args)]
@@ -99,11 +99,11 @@ pub struct ImageCat {
     pub paths: Vec<PathBuf>,
 }
 
-/// Write what an image holds as files below a directory, under their original paths, with modes, times, symbolic and hard
+/// Write the content of an image as files below a directory, under their original paths, with modes, times, symbolic and hard
 /// links; as root with owners too.
 ///
-/// The directory is new or empty, and a new one appears complete or not at all. What the image does not hold is left
-/// out, counted and named. Exit status: 0, 1 when something was left out, 2 for an error.
+/// The directory is new or empty, and a new one appears complete or not at all. Content that the image does not hold
+/// is left out, counted and named. Exit status: 0, 1 when something was left out, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image extract [OPTIONS] -o DIR IMG [PATH]...")]
 pub struct ImageExtract {
@@ -113,10 +113,10 @@ pub struct ImageExtract {
     /// Write these and what is below them [default: everything that the image covers].
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Where to.
+    /// The directory to write to.
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
     pub output: PathBuf,
-    /// Read what the image does not hold from the originals, where they have not changed.
+    /// Read content that the image does not hold from the originals, where they have not changed.
     #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
     pub fill: bool,
     /// Write into a directory that is not empty, and replace files of the same names.
@@ -127,10 +127,10 @@ pub struct ImageExtract {
     pub trust: bool,
 }
 
-/// Write what an image holds as a tar archive, or as a file system that a site without namespaces can bind, for example
+/// Write the content of an image as a tar archive, or as a file system that a site without namespaces can bind, for example
 /// with Apptainer: `apptainer exec --bind FILE:ROOT:image-src=ROOT ...`.
 ///
-/// What the image does not hold is left out, counted and named; in EROFS it stays as a name whose content cannot be read.
+/// Content that the image does not hold is left out, counted and named; in EROFS its name stays, and cannot be read.
 /// Exit status: 0, 1 when something was left out, 2 for an error.
 #[derive(Debug, Args)]
 #[command(override_usage = "quell image export [OPTIONS] <--tar|--squashfs|--erofs> -o FILE IMG [PATH]...")]
@@ -148,13 +148,13 @@ pub struct ImageExport {
     /// Write a squashfs file system, with `mksquashfs` 4.5 or later.
     #[arg(long, env = "QUELL_SQUASHFS", value_parser = FalseyValueParser::new())]
     pub squashfs: bool,
-    /// Write an EROFS file system: what the image is already, useful with --fill.
+    /// Write an EROFS file system, as the image itself is: useful with --fill.
     #[arg(long, env = "QUELL_EROFS", value_parser = FalseyValueParser::new())]
     pub erofs: bool,
-    /// Where to; for --tar, `-` is standard output.
+    /// The file to write; with --tar, `-` is standard output.
     #[arg(short, long, value_name = "FILE", env = "QUELL_OUTPUT")]
     pub output: PathBuf,
-    /// Read what the image does not hold from the originals, where they have not changed.
+    /// Read content that the image does not hold from the originals, where they have not changed.
     #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
     pub fill: bool,
     /// Replace an earlier file of the same name.

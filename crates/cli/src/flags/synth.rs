@@ -1,8 +1,8 @@
 //! The flags of `quell synth`, a command of shapes.
 
-use crate::size::Bytes;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use quell_base::Bytes;
 use std::path::PathBuf;
 
 /// Make a trace of a named shape, and with --tree the files too, so that the same operations can be issued for real.

@@ -1,7 +1,7 @@
 //! A settings file: where it lies, whether it may be believed, its text. One open each, and nothing else where there is
 //! no such file: every rank of a job comes past here.
 
-use quell_files::is_unmapped;
+use quell_base::files::is_unmapped;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;

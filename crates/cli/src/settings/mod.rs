@@ -27,8 +27,7 @@ use crate::printer::Printer;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
-use quell_trace::path::escape;
-use quell_trace::{Launcher, RankId};
+use quell_base::{Launcher, RankId, shown};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Flaw, Scope, Setting};
@@ -175,7 +174,7 @@ impl Settings {
             }
         };
         let Some(setting) = file.settings.iter().find(changes) else { return };
-        let path = shown(&passed.path);
+        let path = quoted(&passed.path);
         printer
             .warn(&format!("the ranks of a job do not read {path}: `{}` there does not count", setting.flag));
         printer.hint(&format!("set its variable, or QUELL_CONFIG={}", passed.path.display()));
@@ -230,7 +229,7 @@ impl SettingsFile {
     }
 
     fn complaints(&self) -> Vec<Complaint> {
-        let path = shown(&self.path);
+        let path = quoted(&self.path);
         let whole = |text: String, hint: Option<&str>, mendable| {
             vec![Complaint {
                 file: self.path.clone(),
@@ -264,7 +263,7 @@ impl SettingsFile {
         Complaint {
             file: self.path.clone(),
             line: Some(flaw.line),
-            text: format!("{}, line {}: {}", shown(&self.path), flaw.line, flaw.text),
+            text: format!("{}, line {}: {}", quoted(&self.path), flaw.line, flaw.text),
             hint: flaw.hint.clone(),
             mendable: self.role != Role::Site,
         }
@@ -295,8 +294,9 @@ pub(crate) fn failure(complaints: &[Complaint]) -> Option<Failure> {
     Some(first.hint.iter().fold(failure, Failure::hint))
 }
 
-fn shown(path: &Path) -> String {
-    format!("`{}`", escape(path.as_os_str().as_encoded_bytes()))
+/// A path in backticks, for messages.
+fn quoted(path: &Path) -> String {
+    format!("`{}`", shown(path))
 }
 
 /// The same error once more: errors of the system cannot be cloned.

@@ -8,7 +8,7 @@
 
 use super::keys::{self, Key, Shape};
 use clap::Command;
-use quell_trace::path::escape;
+use quell_base::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

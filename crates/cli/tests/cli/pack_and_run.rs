@@ -445,7 +445,7 @@ fn privileged_who_may_read_an_image() {
       [DIR]/env  (it was given with `--root`, 7 paths were asked for, nothing below it was changed)
 
     left out:
-      [DIR]/env/lib/b.txt  (not everybody may read it)
+      [DIR]/env/lib/b.txt  (other users may not read it)
     --- stderr
     quell: next: quell run public.qimg -- env/bin/app
     ");

@@ -37,7 +37,7 @@ fn privileged_an_image_holds_what_was_touched() {
         let recorded = ["5", "21", "300"];
         let plain = touch(&test, &["record", "-q", "-o", "app.qtrace", "--"], recorded);
         let said = test.quell(&["-q", "pack", "app.qtrace", "-o", "app.qimg", "--root", "env"]).succeeds();
-        assert!(said.contains(" of 32.00 MiB, "), "{said}");
+        assert!(said.contains(" of 32.0 MiB, "), "{said}");
         let info: Value =
             serde_json::from_str(&test.quell(&["image", "info", "--json", "app.qimg"]).succeeds()).unwrap();
         let held = info["files"]["part_held_bytes"].as_u64().unwrap() / 4096;

@@ -67,9 +67,9 @@ fn privileged_what_only_some_ranks_asked_for_is_named_and_packed() {
     packed below:
       [DIR]/env  (it was given with `--root`, 12 paths were asked for, nothing below it was changed)
     --- stderr
-    quell: warning: names with the rank's number in them: what ranks that were not recorded ask for is not in the image
+    quell: warning: names contain the rank's number: the image lacks the names of ranks that were not recorded
       [DIR]/env/parts/part.%04d
-    hint: the originals answer it; `--add DIR` packs all of a directory
+    hint: the originals answer them; `--add DIR` packs all of a directory
     ");
     let held = test.quell(&["image", "ls", "app.qimg"]).succeeds();
     for name in ["parts/part.0000", "parts/part.0005", "extra/table", "aside/deep/data"] {

@@ -71,7 +71,7 @@ fn privileged_refreshing_refuses_what_it_must_not_touch() {
     snapshot!(test.quell(&["pack", "--refresh", "app.qimg"]), @"
     status 2
     --- stderr
-    quell: error: image `app.qimg` belongs to user 0, whose place you cannot take
+    quell: error: image `app.qimg` belongs to user 0, and only that user can replace it
     hint: `-o IMG` writes one of your own
     ");
     test.quell(&["pack", "--refresh", "app.qimg", "-o", "own.qimg"]).succeeds();

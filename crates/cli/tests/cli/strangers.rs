@@ -324,7 +324,7 @@ fn privileged_no_form_of_a_report_holds_characters_that_deceive() {
         HOSTILE,
     ]);
     assert_eq!(outcome.code(), 1, "{outcome}");
-    let deceives = |letter: char| letter != '\n' && quell_trace::path::is_hidden(letter);
+    let deceives = |letter: char| letter != '\n' && quell_base::is_hidden(letter);
     for form in [
         &["--colour=never"][..],
         &["--json"],

@@ -21,7 +21,7 @@ use crate::path::{components, is_name, is_within};
 
 pub use report::{CheckFinding, CheckReport, FINDINGS_MAX};
 
-/// Whether every byte of an image that is open is still what was opened. Reads all of it, and allocates nothing.
+/// Tells whether an open image still has the bytes of its identity. Reads all of it, and allocates nothing.
 pub fn is_intact<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     identity_of(image) == image.index().identity()
 }
@@ -34,7 +34,7 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>) -> CheckReport {
         extents: Vec::new(),
         names: HashMap::new(),
         totals: ImageTotals::default(),
-        asked: image.asked_node(),
+        requests: image.requests_node(),
     };
     check.identity();
     check.rows();
@@ -66,7 +66,7 @@ fn identity_of<B: AsRef<[u8]>>(image: &Image<B>) -> ImageIdentity {
     ImageIdentity(*hasher.finalize().as_bytes())
 }
 
-/// Whether the chunks are the data, one after the other, each once and to the last block.
+/// Tells whether the chunks are the data, one after the other, each once and to the last block.
 fn is_in_order(part: &FilePart<'_>) -> bool {
     let mut next = 0;
     for (number, entry) in (0..).zip(entries(part.map)).filter(|&(_, entry)| entry != chunk::UNHELD) {
@@ -90,11 +90,11 @@ struct Check<'a, B> {
     image: &'a Image<B>,
     report: CheckReport,
     extents: Vec<Extent>,
-    /// How many names each node has.
+    /// Number of names of each node.
     names: HashMap<Nid, u32>,
     totals: ImageTotals,
-    /// A node of quell's own, which is no content.
-    asked: Option<Nid>,
+    /// The packer's record, which does not count as content.
+    requests: Option<Nid>,
 }
 
 impl<B: AsRef<[u8]>> Check<'_, B> {
@@ -194,7 +194,7 @@ impl<B: AsRef<[u8]>> Check<'_, B> {
 
     fn file(&mut self, nid: Nid, inode: &Inode) -> Result<(), Corrupt> {
         match self.image.content(nid)? {
-            FileContent::Held(_) if self.asked == Some(nid) => {}
+            FileContent::Held(_) if self.requests == Some(nid) => {}
             FileContent::Held(data) if self.image.index_span().0 != u64::from(inode.start) * BLOCK_BYTES => {
                 self.totals.content_bytes += data.len() as u64;
             }

@@ -1,4 +1,4 @@
-//! What a check finds.
+//! Findings of a check.
 
 use thiserror::Error;
 
@@ -7,19 +7,19 @@ use crate::index::ImageIdentity;
 use crate::index::read::ImageTotals;
 use crate::model::Nid;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckReport {
     /// Nodes that were looked at.
     pub nodes: u64,
-    /// What is wrong, in the order it was found; at most [`FINDINGS_MAX`].
+    /// Findings in their order; at most [`FINDINGS_MAX`].
     pub findings: Vec<CheckFinding>,
-    /// How many more were found.
+    /// Number of further findings.
     pub omitted: u64,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Tells whether there is no finding.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
@@ -43,16 +43,16 @@ impl CheckReport {
 /// Findings that a report lists: enough to see the pattern of the damage.
 pub const FINDINGS_MAX: usize = 100;
 
-/// One thing that is wrong with an image.
+/// A fault of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CheckFinding {
     /// Some byte is not as it was written.
     #[error("the content is that of {found}, not of {expected}")]
     Identity {
-        /// What the image says of itself.
+        /// The identity in the index.
         expected: ImageIdentity,
-        /// What its bytes are.
+        /// The identity of its bytes.
         found: ImageIdentity,
     },
     /// The superblock names another image.
@@ -135,9 +135,9 @@ pub enum CheckFinding {
     /// The totals are not those of the nodes.
     #[error("totals are {expected:?}, found {found:?}")]
     Totals {
-        /// What the index says.
+        /// Totals in the index.
         expected: ImageTotals,
-        /// What the nodes are.
+        /// Totals of the nodes.
         found: ImageTotals,
     },
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The address [`UNHELD`] lies past the end of every image. `fsck.erofs` accepts it and a plain mount reads
-//! EIO there; the null address would be a hole and read as zeros, which nobody could tell from content.
+//! EIO there; the null address would be a hole and read as zeros, which no reader could tell from content.
 
 use crate::erofs::BLOCK_BYTES;
 

@@ -20,7 +20,7 @@ pub(crate) const INODE: usize = 64;
 /// Bit of the format field that says "extended".
 const EXTENDED: u16 = 1;
 
-/// Where the data of an inode is.
+/// The place of an inode's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataLayout {
     /// In whole blocks (`EROFS_INODE_FLAT_PLAIN`).

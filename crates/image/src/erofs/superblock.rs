@@ -39,7 +39,7 @@ const INCOMPAT_CHUNKED: u32 = 0x4;
 /// Binary logarithm of [`BLOCK`].
 const BLOCK_BITS: u8 = 12;
 
-/// What a foreign tool shows as the volume's name.
+/// The volume's name in other tools.
 const VOLUME_NAME: &[u8; 16] = b"quell\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The fields of the superblock that differ between images.

@@ -31,7 +31,7 @@ const PREFIXES: [(u8, &[u8]); 5] = [
 pub struct Xattr<'a> {
     /// The name space with its dot, or the whole name of an access control list.
     pub prefix: &'static [u8],
-    /// What follows the prefix; empty for an access control list.
+    /// The name behind the prefix; empty for an access control list.
     pub suffix: &'a [u8],
     /// The value, as `getxattr` gives it.
     pub value: &'a [u8],
@@ -43,7 +43,7 @@ impl Xattr<'_> {
         [self.prefix, self.suffix].concat()
     }
 
-    /// Whether this attribute is called `name`; allocates nothing.
+    /// Compares the whole name with `name`, without allocating.
     pub fn is_named(&self, name: &[u8]) -> bool {
         name.strip_prefix(self.prefix).is_some_and(|suffix| suffix == self.suffix)
     }
@@ -64,7 +64,7 @@ impl<'a> Xattrs<'a> {
         Self { rest: body.get(HEADER..).unwrap_or_default(), corrupt: false }
     }
 
-    /// Whether the iteration met bytes that are no attribute.
+    /// The iteration met bytes that are no attribute.
     pub fn is_corrupt(&self) -> bool {
         self.corrupt
     }
@@ -99,7 +99,7 @@ impl<'a> Iterator for Xattrs<'a> {
     }
 }
 
-/// Whether EROFS can express an attribute of this name and a value of this size.
+/// Tells whether EROFS can express an attribute of this name and a value of this size.
 pub fn is_expressible(name: &[u8], value_size: usize) -> bool {
     split(name).is_some_and(|(_, suffix)| suffix.len() <= NAME_MAX) && value_size <= usize::from(u16::MAX)
 }

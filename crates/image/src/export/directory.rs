@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use quell_files::{Durability, Folder, Way};
+use quell_base::files::{Durability, Folder, Way};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
@@ -22,7 +22,7 @@ use crate::model::FileKind;
 use crate::path::components;
 use crate::write::WriteError;
 
-/// What to do about what is in the directory already.
+/// Treatment of entries that the directory has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// Refuse a directory that is not empty.
@@ -31,7 +31,7 @@ pub enum Existing {
     Replace,
 }
 
-/// What was written.
+/// The result of an export to a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extracted {
     /// Regular files, each once however many names it has.
@@ -211,7 +211,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Makes a pipe for everybody, a device for root.
+    /// Makes a named pipe, or as root a device.
     fn special(
         &mut self,
         member: &ExportMember<'_>,
@@ -278,7 +278,7 @@ impl<'t> Writer<'t> {
             .map_err(|errno| self.failed("set the time of", path, errno))
     }
 
-    /// The mode that a member gets: no program may become somebody else's than the original.
+    /// The mode that a member gets: no program may run as another user than the original did.
     fn mode(&self, member: &ExportMember<'_>) -> Mode {
         let kept = if self.owners == Owners::Originals { 0o7777 } else { 0o1777 };
         Mode::from_raw_mode((member.attributes.permissions & kept).into())
@@ -313,7 +313,7 @@ impl<'t> Writer<'t> {
 
     fn io_failed(&self, action: &'static str, path: &[u8], source: io::Error) -> WriteError {
         match WriteError::of_output(action, &self.target.join(OsStr::from_bytes(path)), self.needed, source) {
-            // What is needed is the room for everything, not for this file.
+            // `needed` is the room for everything, not for this file.
             WriteError::NoSpace { needed, source, .. } => {
                 WriteError::NoSpace { path: self.target.to_path_buf(), needed, source }
             }

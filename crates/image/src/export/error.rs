@@ -9,7 +9,7 @@ use crate::error::Corrupt;
 use crate::tree::TreeError;
 use crate::write::WriteError;
 
-/// Why nothing, or not everything, could be taken out of an image.
+/// A failed export.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -33,7 +33,7 @@ pub enum ExportError {
     ToolMissing {
         /// The program.
         tool: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// That program failed.
@@ -41,10 +41,10 @@ pub enum ExportError {
     ToolFailed {
         /// The program.
         tool: PathBuf,
-        /// The last line that it said.
+        /// The last line of its output.
         said: String,
     },
 }
 
-/// Where bytes go.
+/// A receiver of bytes.
 pub(crate) type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), WriteError> + 's;

@@ -8,7 +8,7 @@ use crate::image::{Image, Lookup};
 use crate::model::{FileKind, Nid};
 use crate::path::{components, join};
 
-/// What to do with a link at the end of a path. Links on the way are always followed.
+/// Treatment of a link at the end of a path. Links on the way are always followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
     /// Mean what it points to.
@@ -17,7 +17,7 @@ pub enum LastLink {
     Keep,
 }
 
-/// Why a path means nothing in an image.
+/// A path that leads to no node of the image.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FindError {
@@ -36,7 +36,7 @@ pub enum FindError {
     /// Something on the way is no directory.
     #[error("`{}` is not a directory", .path.escape_ascii())]
     NotDirectory {
-        /// What is none.
+        /// The path of the other node.
         path: Vec<u8>,
     },
     /// More links than Linux follows.

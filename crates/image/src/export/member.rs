@@ -14,20 +14,20 @@ use crate::tree::{ContentSource, Held};
 use crate::write::WriteError;
 use crate::write::source::copy;
 
-/// Something to be taken out.
+/// A node that is exported.
 #[derive(Debug)]
 pub struct ExportMember<'i> {
     /// Original absolute path.
     pub path: Vec<u8>,
-    /// What `stat` said of the original.
+    /// Attributes of the original.
     pub attributes: Attributes,
     /// Extended attributes, sorted by name.
     pub xattrs: NamedValues,
-    /// What it consists of.
+    /// Type and content.
     pub body: MemberBody<'i>,
 }
 
-/// What a member consists of.
+/// Type and content of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberBody<'i> {
     /// A directory.
@@ -44,27 +44,27 @@ pub enum MemberBody<'i> {
     Special,
 }
 
-/// Something that is not taken out.
+/// A node that is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutNode {
     /// Original absolute path.
     pub path: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub reason: LeftOutReason,
 }
 
-/// Why something is not taken out.
+/// The reason why a node is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOutReason {
     /// The image does not hold its content.
     NotHeld,
     /// The image holds only a part of its content.
     PartlyHeld,
-    /// Nor is there an original.
+    /// The image does not hold its content, and the original is gone.
     Gone,
-    /// Nor may the original be read.
+    /// The image does not hold its content, and the original may not be read.
     Unreadable,
-    /// Nor is the original what it was.
+    /// The image does not hold its content, and the original has changed.
     Changed,
     /// Sockets mean nothing without the process that made them.
     Socket,
@@ -89,7 +89,7 @@ impl ExportMember<'_> {
         relative(&self.path)
     }
 
-    /// Whether bytes of its own follow.
+    /// Tells whether content follows its header.
     pub(crate) fn has_content(&self) -> bool {
         matches!(self.body, MemberBody::Held(_) | MemberBody::Original(_))
     }
@@ -117,7 +117,7 @@ pub(crate) fn relative(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Where the content of a file can be read that the image does not hold.
+/// The unchanged original of a file that the image does not hold.
 pub(crate) fn original(path: &[u8], expected: &Attributes) -> Result<PathBuf, LeftOutReason> {
     let path = Path::new(OsStr::from_bytes(path));
     let now = attributes_of(path).map_err(|error| match error.is_forbidden() {

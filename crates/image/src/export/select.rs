@@ -1,4 +1,4 @@
-//! What is to be taken out of an image, and what has to be left out of it.
+//! Selects the members of an export, and names what is left out.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::image::{FileContent, Image, Lookup};
 use crate::model::{Attributes, Coverage, FileKind};
 use crate::path::{components, is_name, is_within, join};
 
-/// What to do about content that the image does not hold.
+/// Treatment of content that the image does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingContent {
     /// Leave the file out.

@@ -38,7 +38,7 @@ pub fn write(
     audience: Audience,
     tool: &Path,
 ) -> Result<u64, ExportError> {
-    // Made beforehand, because the tool would make it readable for everybody, and find it by a name.
+    // Made beforehand, because the tool would make it readable for every user, and find it by a name.
     let output = ImageOutput::create(target, audience, 0)?;
     let needed = tar::length(selection);
     let mut child = start(tool, &output.path_for_others(), newest(selection))?;

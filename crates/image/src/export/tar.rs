@@ -104,7 +104,7 @@ fn head(member: &ExportMember<'_>) -> Vec<u8> {
     [&pax[..], &records, zeros, &header].concat()
 }
 
-/// What a header says besides names, as numbers.
+/// The numeric fields of a header.
 #[derive(Debug, Default)]
 struct Fields {
     mode: u64,

@@ -25,7 +25,7 @@ pub struct FoundNode {
 #[derive(Debug)]
 pub struct ImageWalk<'i, B> {
     image: &'i Image<B>,
-    /// What is to be met, the next one last.
+    /// Nodes to visit, the next one last.
     ahead: Vec<FoundNode>,
     directories: HashSet<Nid>,
 }

@@ -11,7 +11,7 @@ use zstd::zstd_safe::CParameter;
 
 use super::{FRAME, encode};
 
-/// How hard zstd tries.
+/// The level of zstd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CompressionLevel(i32);
 
@@ -77,16 +77,16 @@ pub(crate) fn compress<E>(
     })
 }
 
-/// Why [`compress`] failed.
+/// A failure of [`compress`].
 #[derive(Debug)]
 pub(crate) enum Failed<E> {
     /// The plain image could not be read back, or zstd has no memory.
     Read(io::Error),
-    /// What was compressed could not be handed on.
+    /// The sink refused the compressed bytes.
     Sink(E),
 }
 
-/// One thread's work: frames of these numbers, until they are done or nobody wants them.
+/// One thread's work: frames of these numbers, until they are done or the receiver is gone.
 fn compress_all(
     plain: &File,
     length: u64,
@@ -96,7 +96,7 @@ fn compress_all(
 ) {
     let mut compressor = match compressor(level) {
         Ok(compressor) => compressor,
-        // Nobody is there to be told when the receiver is gone.
+        // The receiver is gone after a failure, which it reports itself.
         Err(error) => return sender.send(Err(error)).unwrap_or_default(),
     };
     let mut buffer = vec![0; FRAME];

@@ -4,13 +4,13 @@
 //! zstd frame      1 MiB of image       as zstd(1) reads it, with checksum
 //! zstd frame      1 MiB of image
 //! ..              the last one shorter
-//! skippable frame, read by nobody but us and tools for seekable zstd:
+//! skippable frame, which other decompressors skip:
 //!     0 magic 0x184D2A5E       8 for each frame: compressed bytes u32, bytes u32
 //!     4 bytes that follow      then: number of frames u32, 0 u8, magic 0x8F92EAB1
 //! ```
 //!
 //! The whole is a valid zstd file: `zstd -d` gives the plain image back. Nothing in the table is trusted: frames must
-//! fill the file exactly and be of one size, so a forged table can neither point elsewhere nor make anybody allocate
+//! fill the file exactly and be of one size, so a forged table can neither point elsewhere nor make a reader allocate
 //! more than one frame. Source: the seekable format in zstd's `contrib/seekable_format`, RFC 8878.
 
 pub(crate) mod compress;
@@ -48,7 +48,7 @@ const ENTRY: u64 = 8;
 /// Bytes of the table's end.
 const FOOT: u64 = 9;
 
-/// Whether a file that begins with `first` is compressed.
+/// Tells whether a file that begins with `first` is compressed.
 pub fn is_compressed(first: &[u8]) -> bool {
     u32_at(first, 0) == Some(ZSTD_MAGIC)
 }
@@ -56,7 +56,7 @@ pub fn is_compressed(first: &[u8]) -> bool {
 /// Fills a buffer from an offset of a file.
 pub type ReadAt<'r, E> = dyn FnMut(u64, &mut [u8]) -> Result<(), E> + 'r;
 
-/// Where each frame lies in a compressed image.
+/// The table of frames of a compressed image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frames {
     /// Offset of each frame in the file, and of the table. Shape: one more than there are frames.
@@ -128,7 +128,7 @@ impl Frames {
         self.length
     }
 
-    /// Where frame `number` lies in the file: offset and bytes. `None` beyond the last.
+    /// Offset and length of frame `number` in the file. `None` beyond the last.
     pub fn place(&self, number: usize) -> Option<(u64, usize)> {
         let (start, end) = (*self.starts.get(number)?, *self.starts.get(number + 1)?);
         Some((start, (end - start) as usize))

@@ -15,14 +15,14 @@ pub struct DirectoryEntry<'a> {
     pub name: &'a [u8],
     /// Node that it means.
     pub nid: Nid,
-    /// What the node is.
+    /// Type of the node.
     pub kind: FileKind,
-    /// Where to resume after this entry, never 0.
+    /// Position behind this entry, for [`DirectoryEntries::resume`]. Never 0.
     pub cookie: u64,
 }
 
 impl DirectoryEntry<'_> {
-    /// Whether this is `.` or `..`.
+    /// Tells whether this is `.` or `..`.
     pub fn is_dot(&self) -> bool {
         matches!(self.name, b"." | b"..")
     }

@@ -30,14 +30,14 @@ pub struct Image<B> {
     sections: Sections,
 }
 
-/// What an image knows of a name.
+/// The answer for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
     /// The name exists.
     Found(Nid),
     /// The name is known not to exist.
     Absent,
-    /// The image cannot tell: ask the original.
+    /// The image does not know: ask the original.
     Unknown,
 }
 
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         self.view().bytes.len() as u64
     }
 
-    /// What the image knows besides its view.
+    /// The index: everything that EROFS has no place for.
     pub fn index(&self) -> ImageIndex<'_> {
         // `open` found the index within the image.
         ImageIndex::new(
@@ -108,7 +108,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         }
     }
 
-    /// What `stat` says of the original.
+    /// Attributes of the original.
     pub fn attributes(&self, nid: Nid) -> Result<Attributes, Corrupt> {
         let inode = self.view().inode(nid)?;
         let row = self.row(nid, &inode)?;
@@ -139,7 +139,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         Directory::open(self.view(), dir).map(DirectoryEntries::new)
     }
 
-    /// What the symbolic link points to.
+    /// The target of a symbolic link.
     pub fn link_target(&self, nid: Nid) -> Result<&[u8], Corrupt> {
         let view = self.view();
         let inode = view.inode(nid)?;
@@ -196,23 +196,23 @@ impl<B: AsRef<[u8]>> Image<B> {
         body.map(Xattrs::parse).ok_or(Fault::Xattrs.at(nid))
     }
 
-    /// What the recordings asked for, as the packer encodes it; `None` in an image that does not tell.
-    pub fn asked(&self) -> Option<&[u8]> {
-        match self.content(self.asked_node()?) {
+    /// The packer's record of requested paths; `None` in an image without one.
+    pub fn requests(&self) -> Option<&[u8]> {
+        match self.content(self.requests_node()?) {
             Ok(FileContent::Held(bytes)) => Some(bytes),
             _ => None,
         }
     }
 
-    /// The node of [`Self::asked`].
-    pub(crate) fn asked_node(&self) -> Option<Nid> {
+    /// The node of [`Self::requests`].
+    pub(crate) fn requests_node(&self) -> Option<Nid> {
         REQUESTS_PATH.into_iter().try_fold(self.root(), |nid, name| match self.lookup(nid, name) {
             Ok(Lookup::Found(found)) => Some(found),
             _ => None,
         })
     }
 
-    /// How much is known of the directory's names.
+    /// The coverage of a directory.
     pub fn coverage(&self, dir: Nid) -> Result<Coverage, Corrupt> {
         let row = self.row(dir, &self.view().inode(dir)?)?;
         row.coverage.ok_or(Fault::NotDirectory.at(dir))
@@ -224,7 +224,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         self.index().absences(&row).ok_or(Fault::Absences.at(dir))
     }
 
-    /// Whether the recording asked for the node by name.
+    /// Tells whether the recording asked for the node by name.
     pub fn usage(&self, nid: Nid) -> Result<NodeUse, Corrupt> {
         Ok(self.row(nid, &self.view().inode(nid)?)?.usage)
     }
@@ -273,7 +273,7 @@ impl<B: AsRef<[u8]>> Image<B> {
         (0..count).filter_map(|number| self.index().row(number)).map(|row| row.nid)
     }
 
-    /// Where `part`, a slice of this image, lies in it.
+    /// Offset of `part`, a slice of this image.
     pub fn offset_of(&self, part: &[u8]) -> u64 {
         part.as_ptr().addr().wrapping_sub(self.view().bytes.as_ptr().addr()) as u64
     }

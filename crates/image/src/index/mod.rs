@@ -71,7 +71,7 @@ pub(crate) const PLACE: usize = 32;
 /// Size of a reference to a string in bytes.
 pub(crate) const STRING: usize = 8;
 
-/// What tells one image from another: equal for equal content, whoever packed it and when.
+/// A digest of an image: equal for equal content, on any node and at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImageIdentity(pub(crate) [u8; 32]);
 

@@ -18,7 +18,7 @@ pub struct IndexedDirectory<'a> {
     pub path: &'a [u8],
     /// Node of the directory in the image.
     pub nid: Nid,
-    /// Why it was chosen: a sentence for a person.
+    /// The reason for choosing it: a sentence.
     pub reason: &'a str,
     /// Type of the file system as the kernel names it (`lustre`, `nfs4`, `fuse.mfs`); empty if not known.
     pub file_system: &'a str,
@@ -35,7 +35,7 @@ pub struct ImageTotals {
     pub content_bytes: u64,
 }
 
-/// Where the sections lie, relative to the index. Bounds are those of the index.
+/// Offsets of the sections in the index. Range: within the index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sections {
     rows: Section,
@@ -113,7 +113,7 @@ fn section(index: &[u8], number: usize, size: usize) -> Option<Section> {
     Some(Section { offset: usize::try_from(offset).ok()?, count: usize::try_from(count).ok()? })
 }
 
-/// What an image knows besides its tree.
+/// The index of an open image.
 #[derive(Clone, Copy)]
 pub struct ImageIndex<'a> {
     bytes: &'a [u8],
@@ -137,7 +137,7 @@ impl<'a> ImageIndex<'a> {
         u32_at(self.bytes, 8).unwrap_or_default()
     }
 
-    /// What tells this image from others.
+    /// Identity of the image.
     pub fn identity(&self) -> ImageIdentity {
         self.sections.identity
     }
@@ -164,13 +164,13 @@ impl<'a> ImageIndex<'a> {
         (0..self.sections.command.count).map(move |i| view.argument(i).unwrap_or_default())
     }
 
-    /// Where the recorded command was started; empty if that is not known.
+    /// Working directory of the recorded command; empty if it is not known.
     pub fn directory(&self) -> &'a [u8] {
         // `open` refuses an index in which it is out of bounds.
         self.string(self.bytes, DIRECTORY_AT).unwrap_or_default()
     }
 
-    /// What a run may turn to for what the image does not hold.
+    /// The source of answers that the image does not hold.
     pub fn beyond(&self) -> Beyond {
         match u64_at(self.bytes, FLAGS_AT).unwrap_or_default() & COMPLETE {
             0 => Beyond::Originals,
@@ -239,12 +239,12 @@ pub struct Absences<'a> {
 }
 
 impl<'a> Absences<'a> {
-    /// How many names.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether no absence is known.
+    /// Tells whether no absence is known.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -256,7 +256,7 @@ impl<'a> Absences<'a> {
         self.index.string(raw, 0)
     }
 
-    /// Whether `name` is known to be absent; `None` if a name on the way is out of bounds.
+    /// Tells whether `name` is known to be absent; `None` if a name on the way is out of bounds.
     pub(crate) fn contains(&self, name: &[u8]) -> Option<bool> {
         let (mut low, mut high) = (0, self.count);
         while low < high {

@@ -19,7 +19,7 @@ pub(crate) const ROW: usize = 64;
 /// Entries of a block that a slot can tell apart. Part of the format: a block of 4096 bytes has at most 315.
 pub(crate) const SLOTS_PER_BLOCK: u32 = 512;
 
-/// Whether the data of a node is in the image.
+/// The state of a node's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentState {
     /// All of it.
@@ -47,7 +47,7 @@ pub(crate) struct Row {
     pub(crate) usage: NodeUse,
     /// Of a directory its first absence, of a file held in part the first block of its data; else 0.
     pub(crate) first: u32,
-    /// How many absences or blocks.
+    /// Number of absences or blocks.
     pub(crate) count: u32,
 }
 

@@ -1,11 +1,11 @@
-//! What a tree refuses.
+//! Failures of building a tree.
 
 use thiserror::Error;
 
 use crate::model::{DeviceNumber, FileKind, Timestamp};
 use crate::tree::node::TreeNodeId;
 
-/// Why a tree refuses what was given.
+/// A node or name that a tree cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TreeError {

@@ -17,7 +17,7 @@ pub use error::TreeError;
 pub(crate) use node::{Body, ChosenDirectory, Directory, Held, Node};
 pub use node::{ContentSource, TreeNodeId};
 
-/// What is to become an image.
+/// The content of an image before it is written.
 #[derive(Debug)]
 pub struct ImageTree {
     pub(crate) nodes: Vec<Node>,
@@ -67,7 +67,7 @@ impl ImageTree {
         self.nodes.len()
     }
 
-    /// Never: there is always a root.
+    /// Never: a tree always has a root.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -119,7 +119,7 @@ impl ImageTree {
         Ok(())
     }
 
-    /// Says how much of a directory's names is known.
+    /// Sets the coverage of a directory.
     pub fn cover(&mut self, directory: TreeNodeId, coverage: Coverage) -> Result<(), TreeError> {
         self.directory(directory)?.coverage = coverage;
         Ok(())
@@ -197,8 +197,8 @@ impl ImageTree {
         self.command = command;
     }
 
-    /// Stores what the recordings asked for, as the packer encodes it, in `/.quell/asked`.
-    pub fn set_asked(&mut self, asked: Vec<u8>) -> Result<(), TreeError> {
+    /// Stores the packer's record of requested paths in `/.quell/asked`.
+    pub fn set_requests(&mut self, asked: Vec<u8>) -> Result<(), TreeError> {
         let directory = self.child(self.root(), REQUESTS_PATH[0]);
         let attributes = Attributes { size: asked.len() as u64, ..own_attributes(FileKind::Regular) };
         let node = self.add(directory.unwrap_or(self.root()), REQUESTS_PATH[1], attributes)?;
@@ -207,17 +207,17 @@ impl ImageTree {
         Ok(())
     }
 
-    /// Sets where the recorded command was started: an absolute path.
+    /// Sets the working directory of the recorded command: an absolute path.
     pub fn set_directory(&mut self, directory: &[u8]) {
         self.directory = directory.to_vec();
     }
 
-    /// Says what a run may turn to beyond the image.
+    /// Sets the source of answers that the image does not hold.
     pub fn set_beyond(&mut self, beyond: Beyond) {
         self.beyond = beyond;
     }
 
-    /// Declares the directory at `path` a root, for a `reason` that a person reads.
+    /// Declares the directory at `path` a root, for a `reason` that is shown to the user.
     pub fn add_root(&mut self, path: &[u8], reason: &str, file_system: &str) -> Result<(), TreeError> {
         let chosen = self.choose(path, reason, file_system, &self.roots)?;
         self.roots.push(chosen);
@@ -225,7 +225,7 @@ impl ImageTree {
         Ok(())
     }
 
-    /// Declares the directory at `path`, below a root, one that must stay the original.
+    /// Declares the directory at `path`, below a root, a live directory.
     pub fn add_live(&mut self, path: &[u8], reason: &str) -> Result<(), TreeError> {
         let chosen = self.choose(path, reason, "", &self.live)?;
         self.live.push(chosen);
@@ -246,12 +246,12 @@ impl ImageTree {
         }
     }
 
-    /// What was given for `node`.
+    /// The attributes that were given for `node`.
     pub fn attributes(&self, node: TreeNodeId) -> &Attributes {
         &self.node(node).attributes
     }
 
-    /// How much of a directory's names is known; `None` of anything else.
+    /// The coverage of a directory; `None` of anything else.
     pub fn coverage(&self, node: TreeNodeId) -> Option<Coverage> {
         match &self.node(node).body {
             Body::Directory(directory) => Some(directory.coverage),

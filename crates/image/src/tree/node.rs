@@ -12,18 +12,18 @@ use crate::model::{Attributes, Coverage, NamedValues, NodeUse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeNodeId(pub(crate) u32);
 
-/// Where the content of a held file comes from when the image is written.
+/// The source of a held file's content when the image is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentSource {
     /// These bytes, as many as the file's size says, also if only a part is held.
     Bytes(Vec<u8>),
     /// The file at this path, which must still be what the node's attributes say.
     File(PathBuf),
-    /// What is held, one stretch after the other, from `offset` of the file at this path: usually another image.
+    /// The held stretches, one after the other, from `offset` of the file at this path: usually another image.
     Part {
         /// The file.
         path: PathBuf,
-        /// Where the content begins.
+        /// Offset of the first stretch.
         offset: u64,
     },
 }
@@ -47,7 +47,7 @@ pub(crate) enum Body {
     Special,
 }
 
-/// What is promised of a file's content.
+/// The content that is promised for a file.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) source: ContentSource,

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why an image could not be written. Nothing is left behind.
+/// A failure to write an image. Nothing is left behind.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The image's file could not be made: usually a directory that does not exist or may not be written to.
     #[error("cannot {action} `{}`", .path.display())]
     Output {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The image's path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file system of the image is full, or a quota or file size limit is reached.
@@ -26,7 +26,7 @@ pub enum WriteError {
         path: PathBuf,
         /// Bytes that the image takes.
         needed: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file to be held could not be read.
@@ -34,7 +34,7 @@ pub enum WriteError {
     Source {
         /// The file's path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file to be held is not what it was when its attributes were taken: something is writing to it.
@@ -46,7 +46,7 @@ pub enum WriteError {
     /// More than 16 TiB of image, 4 GiB of strings, or 2^32 absences.
     #[error("{bytes} bytes are more than an image can hold")]
     TooLarge {
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
     },
 }

@@ -1,14 +1,14 @@
-//! What is written, for whom, in which form, and what came of it.
+//! Options and result of writing an image.
 
 use crate::frames::CompressionLevel;
 use crate::index::ImageIdentity;
 
-/// Who may read an image. Content and names of private files are in it.
+/// The users who may read an image. It holds content and names of private files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// Its owner: mode 0600.
     Owner,
-    /// Everybody: mode 0644, for an image of world-readable sources.
+    /// Every user: mode 0644, for an image of world-readable sources.
     Everyone,
 }
 
@@ -21,7 +21,7 @@ impl Audience {
     }
 }
 
-/// How far the writer is.
+/// Progress of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteProgress {
     /// Bytes written.
@@ -30,10 +30,10 @@ pub struct WriteProgress {
     pub total: u64,
 }
 
-/// What was written.
+/// A written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenImage {
-    /// What tells the image from others.
+    /// Identity of the image.
     pub identity: ImageIdentity,
     /// Length of the image.
     pub bytes: u64,
@@ -41,7 +41,7 @@ pub struct WrittenImage {
     pub file_bytes: u64,
 }
 
-/// What an image is written as.
+/// The form of the written file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ImageForm {
     /// As it is served.

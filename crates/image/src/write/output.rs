@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use quell_files::{Access, Durability, Target};
+use quell_base::files::{Access, Durability, Target};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ use crate::write::options::Audience;
 #[derive(Debug)]
 pub(crate) struct ImageOutput {
     target: PathBuf,
-    output: quell_files::Output,
+    output: quell_base::files::Output,
 }
 
 impl ImageOutput {
@@ -42,7 +42,7 @@ impl ImageOutput {
         Ok(output)
     }
 
-    /// What was written so far.
+    /// The file as written so far.
     pub(crate) fn file(&self) -> &File {
         self.output.as_file()
     }

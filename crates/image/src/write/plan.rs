@@ -1,4 +1,4 @@
-//! Where everything of an image will lie, decided before a byte is written. Takes memory for each inode only.
+//! The layout of an image, decided before a byte is written. Takes memory for each inode only.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ const INLINE_MAX: u64 = BLOCK_BYTES / 2;
 pub(crate) struct Plan {
     /// Nodes in order of rows and nids: breadth first, siblings by name.
     pub(crate) order: Vec<TreeNodeId>,
-    /// Where each row's node lies.
+    /// Place of each row's node.
     pub(crate) places: Vec<Placed>,
     /// Row of each node of the tree.
     rows: Vec<u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub(crate) blocks: u32,
 }
 
-/// Where one node lies.
+/// Place of one node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed {
     /// Offset of the inode divided by 32.
@@ -103,7 +103,7 @@ impl Plan {
         self.rows[node.0 as usize]
     }
 
-    /// Where `node` lies.
+    /// Place of `node`.
     pub(crate) fn placed(&self, node: TreeNodeId) -> &Placed {
         &self.places[self.row(node) as usize]
     }
@@ -235,7 +235,7 @@ impl Plan {
     }
 }
 
-/// The names of a directory in order, with `.` and `..`, which are nobody's first name.
+/// The names of a directory in order, with `.` and `..`, which are no node's first name.
 pub(crate) fn listing(directory: &Directory) -> Vec<(&[u8], Option<TreeNodeId>)> {
     let mut names: Vec<_> = directory.entries.iter().map(|(name, &node)| (&name[..], Some(node))).collect();
     for dots in [&b"."[..], b".."] {

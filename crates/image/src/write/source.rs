@@ -21,7 +21,7 @@ const AHEAD: u64 = 32 << 20;
 /// Files that are read at a time: enough to hide a network's round trips, too few to be a storm.
 const LANES: usize = 8;
 
-/// How many of the first of `files` are to be read ahead together; 0 if the first is to be streamed.
+/// Number of the first of `files` to read ahead together; 0 if the first is to be streamed.
 pub(crate) fn ahead(tree: &ImageTree, files: &[TreeNodeId]) -> usize {
     let mut bytes = 0;
     let fits = |file: &&TreeNodeId| {
@@ -137,7 +137,7 @@ fn copy_file(
     if is_unchanged(&file, expected).map_err(failed)? { Ok(()) } else { Err(changed()) }
 }
 
-/// Whether the open file is the one whose attributes were taken. The change time is not compared, because a link made
+/// Tells whether the open file is the one whose attributes were taken. The change time is not compared, because a link made
 /// meanwhile moves it and the content stays; nor the inode, which not every network file system keeps stable.
 fn is_unchanged(file: &File, expected: &Attributes) -> io::Result<bool> {
     let now = rustix::fs::fstat(file)?;

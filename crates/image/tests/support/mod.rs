@@ -1,4 +1,4 @@
-//! What the image's tests share: attributes, trees, temporary files, a kernel mount.
+//! Shared by the tests of images: attributes, trees, temporary files, a kernel mount.
 
 // Each test binary uses a part of it, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
@@ -116,7 +116,7 @@ fn add_children(
     }
 }
 
-/// Why a test that mounts cannot run here, if so.
+/// The reason why a test that mounts cannot run here, if there is one.
 pub(crate) fn no_mounts() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("it needs root".into());

@@ -6,7 +6,7 @@ use crate::access::Permission;
 use crate::caches::{Change, What, compare};
 use crate::cookie::{CACHE, Cookie};
 use crate::scan::Entry;
-use quell_trace::path::escape;
+use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
     let tree = findings.tree;

@@ -5,7 +5,7 @@ use crate::access::{Permission, Who};
 use crate::cookie::{Cookie, Miss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
 use crate::scan::{Entry, Kind, Role};
-use quell_trace::path::escape;
+use quell_base::escape;
 
 pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
     let tree = findings.tree;

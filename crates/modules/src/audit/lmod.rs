@@ -7,7 +7,7 @@ use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
 use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
-use quell_trace::path::escape;
+use quell_base::shown;
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
         if let Some(entry) = newer.or(lost) {
-            let path = escape(tree.full_path(&entry.path).as_os_str().as_bytes());
+            let path = shown(tree.full_path(&entry.path));
             add(
                 "lmod-cache-stale",
                 23,
@@ -79,7 +79,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             );
         }
         if let Some(entry) = others.into_iter().find(|entry| !known(entry)) {
-            let path = escape(tree.full_path(&entry.path).as_os_str().as_bytes());
+            let path = shown(tree.full_path(&entry.path));
             add(
                 "lmod-cache-misses",
                 23,
@@ -110,12 +110,12 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
     let names: BTreeSet<Vec<u8>> = names.filter(|name| !is_directory(name)).collect();
     let directory = cache.path.parent().unwrap_or(Path::new("/"));
     if let Some(closed) = outside(&tree.root, directory).filter(|_| !names.is_empty()) {
-        let closed = escape(closed.as_os_str().as_bytes());
+        let closed = quell_base::shown(closed);
         return Some(format!("shows every user the files below `{closed}`, which not every user can enter"));
     }
     let mut closed = Closed::new(tree);
     let leaks: Vec<&Vec<u8>> = names.iter().filter(|name| closed.of(name).is_some()).collect();
-    let first = escape(tree.full_path(leaks.first()?).as_os_str().as_bytes());
+    let first = shown(tree.full_path(leaks.first()?));
     let more = if leaks.len() > 1 { format!(", and {} more", leaks.len() - 1) } else { String::new() };
     Some(format!(
         "shows every user `{first}`{more}, which not every user may read: Lmod goes by the bits for others alone"

@@ -4,7 +4,7 @@
 use super::finding::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
 use crate::scan::{Kind, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 use std::path::Path;
 

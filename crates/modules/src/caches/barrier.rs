@@ -1,8 +1,7 @@
 //! The reason for which a modulepath can have no cache.
 
-use quell_trace::path::escape;
+use quell_base::shown;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The reason for which a modulepath can have no cache.
@@ -20,7 +19,7 @@ pub enum Barrier {
 
 impl fmt::Display for Barrier {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |path: &Path| escape(path.as_os_str().as_bytes());
+        let shown = |path: &Path| shown(path);
         match self {
             Self::Modulepath => {
                 formatter.write_str("not every user can enter it, and one cache serves all users")

@@ -13,7 +13,7 @@ use crate::ModulesError;
 use crate::place;
 use crate::scan::{CACHE_LIMIT, Options, Tree};
 use crate::tools::{self, Environment, Tool, User};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Permissions;

@@ -5,7 +5,7 @@
 
 use super::plan::{Basis, Change, TreePlan};
 use crate::scan::{Entry, FILE_LIMIT, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;

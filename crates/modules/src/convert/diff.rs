@@ -1,8 +1,7 @@
 //! A plan as a unified diff, which `patch -p1` applies and `patch -p1 -R` takes back.
 
 use super::plan::{Basis, Change, Plan, TreePlan};
-use quell_trace::path::escape;
-use std::os::unix::ffi::OsStrExt;
+use quell_base::{escape, shown};
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
@@ -17,7 +16,7 @@ fn tree(plan: &TreePlan) -> String {
     if plan.changes.is_empty() {
         return text;
     }
-    let source = escape(plan.source.as_os_str().as_bytes());
+    let source = shown(&plan.source);
     let basis = if plan.basis == Basis::Copy { "" } else { ", from nothing" };
     text += &format!("# {source}{basis}\n");
     for (path, change) in &plan.changes {
@@ -32,7 +31,7 @@ fn tree(plan: &TreePlan) -> String {
             }
             Change::Remove { old: Some(old) } => text += &file(&format!("a/{path}"), "/dev/null", old, b""),
             Change::Remove { old: None } => text += &format!("# {path} is left out\n"),
-            Change::Link { to } => text += &format!("# {path} -> {}\n", escape(to.as_os_str().as_bytes())),
+            Change::Link { to } => text += &format!("# {path} -> {}\n", shown(to)),
         }
     }
     text

@@ -94,7 +94,7 @@ pub(super) fn virtual_targets(number: usize, trees: &[Tree], plan: &mut TreePlan
                     _ => None,
                 });
                 unsound.map(|name| {
-                    let name = quell_trace::path::escape(name);
+                    let name = quell_base::escape(name);
                     format!(
                         "makes `{name}` of a file that may be no modulefile, or may be closed to some users"
                     )

@@ -3,7 +3,7 @@
 use super::request::{Consent, Destination, Strategy};
 use crate::cookie::CACHE;
 use crate::rc::Leave;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ use super::request::Strategy;
 use crate::ModulesError;
 use crate::scan::{Options, Tree};
 use crate::trust;
-use quell_trace::path::escape;
+use quell_base::escape;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};

@@ -65,7 +65,7 @@ impl<'a> Meanings<'a> {
         let mentioned = || self.unknown.iter().find(|(_, content)| mentions(content, path));
         let computed =
             || self.unknown.iter().find(|(file, content)| is_read_for(file, path) && computes_names(content));
-        let shown = quell_trace::path::escape;
+        let shown = quell_base::escape;
         match named.or_else(|| mentioned().map(|(file, _)| file.path.as_slice())) {
             Some(by) => Some(format!("`{}` may stand for it", shown(by))),
             None => computed()
@@ -130,7 +130,7 @@ pub(super) fn collision(name: &[u8], number: usize, listed: &[Listed]) -> Option
                 _ => others.next(),
             };
             if let Some(other) = other {
-                let other = quell_trace::path::escape(other);
+                let other = quell_base::escape(other);
                 return refusal(15, format!("cannot be hidden: `{other}` would be hidden too"));
             }
         }
@@ -152,7 +152,7 @@ pub(super) fn elsewhere(name: &[u8], number: usize, listed: &[Listed]) -> Option
             .flat_map(|other| parts(other, top.len()))
             .find(|part| name.starts_with(part) && !begins(&listed[number].all, part))
     })?;
-    let part = quell_trace::path::escape(found);
+    let part = quell_base::escape(found);
     let text = format!("cannot be hidden: `{part}` would then be found in another modulepath");
     Some(Refusal { rule: 15, path: name.to_vec(), text })
 }

@@ -11,7 +11,7 @@ use super::ways::{Way, ways};
 use crate::ModulesError;
 use crate::scan::{Options, Tree};
 use crate::verify::{Difference, Judge, Side};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::fs;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use super::words::{NotLiteral, Word};
 use crate::scan::FILE_LIMIT;
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::fmt;
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ use super::leave::Leave;
 use super::words::Word;
 use crate::cookie::ROOT_RC;
 use crate::scan::{Role, Tree};
-use quell_trace::path::escape;
+use quell_base::escape;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::{Environment, Kind, Tool, Version, ask_apart};
 use crate::ModulesError;
 use crate::trust::prober;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Paths of a tool below a prefix. `*` is any one name.
@@ -100,7 +100,7 @@ fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
     };
     let version = version.and_then(Version::parse).ok_or_else(|| ModulesError::Tool {
         path: tool.script.clone(),
-        why: format!("it prints no version: `{}`", quell_trace::path::escape(&line(&answer.stderr))),
+        why: format!("it prints no version: `{}`", quell_base::escape(&line(&answer.stderr))),
     })?;
     tool.version = version;
     Ok(tool)
@@ -132,9 +132,6 @@ fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
         .find(|path| path.is_file());
     found.ok_or_else(|| ModulesError::Tool {
         path: script.to_owned(),
-        why: format!(
-            "its interpreter `{}` does not exist",
-            quell_trace::path::escape(path.as_os_str().as_bytes())
-        ),
+        why: format!("its interpreter `{}` does not exist", quell_base::shown(path)),
     })
 }

@@ -2,6 +2,7 @@
 
 use super::hands::{Hands, is_roots};
 use crate::access::{ATTRIBUTE, Access, Acl};
+use quell_base::{MountEntry, mountinfo};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -24,8 +25,7 @@ pub(crate) struct Inquiry {
 
 impl Inquiry {
     pub(crate) fn new() -> Self {
-        let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-        Self { foreign: foreign(&mounts), ..Self::default() }
+        Self { foreign: foreign(&mountinfo::own_table()), ..Self::default() }
     }
 
     /// Adds a path: every directory on the way, behind links too, and its end. The end may be a sticky directory for all
@@ -111,7 +111,7 @@ impl Inquiry {
     }
 }
 
-/// The names of a path, without those that mean the same directory.
+/// The names of a path, without those that mean the same place.
 fn names(path: &Path) -> VecDeque<OsString> {
     let named = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -121,18 +121,15 @@ fn names(path: &Path) -> VecDeque<OsString> {
     path.components().filter_map(named).collect()
 }
 
-/// The FUSE mounts of ordinary users. Source: proc_pid_mountinfo(5); `user_id=` is the user that runs the server.
-fn foreign(mounts: &[u8]) -> BTreeMap<u64, u32> {
-    let one = |line: &str| {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let (kind, options) = file_system.split_once(' ')?;
-        let user = options.split([' ', ',']).find_map(|option| option.strip_prefix("user_id="))?;
-        let (major, minor) = mount.split(' ').nth(2)?.split_once(':')?;
-        let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+/// The FUSE mounts of ordinary users, by device; `user_id=` is the user who runs the server.
+fn foreign(table: &[u8]) -> BTreeMap<u64, u32> {
+    let one = |mount: MountEntry<'_>| {
+        let options = String::from_utf8_lossy(&mount.super_options);
+        let user = options.split(',').find_map(|option| option.strip_prefix("user_id="))?;
         let user: u32 = user.parse().ok()?;
-        (kind.starts_with("fuse") && user != 0).then_some((device, user))
+        (mount.kind.starts_with(b"fuse") && user != 0).then_some((mount.device, user))
     };
-    String::from_utf8_lossy(mounts).lines().filter_map(one).collect()
+    mountinfo::entries(table).filter_map(one).collect()
 }
 
 #[cfg(test)]

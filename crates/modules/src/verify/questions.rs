@@ -170,7 +170,7 @@ pub(crate) fn without_target(line: &[u8]) -> &[u8] {
 pub(crate) fn shown(question: &[OsString]) -> String {
     let words = question.iter().map(|word| match word.is_empty() {
         true => "\"\"".to_owned(),
-        false => quell_trace::path::escape(OsStr::as_bytes(word)),
+        false => quell_base::escape(OsStr::as_bytes(word)),
     });
     words.collect::<Vec<_>>().join(" ")
 }

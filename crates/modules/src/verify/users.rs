@@ -6,11 +6,10 @@ use crate::access::{Access, Permission};
 use crate::scan::{Entry, Tree};
 use crate::tools::User;
 use crate::trust::{Hands, NOBODY, Whose, ordinary};
-use quell_trace::path::escape;
+use quell_base::shown;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The largest number of sets of groups that are asked together. Each set costs as much time as a group.
@@ -123,7 +122,7 @@ impl Unasked {
 
 impl fmt::Display for Unasked {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = escape(self.place.as_os_str().as_bytes());
+        let place = shown(&self.place);
         let (users, flags) = (few(&self.users), few(&self.flags));
         write!(
             to,

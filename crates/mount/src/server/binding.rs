@@ -140,7 +140,10 @@ impl Server {
         let (found, stat, likeness) = self.walk_to(nid, &path, &attributes)?;
         let lasts = purpose == Purpose::Change || attributes.kind == Kind::Directory;
         match likeness {
-            Likeness::Same if lasts => Ok(self.nodes.bind(nid, key_of(&stat), found)),
+            Likeness::Same if lasts => {
+                self.nodes.shed(|node| self.may_lose_original(node));
+                Ok(self.nodes.bind(nid, key_of(&stat), found))
+            }
             Likeness::Same => Ok(Arc::new(found)),
             Likeness::Equal if purpose == Purpose::Read => Ok(Arc::new(found)),
             Likeness::Equal | Likeness::Other => {

@@ -99,7 +99,7 @@ struct ServerProcess {
 pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThreaded) {
     block_parent_signal();
     let roll = Roll::attach(Arc::clone(&holding.estate.ranks));
-    let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0 };
+    let mut holder = Holder { holding, roll, patience: Patience::default(), progress: 0, is_full: false };
     let mut death = before.map(|server| {
         holder.holding.made.lose_some();
         // The dead holder may have left us a write end of it.
@@ -108,8 +108,8 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
         Death::Killed
     });
     let _name_stays = rustix::thread::set_name(c"quell-holder");
-    holder.close_unknown(None);
     loop {
+        holder.close_unknown(None);
         let mut running = match start_server(alone) {
             Ok(Started::Holder(server)) => server,
             Ok(Started::Server { lifeline, holder: pid }) => {
@@ -183,6 +183,8 @@ struct Holder {
     patience: Patience,
     /// Requests that had been asked when the last server died.
     progress: u64,
+    /// A rank at the door could not be let in, for want of descriptors or memory: the door is looked at again after a while.
+    is_full: bool,
 }
 
 /// Why a server is not accompanied any more.
@@ -201,6 +203,7 @@ impl Holder {
             // First of all: when another holder takes over, all ranks may be dead already, and no event would come any more.
             self.part();
             let ready = self.wait(server);
+            self.is_full = false;
             if ready.ended {
                 return Over::Ended;
             }
@@ -227,8 +230,8 @@ impl Holder {
         let mut polled = vec![PollFd::new(&*holding.ended, PollFlags::IN)];
         match &holding.door {
             Door::Building { builder, .. } => polled.push(PollFd::new(builder.connection(), PollFlags::IN)),
-            Door::Open { listener, .. } => polled.push(PollFd::new(listener, PollFlags::IN)),
-            Door::Closed => {}
+            Door::Open { listener, .. } if !self.is_full => polled.push(PollFd::new(listener, PollFlags::IN)),
+            Door::Open { .. } | Door::Closed => {}
         }
         let first_rank = polled.len();
         let ranks = holding.ranks.iter().enumerate();
@@ -237,14 +240,16 @@ impl Holder {
         polled.extend(connections.iter().map(|(_, connection)| PollFd::new(connection, PollFlags::IN)));
         polled.extend(server.lifeline.polled());
         polled.extend(holding.watches().filter_map(Watch::poll));
-        let unpolled = server.lifeline.is_unpolled() || holding.watches().any(|watch| watch.poll().is_none());
+        let unpolled = self.is_full
+            || server.lifeline.is_unpolled()
+            || holding.watches().any(|watch| watch.poll().is_none());
         let timeout = unpolled.then_some(Timespec { tv_sec: 0, tv_nsec: LOOK_AGAIN_NANOS });
         let _interrupted = poll(&mut polled, timeout.as_ref());
         let is_ready = |at: usize| !polled[at].revents().is_empty();
         Ready {
             ended: is_ready(0),
             building: matches!(holding.door, Door::Building { .. }) && is_ready(1),
-            door: matches!(holding.door, Door::Open { .. }) && is_ready(1),
+            door: matches!(holding.door, Door::Open { .. }) && !self.is_full && is_ready(1),
             connections: (0..connections.len())
                 .filter(|at| is_ready(first_rank + at))
                 .map(|at| connections[at].0)
@@ -276,8 +281,12 @@ impl Holder {
         let Door::Open { listener, .. } = &self.holding.door else {
             return;
         };
-        let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
-            return;
+        let connection = match accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(connection) => connection,
+            Err(errno) => {
+                self.is_full = matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
+                return;
+            }
         };
         if is_this_user(&connection) {
             self.holding.ranks.push(Rank::at(connection));
@@ -325,8 +334,8 @@ impl Holder {
         close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
     }
 
-    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. A descriptor that a call which
-    /// is still carried out opens afterwards stays: the next server finds it.
+    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. What a call opens
+    /// that is still carried out is closed before the next server is forked, or found by that one.
     fn close_left(&mut self) {
         let known = self.known_descriptors(None);
         let mut left = open_descriptors();

@@ -49,6 +49,7 @@ impl Server {
     ) -> Result<Entry, Errno> {
         let counterpart = self.counterpart(directory, name, stat);
         let attr = self.original_attr(&found, stat, self.may_write_in(directory));
+        self.nodes.shed(|node| self.may_lose_original(node));
         let node = match counterpart {
             Some(nid) => {
                 // Before it is bound: a descriptor is closed when there is no lookup left.
@@ -62,7 +63,6 @@ impl Server {
                 marks.set(NodeMarks::WRITE_BELOW, self.viewer.may_write(&attr));
                 marks.set(NodeMarks::WRITE_BESIDE, self.may_write_in(directory));
                 marks.set(NodeMarks::DIRECTORY, FileType::from_raw_mode(stat.st_mode).is_dir());
-                self.nodes.shed(|node| self.may_lose_original(node));
                 self.nodes.intern(key_of(stat), found, marks).ok_or(Errno::NFILE)?
             }
         };
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Whether a node is a file that no program has open, so that its original can be looked up again.
-    fn may_lose_original(&self, node: Node) -> bool {
+    pub(crate) fn may_lose_original(&self, node: Node) -> bool {
         let is_file = match node {
             Node::Frozen(nid) => {
                 self.image.attributes(nid).is_ok_and(|packed| packed.kind != Kind::Directory)

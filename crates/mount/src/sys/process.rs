@@ -235,11 +235,11 @@ pub(crate) fn reset_signals(ignored: &[libc::c_int]) {
 
 /// execve(2) with this process' environment; returns only when it failed.
 ///
-/// What Rust's start-up changed is put back first: see [`quell_start`].
+/// What Rust's start-up changed is put back first: see [`quell_base::restore_inherited`].
 pub(crate) fn exec(program: &CStr, arguments: &[CString]) -> Errno {
     let pointers: Vec<*const libc::c_char> =
         arguments.iter().map(|argument| argument.as_ptr()).chain([null()]).collect();
-    quell_start::restore();
+    quell_base::restore_inherited();
     // SAFETY: `program` and every argument end with a zero byte and outlive the call; the vector ends with null.
     let _failed = unsafe { libc::execv(program.as_ptr(), pointers.as_ptr()) };
     last_errno()

@@ -141,6 +141,109 @@ pub(crate) fn more_files_than_descriptors() {
     }
 }
 
+/// Files of the image that were written to cost a descriptor each only as long as there are enough.
+pub(crate) fn more_packed_files_than_descriptors() {
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let many = scene.root().join("lib/packed");
+        std::fs::create_dir(&many).unwrap();
+        (0..300).for_each(|number| std::fs::write(many.join(number.to_string()), "packed\n").unwrap());
+        scene.give(&many);
+        scene.pack(&Packing::of(&scene.root()));
+        let script = format!(
+            "cd {}; for file in *; do echo appended >>$file || exit; done; cat * | sort | uniq -c",
+            many.display()
+        );
+        let (tool, image) = (std::env::current_exe().unwrap(), scene.image());
+        let (tool, image) = (tool.to_str().unwrap(), image.to_str().unwrap());
+        let words = ["prlimit", "--nofile=200:200", tool, "tool", "run", image, "sh", "-c", &script];
+        let packed = succeeded(&scene.plain(&words).output().unwrap());
+        assert_eq!(packed.split_whitespace().collect::<Vec<_>>(), ["300", "appended", "300", "packed"]);
+    }
+}
+
+/// A directory that got the inode number of a removed one of the image has names of its own.
+pub(crate) fn directory_with_the_number_of_a_removed_one() {
+    const PROGRAM: &str = "
+import os, shutil, sys
+lib = sys.argv[1] + '/lib/'
+os.mkdir(lib + 'live')
+packed = {os.stat(lib + name).st_ino for name in ('one', 'two')}
+os.listdir(lib + 'one'), os.listdir(lib + 'two')
+shutil.rmtree(lib + 'one')
+for number in range(40):
+    os.mkdir(lib + 'new%d' % number)
+    if os.stat(lib + 'new%d' % number).st_ino in packed: print('again', file=sys.stderr)
+    assert os.listdir(lib + 'new%d' % number) == [], number
+print('ready', flush=True)
+sys.stdin.readline()
+import time
+until = time.monotonic() + 60
+while sorted(n for n in os.listdir(lib) if n.startswith('theirs')) != sorted('theirs%d' % n for n in range(40)) and time.monotonic() < until: time.sleep(0.05)
+for number in range(40): assert os.listdir(lib + 'theirs%d' % number) == ['own'], number
+";
+    for user in USERS {
+        let scene = Scene::unpacked(user);
+        let lib = scene.root().join("lib");
+        for name in ["one", "two"] {
+            std::fs::create_dir(lib.join(name)).unwrap();
+            std::fs::write(lib.join(name).join("packed"), "packed").unwrap();
+            scene.give(&lib.join(name));
+        }
+        scene.pack(&Packing::of(&scene.root()));
+        let root = scene.root();
+        let mut child = scene
+            .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert_eq!(first_line(&mut child), "ready");
+        std::fs::remove_dir_all(lib.join("two")).unwrap();
+        for number in 0..40 {
+            std::fs::create_dir(lib.join(format!("theirs{number}"))).unwrap();
+            std::fs::write(lib.join(format!("theirs{number}/own")), "").unwrap();
+        }
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// A file that took the place of a packed one, and that the user of a rank may not read, is not read for it by root's server.
+pub(crate) fn replaced_by_a_file_that_the_rank_may_not_read() {
+    const PROGRAM: &str = "
+import os, sys
+os.setgid(65534); os.setuid(65534)
+file = os.open(sys.argv[1] + '/bin/plain', os.O_RDONLY)
+print('ready', flush=True)
+sys.stdin.readline()
+try: print(os.read(file, 100))
+except OSError as error: print(error.strerror)
+";
+    let scene = Scene::unpacked(crate::scene::User::Root);
+    let (plain, new) = (scene.root().join("bin/plain"), scene.root().join("bin/new"));
+    std::fs::set_permissions(scene.root(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    scene.pack(&Packing { not_held: vec![plain.clone()], ..Packing::of(&scene.root()) });
+    let root = scene.root();
+    let mut child = scene
+        .run(&[], &["python3", "-c", PROGRAM, root.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(first_line(&mut child), "ready");
+    let secret = "x".repeat(std::fs::read(&plain).unwrap().len());
+    let script = format!(
+        "umask 077; printf {secret} >{new}; touch -r {plain} {new}; mv {new} {plain}",
+        new = new.display(),
+        plain = plain.display()
+    );
+    succeeded(&scene.plain(&["sh", "-c", &script]).output().unwrap());
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(first_line(&mut child), "Input/output error");
+    assert!(child.wait().unwrap().success());
+}
+
 /// Two appenders, one of them elsewhere: nothing is overwritten, and nothing is lost.
 pub(crate) fn appends_go_to_the_end_of_the_original() {
     const PROGRAM: &str = "

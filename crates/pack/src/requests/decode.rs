@@ -35,7 +35,7 @@ impl RecordedRequests {
         };
         let mut roots = Vec::new();
         for _ in 0..reader.number()? {
-            let stance = match reader.byte()? {
+            let origin = match reader.byte()? {
                 0 => RootOrigin::Judged,
                 1 => RootOrigin::Given,
                 2 => RootOrigin::Below,
@@ -44,14 +44,14 @@ impl RecordedRequests {
             let path = reader.string()?;
             let ordered = roots.last().is_none_or(|(last, _): &(Vec<u8>, RootOrigin)| last[..] < *path);
             (ordered && is_path(path)).then_some(())?;
-            roots.push((path.to_vec(), stance));
+            roots.push((path.to_vec(), origin));
         }
-        let forest = reader.forest()?;
-        (reader.0.is_empty() && !roots.is_empty()).then_some(Self { audience, hold, roots, forest })
+        let recorded = reader.recorded()?;
+        (reader.0.is_empty() && !roots.is_empty()).then_some(Self { audience, hold, roots, recorded })
     }
 }
 
-/// What is left of the bytes. Every count is used up by what it counts, so that none can be made to cost much.
+/// The bytes that are left. Each count needs as many bytes behind it, so that a forged count costs no memory.
 struct RequestReader<'a>(&'a [u8]);
 
 impl<'a> RequestReader<'a> {
@@ -111,14 +111,14 @@ impl<'a> RequestReader<'a> {
         };
         let (touched, missed, entered) = (set(TOUCHED), set(MISSED), set(ENTERED));
         let seen = PathUse { touched, missed, entered, read, extent, operations: 0 };
-        let untold = if set(UNTOLD) { self.number().filter(|count| *count > 0)? } else { 0 };
+        let unlisted = if set(UNLISTED) { self.number().filter(|count| *count > 0)? } else { 0 };
         let live = if set(LIVE) { Some(self.text()?) } else { None };
         let mounted = if set(MOUNTED) { Some(self.text()?) } else { None };
-        Some((PathTree { seen, live, mounted, untold, ..PathTree::default() }, self.number()?))
+        Some((PathTree { seen, live, mounted, unlisted, ..PathTree::default() }, self.number()?))
     }
 
-    /// The forest, without recursion: how deep it is the bytes decide.
-    fn forest(&mut self) -> Option<PathTree> {
+    /// The tree of paths. Without recursion, because the bytes decide its depth.
+    fn recorded(&mut self) -> Option<PathTree> {
         let (root, children) = self.node()?;
         let mut way = vec![(Box::default(), root, children)];
         loop {

@@ -22,31 +22,31 @@ impl RecordedRequests {
             Hold::Whole => 1,
         });
         number(self.roots.len() as u64, &mut bytes);
-        for (path, stance) in &self.roots {
-            bytes.push(match stance {
+        for (path, origin) in &self.roots {
+            bytes.push(match origin {
                 RootOrigin::Judged => 0,
                 RootOrigin::Given => 1,
                 RootOrigin::Below => 2,
             });
             string(path, &mut bytes);
         }
-        node(&self.forest, &mut bytes);
+        node(&self.recorded, &mut bytes);
         seal(&mut bytes);
         bytes
     }
 }
 
-fn node(forest: &PathTree, into: &mut Vec<u8>) {
-    let seen = &forest.seen;
+fn node(recorded: &PathTree, into: &mut Vec<u8>) {
+    let seen = &recorded.seen;
     let in_part = seen.read.is_some() && !seen.extent.whole;
     let flags = [
         (seen.touched, TOUCHED),
         (seen.missed, MISSED),
         (seen.entered, ENTERED),
-        (forest.untold > 0, UNTOLD),
+        (recorded.unlisted > 0, UNLISTED),
         (seen.read.is_some(), READ),
-        (forest.live.is_some(), LIVE),
-        (forest.mounted.is_some(), MOUNTED),
+        (recorded.live.is_some(), LIVE),
+        (recorded.mounted.is_some(), MOUNTED),
         (in_part, PART),
         (in_part && seen.extent.version.is_some(), VERSIONED),
     ];
@@ -55,14 +55,14 @@ fn node(forest: &PathTree, into: &mut Vec<u8>) {
     if in_part {
         extent(&seen.extent, into);
     }
-    if forest.untold > 0 {
-        number(forest.untold, into);
+    if recorded.unlisted > 0 {
+        number(recorded.unlisted, into);
     }
-    for text in forest.live.iter().chain(&forest.mounted) {
+    for text in recorded.live.iter().chain(&recorded.mounted) {
         string(text.as_bytes(), into);
     }
-    number(forest.children.len() as u64, into);
-    for (name, child) in &forest.children {
+    number(recorded.children.len() as u64, into);
+    for (name, child) in &recorded.children {
         string(name, into);
         node(child, into);
     }

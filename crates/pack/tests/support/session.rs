@@ -148,7 +148,7 @@ impl Session {
     }
 }
 
-/// What is left of a session that was packed.
+/// A session after packing.
 pub(crate) struct Done {
     pub(crate) scratch: TempDir,
     pub(crate) top: PathBuf,

@@ -8,7 +8,7 @@ use super::seconds::point;
 use super::setting::{Setting, better_directories, pre_split_level, settings};
 use super::split;
 use super::terms::{Creates, Directory, DirectoryState};
-use super::words::{grouped, plural};
+use quell_base::number::{counted, grouped};
 
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> SettingAdvice {
         reason: format!(
             "a new directory gets {blocks} blocks ({size} MiB) at once, so that {} do not wait for splits; each new directory that \
              outgrows its inode takes that much; undocumented, from 5.0.3.1: ask IBM first",
-            plural(creates.nodes_per_directory(), "node")
+            counted(creates.nodes_per_directory(), "node")
         ),
     }
 }
@@ -96,7 +96,7 @@ fn connections(
         reason: format!(
             "daemons connect when a node joins, not while {} wait for the first revoke; `local` if clients and servers \
              are one cluster, `all` if both; undocumented",
-            plural(creates.nodes_per_directory(), "node")
+            counted(creates.nodes_per_directory(), "node")
         ),
     })
 }
@@ -105,7 +105,7 @@ fn caches(creates: &Creates) -> Vec<SettingAdvice> {
     let files = creates.files_per_node();
     let (is_enough, cached) = (files <= FILES_CACHED, files.max(FILES_CACHED));
     let product =
-        format!("{} x {}", plural(creates.ranks_per_node, "rank"), plural(creates.files_per_rank, "file"));
+        format!("{} x {}", counted(creates.ranks_per_node, "rank"), counted(creates.files_per_rank, "file"));
     vec![
         SettingAdvice {
             setting: "maxFilesToCache",
@@ -148,7 +148,7 @@ fn spreading(
         command: None,
         reason: format!(
             "about {} in each, made beforehand by one process: {} in place of {}",
-            plural(creates.nodes.div_ceil(directories), "node"),
+            counted(creates.nodes.div_ceil(directories), "node"),
             time(parameters, spread, state),
             time(parameters, *creates, state)
         ),
@@ -168,7 +168,7 @@ fn gathering(
         reason: format!(
             "one file a node in place of {}, written by one rank for all: {} fewer, {} in place of {}",
             grouped(creates.files_per_node()),
-            plural(creates.files() - creates.nodes, "file"),
+            counted(creates.files() - creates.nodes, "file"),
             time(parameters, gathered, state),
             time(parameters, *creates, state)
         ),

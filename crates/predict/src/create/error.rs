@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
     /// The profile has no rate of creates. Usual cause: it was written by hand, or measured read-only.
-    #[error("the profile `{}` says nothing about creates", quell_trace::path::escape(profile.as_bytes()))]
+    #[error("the profile `{}` says nothing about creates", quell_base::escape(profile.as_bytes()))]
     NotMeasured {
         /// Its name.
         profile: String,

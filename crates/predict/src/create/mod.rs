@@ -20,7 +20,6 @@ pub mod split;
 mod summary;
 mod terms;
 mod what_if;
-mod words;
 
 pub use advice::SettingAdvice;
 pub use error::CreateError;

@@ -5,7 +5,7 @@ use super::point::SettingWhatIf;
 use super::seconds::point;
 use super::setting::{better_directories, settings};
 use super::terms::{Creates, DirectoryState};
-use super::words::grouped;
+use quell_base::number::grouped;
 
 /// The time after each change. Shape: the first is as asked; settings of the file system add up, the others stand alone.
 pub(super) fn what_ifs(

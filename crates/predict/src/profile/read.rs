@@ -1,7 +1,7 @@
 //! From a profile's text to a profile, or to the first thing that is wrong with it.
 
 use super::{Figure, FigureRange, Profile, ProfileError, ProfileKind, ProfileSlot, SCHEMA_VERSION};
-use quell_trace::path::escape;
+use quell_base::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

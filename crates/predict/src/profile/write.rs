@@ -66,7 +66,7 @@ fn quoted(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', character]),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            control if quell_trace::path::is_hidden(control) => {
+            control if quell_base::is_hidden(control) => {
                 let _ = write!(quoted, "\\u{:04X}", u32::from(control));
             }
             other => quoted.push(other),

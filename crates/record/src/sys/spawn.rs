@@ -116,7 +116,7 @@ impl<'a> Plan<'a> {
         if !is_released(gate, gate_writer) {
             exit();
         }
-        quell_start::restore();
+        quell_base::restore_inherited();
         self.mask.restore();
         if let Err(errno) = seccomp::install(&self.program.filter) {
             report(failure, Step::Filter, errno);

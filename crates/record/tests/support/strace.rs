@@ -101,7 +101,7 @@ fn execution(line: &str) -> Option<Execution> {
     let at = path_arguments(name)[0];
     let list = split(arguments.get(at + 1)?.strip_prefix('[')?.strip_suffix(']')?);
     let last = list.last().filter(|_| list.len() > 1).and_then(|last| decode(last));
-    let last = last.map(|last| quell_trace::path::escape(&last).into_bytes());
+    let last = last.map(|last| quell_base::escape(&last).into_bytes());
     Some(Execution { program: decode(arguments.get(at)?)?, last })
 }
 

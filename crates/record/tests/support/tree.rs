@@ -3,7 +3,8 @@
 
 use super::strace::{LIMIT, Log};
 use super::{Run, Seen, Threads, assert_same, show};
-use quell_trace::{Call, Outcome, path};
+use quell_base::escape;
+use quell_trace::{Call, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls of each thread of a process. Shape: sorted, threads without a call left out.
@@ -99,7 +100,7 @@ impl Seeds {
             let process = execution.process.0 as i32;
             let executions = seeds.executions.entry(process).or_default();
             let program = programs[&process][executions.len()].clone();
-            let last = last_argument(&execution.arguments, &path::escape(&program));
+            let last = last_argument(&execution.arguments, &escape(&program));
             executions.push(Execution { program, last });
         }
         seeds
@@ -157,7 +158,7 @@ fn last_argument(arguments: &[String], program: &str) -> Option<Vec<u8>> {
 impl Execution {
     fn label(&mut self, clean: &dyn Fn(&mut Vec<u8>)) -> String {
         clean(&mut self.program);
-        let program = path::escape(&self.program);
+        let program = escape(&self.program);
         let Some(last) = &mut self.last else { return program };
         clean(last);
         let last: String = String::from_utf8_lossy(last).chars().take(TOLD_APART).collect();

@@ -5,7 +5,7 @@
 
 use crate::number::GLUE;
 use crate::text::glued;
-use quell_trace::path::is_hidden;
+use quell_base::is_hidden;
 
 /// Stands between the parts of one number in a page: narrow, and no line is broken there.
 const NARROW_SPACE: char = '\u{202f}';

@@ -2,7 +2,7 @@
 
 use super::Extent;
 use quell_analyse::data;
-use quell_trace::path::escape;
+use quell_base::escape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;

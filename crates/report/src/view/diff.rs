@@ -5,7 +5,7 @@ use super::{Extent, SCREEN};
 use quell_analyse::comparison::{self, By, Change, EntryPair, PathPair};
 use quell_analyse::searches::EntryCounts;
 use quell_analyse::{Comparison, PathCounts};
-use quell_trace::path::escape;
+use quell_base::escape;
 use quell_trace::{Call, ServedBy};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -30,9 +30,9 @@ pub use sink::Sink;
 pub use source::{ImportError, LogFile, Source};
 
 use crate::context::NamespaceChange;
-use crate::path::escape;
 use crate::writer::{Ending, Finish};
 use crate::{Header, Mount, Nanos, ProcessId, Writer};
+use quell_base::escape;
 use replay::{Begin, Replayed, replay};
 use std::path::{Path, PathBuf};
 use survey::Survey;

@@ -12,10 +12,10 @@ use super::survey::{Birth, Survey};
 use super::value::{self, Text};
 use crate::context::SEARCH_VARIABLES;
 use crate::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
-use crate::path::escape;
 use crate::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
 };
+use quell_base::{escape, shown};
 use std::collections::{HashMap, VecDeque};
 
 /// What the second reading leaves.
@@ -513,7 +513,7 @@ fn is_exec(text: &[u8]) -> bool {
 }
 
 fn name<S: Source>(source: &S) -> String {
-    escape(source.path().file_name().unwrap_or_default().as_encoded_bytes())
+    shown(source.path().file_name().unwrap_or_default())
 }
 
 /// A variable that steers searches; of others nothing is kept.

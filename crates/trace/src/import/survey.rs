@@ -10,8 +10,8 @@ use super::prefix::{self, Stamp};
 use super::remarks::{Place, Remarks};
 use super::source::{ImportError, Source, lines};
 use super::{scan, symbols, value};
-use crate::path::escape;
 use crate::{Call, Class, Exit, Fd, Nanos};
+use quell_base::escape;
 use std::collections::{HashMap, VecDeque};
 
 /// What the first reading found.

@@ -132,7 +132,7 @@ impl Walker {
         links.sort();
         let link = |(path, target): (Vec<u8>, Vec<u8>)| SymbolicLink {
             path: paths.intern(&path),
-            target: crate::path::escape(&target),
+            target: quell_base::escape(&target),
         };
         links.into_iter().map(link).collect()
     }

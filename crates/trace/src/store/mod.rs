@@ -18,7 +18,7 @@ pub(crate) mod spool;
 pub(crate) mod sums;
 pub(crate) mod tables;
 
-use quell_files::Folder;
+use quell_base::files::Folder;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

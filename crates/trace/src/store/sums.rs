@@ -8,7 +8,7 @@
 //! A file that the header does not name is not verified: traces had no checksums at first.
 
 use super::TraceError;
-use quell_files::Folder;
+use quell_base::files::Folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -10,7 +10,7 @@ use crate::{
     Context, ElfFile, Execution, Exit, Extent, FileIdentity, Mount, Nanos, PathId, PathTable, Pid, Process,
     ProcessId, Stripe, SymbolicLink, Thread, ThreadId, Touched, Variable,
 };
-use quell_files::Folder;
+use quell_base::files::Folder;
 use std::cmp::Ordering;
 use std::path::Path;
 

@@ -1,9 +1,10 @@
 //! `quell image cat`.
 
-use super::{Opened, open, shown, start};
+use super::{Opened, open, start};
 use crate::failure::Failure;
 use crate::flags::ImageCat;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_image::export::find::LastLink;
 use quell_image::{FileContent, FileKind};
 use std::path::Path;

@@ -1,10 +1,12 @@
 //! `quell image check`: every byte of an image, against itself.
 
-use super::{count, is_damage, refuse, shown, size};
+use super::{is_damage, refuse};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageCheck;
 use crate::printer::Printer;
+use quell_base::number::{counted, size};
+use quell_base::shown;
 use quell_image::check::{CheckReport, check};
 use quell_report::view::{ImageCheckView, SCHEMA_VERSION};
 
@@ -29,7 +31,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
         return Ok(u8::from(!found.is_clean()));
     }
     if found.is_clean() {
-        let (nodes, bytes) = (count(found.nodes, "name"), size(image.length()));
+        let (nodes, bytes) = (counted(found.nodes, "name"), size(image.length()));
         printer.data(&format!("{name}: sound, {nodes}, {bytes}, {}\n", image.index().identity()))?;
         return Ok(0);
     }
@@ -45,7 +47,7 @@ fn damaged(name: &str, found: &CheckReport) -> Failure {
     if total > facts.len() as u64 {
         facts.push(format!("and {} more", total - facts.len() as u64));
     }
-    let message = format!("image `{name}` is damaged: {}", count(total, "finding"));
+    let message = format!("image `{name}` is damaged: {}", counted(total, "finding"));
     Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
 }
 

@@ -1,18 +1,17 @@
 //! `quell image export`.
 
-use super::{
-    Opened, count, explain, open_whole, shown, size, starts, warn_of_left_out, warn_of_partly_known,
-};
+use super::{Opened, explain, open_whole, starts, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExport;
-use crate::names;
 use crate::printer::Printer;
+use quell_base::number::{counted, size};
+use quell_base::shell::quoted;
+use quell_base::{escape, shown};
 use quell_image::export::find::LastLink;
 use quell_image::export::{
     ExportError, ExportSelection, FoundNode, LeftOutNode, MissingContent, erofs, select, squashfs, tar,
 };
 use quell_image::write::{Audience, WriteError};
-use quell_trace::path::escape;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -70,7 +69,7 @@ fn refuse_output(flags: &ImageExport, to_stdout: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What everybody may read of the image everybody may read of the export.
+/// The export of an image that every user may read may be read by every user.
 fn audience(image: &Path) -> Audience {
     match std::fs::metadata(image) {
         Ok(metadata) if metadata.permissions().mode() & 0o004 != 0 => Audience::Everyone,
@@ -78,7 +77,7 @@ fn audience(image: &Path) -> Audience {
     }
 }
 
-/// Writes the archive to standard output; ends quietly when nobody reads it any more.
+/// Writes the archive to standard output; ends quietly when its reader is gone.
 fn stream(selection: &ExportSelection<'_>) -> Result<u64, Failure> {
     let mut stdout = std::io::stdout().lock();
     let mut sink = |bytes: &[u8]| match stdout.write_all(bytes) {
@@ -137,16 +136,16 @@ fn held(image: &Opened) -> Result<(u64, u64), ExportError> {
 
 fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printer) {
     if output.as_os_str() != "-" {
-        let (files, content) = (count(files, "file"), size(content));
+        let (files, content) = (counted(files, "file"), size(content));
         printer.talk(&format!("wrote `{}`: {} with {files} of {content}", shown(output), size(bytes)));
     }
 }
 
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
-    let file = names::quoted(&shown(output));
+    let file = quoted(&shown(output));
     let bind = |root: quell_image::IndexedDirectory<'_>| {
-        let root = names::quoted(&escape(root.path));
+        let root = quoted(&escape(root.path));
         format!("--bind {file}:{root}:image-src={root}")
     };
     image.index().roots().map(bind).collect::<Vec<_>>().join(" ")

@@ -1,11 +1,11 @@
 //! `quell image extract`.
 
-use super::{
-    Opened, count, explain, refuse, shown, size, sound, starts, warn_of_left_out, warn_of_partly_known,
-};
+use super::{Opened, explain, refuse, sound, starts, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
 use crate::printer::Printer;
+use quell_base::number::{counted, size};
+use quell_base::shown;
 use quell_image::export::directory::{self, Existing, Owners};
 use quell_image::export::find::LastLink;
 use quell_image::export::{MissingContent, select};
@@ -20,20 +20,24 @@ pub(crate) fn run(flags: &ImageExtract, printer: &mut Printer) -> Result<u8, Fai
     let written = directory::write(&selection, &flags.output, existing, owners).map_err(explain)?;
     printer.talk(&format!(
         "wrote {} of {} and {} to `{}`",
-        count(written.files, "file"),
+        counted(written.files, "file"),
         size(written.bytes),
-        count(written.links, "link"),
+        counted(written.links, "link"),
         shown(&flags.output),
     ));
     if written.devices_left_out > 0 {
-        printer.warn(&format!("{} left out: {}", count(written.devices_left_out, "device"), of_whom(owners)));
+        printer.warn(&format!(
+            "{} left out: {}",
+            counted(written.devices_left_out, "device"),
+            of_whom(owners)
+        ));
     }
     if written.privileges_left_out > 0 {
-        let bits = count(written.privileges_left_out, "file");
+        let bits = counted(written.privileges_left_out, "file");
         printer.warn(&format!("{bits} without set-user-id and set-group-id bits: {}", of_whom(owners)));
     }
     if written.xattrs_left_out > 0 {
-        let refused = count(written.xattrs_left_out, "extended attribute");
+        let refused = counted(written.xattrs_left_out, "extended attribute");
         printer.warn(&format!("{refused} left out: not permitted here, or unknown to this file system"));
     }
     warn_of_partly_known(&selection, printer);
@@ -57,7 +61,7 @@ fn open(flags: &ImageExtract) -> Result<(Opened, Owners), Failure> {
     Ok((sound(path, image)?, owners))
 }
 
-/// Why something was left out that gives rights.
+/// The warning for attributes that give rights, which were left out.
 fn of_whom(owners: Owners) -> &'static str {
     match owners {
         _ if !rustix::process::geteuid().is_root() => "only root may make them",

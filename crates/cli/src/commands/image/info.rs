@@ -1,14 +1,14 @@
 //! `quell image info`: what an image was made from, and what it knows.
 
-use super::{DAMAGED, Opened, open, shown};
+use super::{DAMAGED, Opened, open};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageInfo;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_image::{Beyond, Corrupt, Coverage, FileContent, FileKind, IndexedDirectory, OpenError};
 use quell_report::terminal;
 use quell_report::view::{ImageDirectories, ImageFiles, ImageInfoView, ImagePlace, SCHEMA_VERSION};
-use quell_trace::path::escape;
 
 pub(crate) fn run(flags: &ImageInfo, printer: &mut Printer) -> Result<u8, Failure> {
     let image = open(&flags.image)?;

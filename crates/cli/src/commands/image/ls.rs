@@ -5,12 +5,12 @@ use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageLs;
 use crate::printer::Printer;
+use quell_base::escape;
 use quell_image::export::find::LastLink;
 use quell_image::export::{FoundNode, ImageWalk};
 use quell_image::{Attributes, Corrupt, Coverage, FileContent, FileKind, OpenError};
 use quell_report::terminal;
 use quell_report::view::{ImageEntry, ImageListView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::collections::HashSet;
 
 pub(crate) fn run(flags: &ImageLs, printer: &mut Printer) -> Result<u8, Failure> {

@@ -11,12 +11,13 @@ use super::run::image_hint;
 use crate::failure::Failure;
 use crate::flags::ImageCommand;
 use crate::printer::Printer;
+use quell_base::number::counted;
+use quell_base::{escape, shown};
 use quell_image::export::find::{FindError, LastLink, find};
 use quell_image::export::{ExportError, ExportSelection, FoundNode, LeftOutNode, LeftOutReason};
 use quell_image::write::WriteError;
 use quell_image::{Image, OpenError};
 use quell_mount::{ImageError, View};
-use quell_trace::path::escape;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +67,7 @@ pub(super) fn refuse(path: &Path, error: ImageError) -> Failure {
     Failure::new(error).context(format!("image `{}`", shown(path))).hint(hint)
 }
 
-/// Whether a file was an image once, rather than something else.
+/// Tells whether a file that cannot be opened was an image.
 fn is_damage(error: &ImageError) -> bool {
     let ImageError::Invalid(error) = error else { return false };
     matches!(
@@ -83,7 +84,7 @@ fn is_damage(error: &ImageError) -> bool {
     )
 }
 
-/// What `paths` mean; all that the image covers if there are none.
+/// The nodes at `paths`; all that the image covers if there are none.
 fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<FoundNode>, Failure> {
     if paths.is_empty() {
         let roots = image.index().roots();
@@ -92,7 +93,7 @@ fn starts(image: &Opened, paths: &[PathBuf], last: LastLink) -> Result<Vec<Found
     paths.iter().map(|path| start(image, path, last)).collect()
 }
 
-/// What a path means that is absolute, below the working directory, or absolute without its slash.
+/// The node at a path that is absolute, below the working directory, or absolute without its slash.
 fn start(image: &Opened, path: &Path, last: LastLink) -> Result<FoundNode, Failure> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = find(image, absolute.as_os_str().as_bytes(), last);
@@ -142,7 +143,7 @@ fn warn_of_left_out(left_out: &[LeftOutNode], printer: &Printer) -> u8 {
     if left_out.is_empty() {
         return 0;
     }
-    printer.warn(&format!("{} left out", count(left_out.len() as u64, "file")));
+    printer.warn(&format!("{} left out", counted(left_out.len() as u64, "file")));
     for left in left_out.iter().take(NAMED) {
         printer.detail(&format!("{}  ({})", escape(&left.path), left.reason));
     }
@@ -165,19 +166,4 @@ fn warn_of_partly_known(selection: &ExportSelection<'_>, printer: &Printer) {
         printer.warn(&format!("{number} {noun} not known whole: what else is in {them} is missing"));
         printer.hint("`quell image ls IMG` shows them as partial, uncovered or live");
     }
-}
-
-/// A number with its noun.
-fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Bytes in the largest unit that leaves a digit before the point.
-fn size(bytes: u64) -> String {
-    indicatif::BinaryBytes(bytes).to_string()
-}
-
-/// A path as a person may read it.
-pub(super) fn shown(path: &Path) -> String {
-    escape(path.as_os_str().as_bytes())
 }

@@ -1,12 +1,12 @@
 //! `quell modules audit`: what is wrong in module trees, in words and as JSON.
 
 use super::{explain, paths};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, Audit, Finding, Options};
 use quell_modules::scan::{self, Tree};

@@ -2,11 +2,11 @@
 
 use super::check::{Stale, told};
 use super::{explain, judges, paths, verify};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Extent};
 use quell_modules::caches::{Barrier, Builder, Mirror, closed_above, lmod};
@@ -15,7 +15,6 @@ use quell_modules::trust;
 use quell_modules::verify::{Side, Tools};
 use quell_report::terminal;
 use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

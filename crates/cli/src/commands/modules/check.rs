@@ -2,15 +2,14 @@
 
 use super::caches::barred;
 use super::{caches, explain, paths};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesCheck;
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::caches::{Change, What, lmod, modules};
 use quell_report::terminal;
 use quell_report::view::{CacheChange, CacheLeftOut, ModulesCheckView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure> {

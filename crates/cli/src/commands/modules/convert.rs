@@ -2,18 +2,17 @@
 
 use super::verify::difference;
 use super::{caches, explain, judges, paths};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
+use quell_base::{escape, shown};
 use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
 use quell_modules::scan::{Options, Tree};
 use quell_modules::verify::{self, Difference, Judge};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
 };
-use quell_trace::path::escape;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failure> {

@@ -1,11 +1,11 @@
 //! `quell modules example`: a tree to try things on.
 
 use super::explain;
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesExample;
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_modules::example::{self, Size};
 use quell_report::view::{ModulesExampleView, SCHEMA_VERSION};
 

@@ -1,12 +1,12 @@
 //! `quell modules measure`: what each strategy costs, and which pays where.
 
 use super::{explain, paths, site};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::shown;
 use quell_modules::ModulesError;
 use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
 use quell_modules::trust;

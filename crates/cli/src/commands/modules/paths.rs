@@ -1,8 +1,8 @@
 //! Which modulepaths a command is about: those that were typed, else those of MODULEPATH.
 
-use crate::commands::image::shown;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use quell_base::shown;
 use std::path::{Component, Path, PathBuf};
 
 /// Absolute modulepaths, each once, in their order.

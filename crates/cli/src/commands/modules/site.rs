@@ -3,10 +3,10 @@
 use super::explain;
 use crate::failure::Failure;
 use crate::flags::ModulesSite;
+use quell_base::escape;
 use quell_modules::tools::{self, Kind, Tool, User};
 use quell_modules::trust::NOBODY;
 use quell_modules::verify;
-use quell_trace::path::escape;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;

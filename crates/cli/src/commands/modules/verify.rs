@@ -1,17 +1,16 @@
 //! `quell modules verify`: every answer of the site's tools that is not what it was.
 
 use super::{explain, paths, site};
-use crate::commands::image::shown;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
+use quell_base::{escape, shown};
 use quell_modules::ModulesError;
 use quell_modules::verify::{Comparison, Difference, Progress, Side, Tools};
 use quell_report::terminal;
 use quell_report::view::{ModulesDifference, ModulesVerifyView, SCHEMA_VERSION};
-use quell_trace::path::escape;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;

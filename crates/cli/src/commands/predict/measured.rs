@@ -2,15 +2,15 @@
 
 use crate::failure::Failure;
 use crate::given;
+use quell_base::{escape, shown};
 use quell_report::html::prediction::MeasuredPoint;
-use quell_trace::path::escape;
 use std::path::Path;
 
 /// Reads the points of a file.
 ///
 /// **Errors**: a file that cannot be read, a line that is not three numbers.
 pub(crate) fn load(file: &Path) -> Result<Vec<MeasuredPoint>, Failure> {
-    let shown = escape(file.as_os_str().as_encoded_bytes());
+    let shown = shown(file);
     let text = given::read(file, MOST_BYTES)
         .map_err(|error| Failure::new(error).context(format!("cannot read `{shown}`")))?;
     let text = std::str::from_utf8(&text).ok().filter(|text| text.len() as u64 <= MOST_BYTES);

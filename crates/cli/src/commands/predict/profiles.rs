@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::given;
+use quell_base::escape;
 use quell_predict::profile::{SHIPPED, shipped};
 use quell_predict::{Profile, ProfileError};
-use quell_trace::path::escape;
 use std::path::Path;
 
 /// A profile that comes with quell, by its name; or that of a file.

@@ -6,12 +6,12 @@ use crate::commands::{html, report, traces};
 use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
+use quell_base::shown;
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
 use quell_predict::{ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript};
 use quell_trace::Trace;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStringExt;
 
 pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure> {
     if flags.traces.is_empty() {
@@ -107,10 +107,6 @@ fn nothing(flags: &Predict) -> Failure {
         [root, ..] => Failure::message(format!("no call of this recording went below `{}`", shown(root)))
             .hint("`quell report T` shows where calls went"),
     }
-}
-
-fn shown(path: &Path) -> String {
-    quell_trace::path::escape(path.as_os_str().as_bytes())
 }
 
 fn roots(flags: &Predict) -> Result<Roots, Failure> {

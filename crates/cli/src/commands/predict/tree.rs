@@ -4,8 +4,8 @@
 //! whether each of the names was asked for or the directory once. The tree is looked at only where it is still the recorded
 //! one; otherwise such directories are taken as there, which is the larger prediction, and a note says so.
 
+use quell_base::shown;
 use quell_predict::Roots;
-use quell_trace::path::escape;
 use quell_trace::{Recording, ServedBy};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ impl Tree {
     /// Looks at the tops, and at some of the files that the recording used.
     pub(super) fn of(recording: &Recording, roots: &Roots) -> Self {
         let tops = tops(recording, roots);
-        let other = tops.iter().find(|top| !top.is_dir()).map(|top| format!("{} is not here", shown(top)));
+        let other = tops.iter().find(|top| !top.is_dir()).map(|top| format!("{} is not here", quoted(top)));
         let other = other.or_else(|| missing_file(recording, &tops));
         let recorded = recording.header.began + recording.header.seconds.unwrap_or(0.0);
         Self { tops, recorded, other, answers: RefCell::default() }
@@ -69,7 +69,7 @@ impl Tree {
         match path.symlink_metadata() {
             Ok(_) => Answer::There,
             Err(error) if error.kind() == ErrorKind::NotFound => self.look_above(path),
-            Err(error) => Answer::Unknown(format!("{} cannot be looked at ({})", shown(path), error.kind())),
+            Err(error) => Answer::Unknown(format!("{} cannot be looked at ({})", quoted(path), error.kind())),
         }
     }
 
@@ -77,15 +77,15 @@ impl Tree {
     fn look_above(&self, path: &Path) -> Answer {
         let parent = path.parent().unwrap_or(path);
         match parent.metadata() {
-            Ok(found) if !found.is_dir() => Answer::Unknown(format!("{} is no directory", shown(parent))),
+            Ok(found) if !found.is_dir() => Answer::Unknown(format!("{} is no directory", quoted(parent))),
             Ok(found) => {
                 let changed = found.ctime() as f64 + found.ctime_nsec() as f64 / 1e9;
                 match changed <= self.recorded {
                     true => Answer::Absent,
-                    false => Answer::Unknown(format!("{} has changed since the recording", shown(parent))),
+                    false => Answer::Unknown(format!("{} has changed since the recording", quoted(parent))),
                 }
             }
-            Err(_) => Answer::Unknown(format!("{} is not here", shown(parent))),
+            Err(_) => Answer::Unknown(format!("{} is not here", quoted(parent))),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn notes(trees: &[Tree]) -> Vec<String> {
 }
 
 fn are(paths: &BTreeSet<Vec<u8>>, first: &[u8]) -> String {
-    let first = shown(Path::new(OsStr::from_bytes(first)));
+    let first = quoted(Path::new(OsStr::from_bytes(first)));
     match paths.len() {
         1 => format!("{first} is"),
         several => format!("{several} directories such as {first} are"),
@@ -154,11 +154,12 @@ fn missing_file(recording: &Recording, tops: &[PathBuf]) -> Option<String> {
             .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
     };
     let missing = below.iter().step_by(step).find(gone)?;
-    Some(format!("{}, which the recording used, is not here", shown(missing)))
+    Some(format!("{}, which the recording used, is not here", quoted(missing)))
 }
 
-fn shown(path: &Path) -> String {
-    format!("`{}`", escape(path.as_os_str().as_bytes()))
+/// A path in backticks, for messages.
+fn quoted(path: &Path) -> String {
+    format!("`{}`", shown(path))
 }
 
 /// Directories that are looked at on the tree itself: predicting must not raise a storm.

@@ -6,11 +6,10 @@ use crate::ModulesError;
 use crate::place;
 use crate::scan::{Kind, Options, Tree};
 use crate::tools::Tool;
-use quell_trace::path::escape;
+use quell_base::{escape, shown};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The name of the list of a cache's sources.
@@ -66,7 +65,7 @@ impl Source {
     fn of(tree: &Tree) -> Self {
         let names =
             prints(tree, Reader::Lmod).into_iter().map(|(path, print)| (escape(path), print)).collect();
-        Self { path: escape(tree.root.as_os_str().as_bytes()), digest: digest(tree, Reader::Lmod), names }
+        Self { path: shown(&tree.root), digest: digest(tree, Reader::Lmod), names }
     }
 
     pub(super) fn path(&self) -> PathBuf {

@@ -2,7 +2,7 @@
 //!
 //! Pure: the environment comes in as a function, so that every launcher can be tested.
 
-use crate::{NodeId, RankId};
+use crate::units::{NodeId, RankId};
 
 /// A process's place in a parallel job.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::way::Way;
+use super::way::Way;
 
 /// The permissions of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Target {
     /// The place that `path` names. A link at its end leads on, if it is the caller's or root's.
     ///
     /// # Errors
-    /// [`Refused`](crate::Refused) for a way through a link of others; `EISDIR`; what open(2) says of a name.
+    /// [`Refused`](super::Refused) for a way through a link of others; `EISDIR`; what open(2) says of a name.
     pub fn of(path: &Path) -> io::Result<Self> {
         let way = Way::walk(path)?;
         way.refuse_links_of_others()?;

@@ -1,8 +1,8 @@
-//! What Rust's start-up changes before `main`, so that a command that we execute finds it as without us: `SIGPIPE`, which
-//! it ignores, and standard streams that were closed, which it opens.
+//! Undoes for a command what Rust's start-up changes before `main`: it ignores `SIGPIPE`, and opens standard streams that
+//! were closed.
 //!
-//! Beside the `sys` modules of `record` and `mount` this is the one place of unsafe code; both execute commands and
-//! depend on it. It remembers by itself, before `main`, in every program that it is linked into.
+//! The state from before is remembered in every program that this module is linked into, without a call.
+#![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -35,12 +35,14 @@ extern "C" fn remember() {
     AT_START.store(found, Ordering::Relaxed);
 }
 
-/// Makes both as they were, for the program that this process executes next. Streams that were closed stay open until
-/// then, should the execution fail. Async-signal-safe.
-pub fn restore() {
+/// Gives the program that this process executes next the `SIGPIPE` disposition and the closed standard streams that this
+/// process was started with.
+///
+/// The streams close at the execution, so that errors can still be written if it fails. Async-signal-safe.
+pub fn restore_inherited() {
     let found = AT_START.load(Ordering::Relaxed);
     for stream in (0..3).filter(|stream| found & (1 << stream) != 0) {
-        // SAFETY: a flag of a descriptor that nobody of ours uses.
+        // SAFETY: sets a flag of a descriptor that no code of ours uses.
         unsafe { libc::fcntl(stream, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     let handler = if found & PIPE_IGNORED == 0 { libc::SIG_DFL } else { libc::SIG_IGN };

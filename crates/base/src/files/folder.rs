@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::output::{Durability, first_free, sync_directory};
-use crate::way::Way;
+use super::output::{Durability, first_free, sync_directory};
+use super::way::Way;
 
 /// A new directory of the caller's.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Folder {
     /// Makes the directory `path`, which only its owner may enter.
     ///
     /// # Errors
-    /// `EEXIST` when something is there, a link too; [`Refused`](crate::Refused); what mkdir(2) says.
+    /// `EEXIST` when something is there, a link too; [`Refused`](super::Refused); what mkdir(2) says.
     pub fn create(path: &Path) -> io::Result<Self> {
         let way = Way::walk(path)?;
         way.refuse_links_of_others()?;

@@ -4,7 +4,6 @@
 //! last directory, so that nothing on the way can be exchanged meanwhile. An output is written aside and renamed
 //! ([`Output`]), or is a new directory that is written to by its descriptor ([`Folder`]). No link that another user owns
 //! is followed to one, whatever `fs.protected_symlinks` says.
-#![forbid(unsafe_code)]
 
 mod folder;
 mod output;

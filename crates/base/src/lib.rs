@@ -1,0 +1,30 @@
+//! The ground floor: facts that several crates need and none of them owns.
+//!
+//! | Module | Decides |
+//! |---|---|
+//! | [`errno`], [`units`] | numbers with a meaning: errors, processes, ranks, times, amounts |
+//! | [`text`], [`shell`], [`number`], [`date`] | how hostile text, commands, numbers and moments are shown to people |
+//! | [`launcher`] | rank, node and job, from the variables of launchers and batch systems |
+//! | [`mountinfo`] | the fields of `/proc/PID/mountinfo` |
+//! | [`files`] | paths that other users may change, and outputs that appear whole |
+//!
+//! The crate depends on no other crate of quell. It prints nothing and keeps no state, except what [`restore_inherited`]
+//! needs to remember from before `main`.
+
+pub mod date;
+pub mod errno;
+pub mod files;
+pub mod launcher;
+pub mod mountinfo;
+pub mod number;
+pub mod shell;
+mod sys;
+pub mod text;
+pub mod units;
+
+pub use errno::Errno;
+pub use launcher::{Launcher, batch_job};
+pub use mountinfo::MountEntry;
+pub use sys::restore_inherited;
+pub use text::{escape, is_hidden, shown};
+pub use units::{Bytes, Nanos, NodeId, Pid, ProcessId, RankId, ThreadId};
