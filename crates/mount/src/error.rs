@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::check::Change;
+use crate::difference::SourceChange;
 use crate::extract::BINDS_MAX;
 
 /// An error number that prints as its name and its meaning.
@@ -289,7 +289,7 @@ pub enum RunError {
         /// The image.
         image: PathBuf,
         /// Every change, sorted by path.
-        changes: Vec<Change>,
+        changes: Vec<SourceChange>,
     },
     /// The command does not exist.
     #[error("`{}`: command not found", .command.display())]

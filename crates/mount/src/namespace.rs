@@ -28,6 +28,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use crate::error::{Step, Unavailable};
+use crate::mount_points::{at, magic, open_below, open_path};
 use crate::own_root;
 use crate::stats::RunMode;
 use crate::sys::process::unshare_namespaces;
@@ -244,26 +245,6 @@ pub(crate) fn open_originals(paths: &[PathBuf]) -> Result<Vec<(OwnedFd, PathBuf)
         }
     }
     Ok(opened)
-}
-
-fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
-    openat(CWD, path, PLACE, Mode::empty())
-}
-
-fn open_below(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
-    openat(directory, path, PLACE, Mode::empty())
-}
-
-/// A place in the tree, not a file to read.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// The path by which mount(2) takes a descriptor, without walking to it again.
-pub(crate) fn magic(descriptor: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
-}
-
-pub(crate) fn at(step: Step, errno: Errno, path: &Path) -> Unavailable {
-    Unavailable { step, errno, path: Some(path.to_owned()), then: None }
 }
 
 /// The source of a mount or extraction of quell that this process sees and whose name begins with `image`, and which of

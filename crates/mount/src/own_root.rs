@@ -26,7 +26,7 @@ use rustix::mount::{
 };
 
 use crate::error::{Step, Unavailable};
-use crate::namespace::{at, magic};
+use crate::mount_points::{PLACE, at, magic};
 
 /// Gives this process' mount namespace a root in which each of `roots` is a directory.
 pub(crate) fn make(roots: &[PathBuf]) -> Result<(), Unavailable> {
@@ -191,9 +191,6 @@ fn names(directory: &OwnedFd) -> Result<Vec<CString>, Errno> {
     names.sort_unstable();
     Ok(names)
 }
-
-/// A directory, to be bound or looked into.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Directories at the top of which one exists on every node, to build the new root over.
 const STAGING: [&str; 5] = ["/tmp", "/mnt", "/run", "/var", "/usr"];

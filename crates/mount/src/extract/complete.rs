@@ -10,11 +10,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quell_image::{Attributes, FileContent as Content, FilePart as Part, Image, Nid};
+use quell_image::{Attributes, FileContent as Content, FilePart as Part, Image};
 use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, fadvise, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::fill::create;
+use super::files::{create, name_of, write_at};
 use super::plan::PartFile;
 use crate::memory::{Memory, Shared};
 
@@ -83,11 +83,6 @@ impl Completer<'_> {
     }
 }
 
-/// What a file is called in the store.
-pub(crate) fn name_of(nid: Nid) -> String {
-    nid.value().to_string()
-}
-
 /// Opens the original of `path`, reached from its root, never as a link.
 pub(crate) fn open_below(roots: &[(OwnedFd, PathBuf)], path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let within = roots.iter().find_map(|(root, at)| Some((root, path.strip_prefix(at).ok()?)));
@@ -133,15 +128,6 @@ fn copy(from: &OwnedFd, to: &OwnedFd, range: Range<u64>, buffer: &mut [u8]) -> R
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
-    }
-    Ok(())
-}
-
-/// Writes all of `bytes` at `at`.
-pub(crate) fn write_at(file: &OwnedFd, bytes: &[u8], at: u64) -> Result<(), Errno> {
-    let mut written = 0;
-    while written < bytes.len() {
-        written += rustix::io::pwrite(file, &bytes[written..], at + written as u64)?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::complete::{name_of, write_at};
+use super::files::{create, name_of, write_at};
 use super::plan::Plan;
 use crate::fuse::abi::Attr;
 use crate::loaded::LoadedImage;
@@ -263,12 +263,6 @@ fn give(at: &OwnedFd, name: &OsStr, attributes: &Attributes) -> Result<(), Errno
     };
     change(None, Some(Gid::from_raw(attributes.gid)))?;
     change(Some(Uid::from_raw(attributes.uid)), None)
-}
-
-/// Makes a file that was not there.
-pub(crate) fn create(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    openat(at, name, flags, Mode::from_raw_mode(0o600))
 }
 
 fn damaged(_corrupt: quell_image::Corrupt) -> Errno {

@@ -17,7 +17,8 @@
 //! - [`plan`] decides what is bound from where; - [`complete`] makes parts whole; - [`fill`] copies; - [`place`] mounts; - [`keep`] lets ranks in.
 
 pub(crate) mod complete;
-pub(crate) mod fill;
+pub(crate) mod files;
+mod fill;
 pub(crate) mod keep;
 pub(crate) mod place;
 pub(crate) mod plan;

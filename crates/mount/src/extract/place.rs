@@ -17,7 +17,8 @@ use super::fill::{Filler, User};
 use super::plan::{From, Plan};
 use crate::error::{Step, Unavailable};
 use crate::loaded::LoadedImage;
-use crate::namespace::{Layout, Namespaces, at, bind_back, isolate_for, magic, open_originals};
+use crate::mount_points::{at, magic};
+use crate::namespace::{Layout, Namespaces, bind_back, isolate_for, open_originals};
 
 /// Makes the namespace of `layout` around this process, with what `plan` says of `image`; and how many names more than
 /// planned come from the originals.
