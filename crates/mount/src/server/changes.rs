@@ -306,7 +306,7 @@ impl Server {
         let attr = self.original_attr(&original, &stat, self.may_write_in(parent));
         Ok(Entry {
             node: Some(old.encode(self.root)),
-            name_valid: self.name_validity(parent, None, &attr),
+            name_valid: self.name_validity(parent, name, None, &attr),
             attr_valid: validity_of(&attr),
             attr,
         })

@@ -53,7 +53,11 @@ impl Server {
             }
             Lookup::Unknown if self.beyond == Beyond::Originals => Answer::AskOriginal,
             Lookup::Absent | Lookup::Unknown if self.told_absences.remember(directory, name) => {
-                Answer::Known(Entry::absent(Validity::Forever))
+                // The notifier may have taken the names of a directory that went live just before this one was added.
+                match self.is_live(directory) {
+                    true => Answer::AskOriginal,
+                    false => Answer::Known(Entry::absent(Validity::Forever)),
+                }
             }
             Lookup::Absent | Lookup::Unknown => Answer::Known(Entry::absent(Validity::Brief)),
         })

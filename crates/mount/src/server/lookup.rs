@@ -5,7 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
-use quell_image::{Beyond, FileKind as Kind, Nid};
+use quell_image::{Beyond, FileKind as Kind, Lookup, Nid};
 use rustix::fs::{FileType, Stat, StatVfs, StatVfsMountFlags};
 use rustix::io::Errno;
 
@@ -68,7 +68,7 @@ impl Server {
         };
         Ok(Entry {
             node: Some(node.encode(self.root)),
-            name_valid: self.name_validity(directory, counterpart, &attr),
+            name_valid: self.name_validity(directory, name, counterpart, &attr),
             attr_valid: validity_of(&attr),
             attr,
         })
@@ -85,15 +85,28 @@ impl Server {
         is_file && !self.is_open(node)
     }
 
-    /// The time for which a name that the original gave may be kept.
-    pub(crate) fn name_validity(&self, directory: Node, counterpart: Option<Nid>, attr: &Attr) -> Validity {
-        let live = self.is_live_node(directory);
-        match counterpart {
-            // A name that leads to a frozen node in a frozen directory is as frozen as they are.
-            Some(_) if !live && matches!(directory, Node::Frozen(_)) => Validity::Forever,
-            _ if live && !FileType::from_raw_mode(attr.mode).is_dir() => Validity::Never,
+    /// The time for which a name that the original gave may be kept: for ever where the image has the same name in a
+    /// frozen directory. The kernel is told to ask for those names again when the directory goes live, and for no others.
+    pub(crate) fn name_validity(
+        &self,
+        directory: Node,
+        name: &[u8],
+        counterpart: Option<Nid>,
+        attr: &Attr,
+    ) -> Validity {
+        if self.is_live_node(directory) {
+            let is_directory = FileType::from_raw_mode(attr.mode).is_dir();
+            return if is_directory { Validity::Brief } else { Validity::Never };
+        }
+        match (directory, counterpart) {
+            (Node::Frozen(parent), Some(nid)) if self.has_name(parent, name, nid) => Validity::Forever,
             _ => Validity::Brief,
         }
+    }
+
+    /// Whether `name` leads to `nid` in the image. A packed file may have further links that were not packed.
+    fn has_name(&self, directory: Nid, name: &[u8], nid: Nid) -> bool {
+        matches!(self.image.lookup(directory, name), Ok(Lookup::Found(packed)) if packed == nid)
     }
 
     fn absence_validity(&self, directory: Node) -> Validity {
