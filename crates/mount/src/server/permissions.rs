@@ -11,11 +11,14 @@
 //!
 //! With real administrator rights every user is mapped and nothing changes.
 
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::acl;
 use crate::fuse::abi::Attr;
+use crate::fuse::request::Caller;
 use crate::namespace::Privilege;
+use crate::sys::credentials::Identity;
 
 /// What the server's user is.
 #[derive(Debug, Clone)]
@@ -76,6 +79,15 @@ impl Viewer {
     /// Whether what the kernel creates must be given to the caller afterwards, because the server is another user.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator
+    }
+
+    /// Carries out what a request asks with the rights of the process that asked. Where the namespace has one user, the
+    /// server is that user.
+    pub(crate) fn act_as<T>(&self, caller: Caller, action: impl FnOnce() -> T) -> Result<T, Errno> {
+        if !self.acts_for_others() || (caller.uid, caller.gid) == (0, 0) {
+            return Ok(action());
+        }
+        Identity::of_caller(caller.uid, caller.gid, caller.pid).assume(action)
     }
 
     /// Changes `attr` to what the kernel must see, so that this user can do what the original allows.

@@ -20,7 +20,7 @@ use quell_image::Nid;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::nodes::Node;
+use super::node::Node;
 use crate::fuse::abi::{self, NodeId};
 use crate::fuse::request::Unique;
 use crate::sys::shared::{Exclusive, SharedMemory, Words};
@@ -195,7 +195,7 @@ pub(crate) fn now() -> (i64, u64) {
 pub(crate) enum Note {
     /// The size of a file before something is appended to it.
     Size = 7,
-    /// How far an append is, see [`super::appends`].
+    /// How far an append is, see `live::appends`.
     Progress = 8,
     /// Bytes that were written, of a write that is done.
     Written = 9,

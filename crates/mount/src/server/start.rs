@@ -16,20 +16,21 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use quell_image::Image;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions};
 use rustix::thread::CpuSet;
 
+use super::answering::answer;
 use super::builder::build;
-use super::estate::{Estate, Fact};
-use super::evidence::MadeFiles;
-use super::holder::{Door, Holding, hold};
+use super::door::turn_away;
+use super::handover::{Fact, HandoverMemory};
+use super::holder::hold;
+use super::holding::{Door, Holding};
+use super::made_files::MadeFiles;
 use super::ranks::Watch;
 use crate::budget::Budget;
 use crate::error::{Step, Unavailable};
@@ -37,10 +38,9 @@ use crate::extract::keep::{extract, keep};
 use crate::fuse::device::Device;
 use crate::loaded::LoadedImage;
 use crate::memory::Shared;
-use crate::message::{FromRank, FromServer, receive, send};
+use crate::message::FromServer;
 use crate::mode::Mode;
 use crate::namespace::Layout;
-use crate::rendezvous::is_this_user;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
 
 /// What a server is started with.
@@ -104,12 +104,12 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
         Mode::Extract => Err(None),
     };
     match prepared {
-        Ok((estate, ended, device, builder)) => {
+        Ok((handover, ended, device, builder)) => {
             if learning {
-                estate.settle(Fact::Learning);
+                handover.settle(Fact::Learning);
             }
             let holding = Holding {
-                estate,
+                handover,
                 image: Arc::new(image.image),
                 memory: image.memory,
                 owner: image.owner,
@@ -121,7 +121,7 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
                 starter,
                 made: MadeFiles::default(),
             };
-            hold(holding, None, alone);
+            hold(holding, None, alone, answer);
         }
         // Without FUSE, or without being asked for it, the content can be extracted.
         Err(refused) if mode == Mode::Extract || (mode == Mode::Auto && is_fuse(refused.as_ref())) => {
@@ -154,13 +154,13 @@ fn prepare(
     image: &Image<Shared>,
     layout: &Layout,
     alone: &SingleThreaded,
-) -> Result<(Estate, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
+) -> Result<(HandoverMemory, OwnedFd, OwnedFd, super::builder::Builder), Option<Unavailable>> {
     let failed = |errno| Some(Unavailable::new(Step::StartServer, errno));
     let last = image.nodes().last().unwrap_or(image.root());
-    let estate = Estate::new(last).map_err(failed)?;
+    let handover = HandoverMemory::new(last).map_err(failed)?;
     let ended = eventfd(0, EventfdFlags::CLOEXEC).map_err(failed)?;
     let (device, builder) = build(layout, alone)?;
-    Ok((estate, ended, device, builder))
+    Ok((handover, ended, device, builder))
 }
 
 /// Leaves everything behind that the elected rank's process had: descriptors, streams, directory, signals, mask, core.
@@ -213,46 +213,4 @@ fn leave_cores(taken: Option<CpuSet>) {
     }
     // The kernel takes away what the job's control group does not have; with nothing left it refuses.
     let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
-}
-
-/// Tells the ranks that wait at the door that there is nothing to come in to. If only the builder has died, none is
-/// told: who waits finds the door gone, and another one is elected.
-///
-/// The starter is on its way here, perhaps with others. With it the wait is over: ranks that come later find the door
-/// gone, and try themselves.
-pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
-    if (unavailable.step, unavailable.errno) == (Step::StartServer, Errno::CONNRESET) {
-        return;
-    }
-    let message = FromServer::Failed(unavailable.clone().into());
-    let until = Instant::now() + TURN_AWAY_MOST;
-    let mut patience = TURN_AWAY_PATIENCE;
-    while Instant::now() < until && readable(listener, patience) {
-        let Ok(connection) = accept_with(listener, SocketFlags::CLOEXEC) else {
-            return;
-        };
-        // Another user is told nothing. Only the bound on all of it limits how often one may come.
-        if !is_this_user(&connection) {
-            continue;
-        }
-        // What is left unread when the connection closes would reach the rank before the message does, as an error.
-        if readable(&connection, TURN_AWAY_PATIENCE)
-            && let Ok(Some((FromRank::Join { created: true, .. }, _))) = receive::<FromRank>(&connection)
-        {
-            patience = Duration::ZERO;
-        }
-        let _gone = send(&connection, &message, &[]);
-    }
-}
-
-/// The time for which a failed holder waits for one more rank to be told so, until it has told the one that started it.
-const TURN_AWAY_PATIENCE: Duration = Duration::from_millis(100);
-
-/// The time for which it does so at most.
-const TURN_AWAY_MOST: Duration = Duration::from_secs(1);
-
-fn readable(descriptor: &OwnedFd, patience: Duration) -> bool {
-    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
-    let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
-    poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }

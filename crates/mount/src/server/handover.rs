@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quell_image::Nid;
 use rustix::io::Errno;
 
-use super::THREADS;
 use super::handles::{self, HandleRecords};
 use super::lessons::Lessons;
-use super::locks::{self, LockRecords};
-use super::nodes::{self, NodeRecords};
+use super::lock_table::{self, LockRecords};
+use super::node_table::{self, NodeRecords};
 use super::references::References;
 use super::slots::slot_memory;
 use crate::counters::CountersMemory;
@@ -25,7 +24,7 @@ use crate::sys::tenure::Tenure;
 
 /// The memory. Its pages come into being as they are used.
 #[derive(Debug, Clone)]
-pub(crate) struct Estate {
+pub(crate) struct HandoverMemory {
     pub(crate) counters: CountersMemory,
     pub(crate) nodes: Arc<SharedMemory>,
     pub(crate) references: Arc<SharedMemory>,
@@ -66,7 +65,7 @@ enum Number {
     UserNamespace = 6,
 }
 
-impl Estate {
+impl HandoverMemory {
     /// With nothing in it, for an image whose last node is `last`.
     ///
     /// **Errors** as [`SharedMemory::new`].
@@ -90,8 +89,11 @@ impl Estate {
 
     /// The numbers of all descriptors that records name: those of nodes, of open files, and of owners of locks.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        let numbers = nodes::descriptors(&self.nodes).into_iter();
-        numbers.chain(handles::descriptors(&self.handles)).chain(locks::descriptors(&self.owners)).collect()
+        let numbers = node_table::descriptors(&self.nodes).into_iter();
+        numbers
+            .chain(handles::descriptors(&self.handles))
+            .chain(lock_table::descriptors(&self.owners))
+            .collect()
     }
 
     /// Settles a fact.
@@ -113,7 +115,7 @@ impl Estate {
     }
 
     /// In a process that was forked by one of several threads: no thread has the slots.
-    pub(crate) fn forsake(&self, alone: &SingleThreaded) {
+    pub(crate) fn release_slots(&self, alone: &SingleThreaded) {
         self.slots.iter().for_each(|slot| slot.forsake(alone));
     }
 
@@ -140,7 +142,7 @@ impl Estate {
 
     /// Waits until all threads of earlier servers are dead that may have left something half done here. The calling
     /// thread is the one that starts the threads of this server.
-    pub(crate) fn succeed(&self) {
+    pub(crate) fn wait_for_earlier_threads(&self) {
         self.tenures.iter().for_each(Tenure::wait);
         self.tenures.last().into_iter().for_each(Tenure::take);
     }
@@ -153,6 +155,10 @@ impl Estate {
         self.facts.word(8 * fact as usize)
     }
 }
+
+/// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
+/// original that are in flight at once.
+pub(crate) const THREADS: usize = 8;
 
 /// Nodes that are not as the image has them. Each takes a descriptor, of which the system allows fewer.
 const NODES: u32 = 2 << 20;

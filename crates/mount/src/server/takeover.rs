@@ -5,66 +5,46 @@
 //! made is ours only if it was made after the change was begun; a file that was made and opened at once has left its
 //! descriptor in the table that all servers share.
 
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
 
-use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FileType, StatxFlags};
 use rustix::io::Errno;
 
-use super::Server;
-use super::nodes::{Node, OriginalKey, key_of};
+use super::made_files::MadeFiles;
+use super::node::{Node, key_of};
+use super::nodes::Nodes;
 use super::originals::reach;
-use super::slots::Attempt;
+use super::slots::{Attempt, Death};
 use crate::fuse::request::Caller;
-use crate::sys::process::{inherited, open_descriptors};
+use crate::lock;
 
-/// Files that killed servers had made when they died, by the descriptors that they left.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MadeFiles {
-    keys: Vec<OriginalKey>,
-    /// A holder was replaced: descriptors of its server's last calls are not in the table of the next one.
-    is_incomplete: bool,
+/// The state in which a server takes over from one that died.
+#[derive(Debug)]
+pub(crate) struct Takeover {
+    death: Option<Death>,
+    /// Files that it and earlier ones had made.
+    made: MadeFiles,
+    /// Held while a request is answered again that an earlier server died of, perhaps.
+    suspicion: Mutex<()>,
 }
 
-impl MadeFiles {
-    /// Takes in the descriptors that a killed server left and no record names, before they are closed.
-    pub(crate) fn take_in(&mut self, left: &[RawFd]) {
-        self.keys.extend(left.iter().copied().filter_map(made_by));
-        let surplus = self.keys.len().saturating_sub(MOST_MADE);
-        self.keys.drain(..surplus);
+impl Takeover {
+    /// After the death of the server before this one, if there was one.
+    pub(crate) fn after(death: Option<Death>, made: MadeFiles) -> Self {
+        Self { death, made, suspicion: Mutex::new(()) }
     }
 
-    /// Descriptors were lost.
-    pub(crate) fn lose_some(&mut self) {
-        self.is_incomplete = true;
+    /// Lets requests that may have killed a server be tried one at a time, so that only the cause is given up.
+    pub(crate) fn try_alone(&self, attempt: Attempt<'_>) -> Option<MutexGuard<'_, ()>> {
+        attempt.is_suspect().then(|| lock(&self.suspicion))
     }
 
-    /// Tells whether the file may be one that a killed server made. A call that outlived its server has left its descriptor in
-    /// this process' table.
-    fn may_have(&self, key: OriginalKey) -> bool {
-        self.is_incomplete
-            || self.keys.contains(&key)
-            || open_descriptors().into_iter().filter_map(made_by).any(|made| made == key)
+    /// Counts the death against a request that the dead server had in its hands. Returns whether to give the request up.
+    pub(crate) fn is_given_up(&self, attempt: Attempt<'_>) -> bool {
+        attempt.note_death(self.death.unwrap_or(Death::Killed))
     }
-}
 
-/// Files of the last deaths that are known: some for each thread, for several deaths.
-const MOST_MADE: usize = 256;
-
-/// The identity of what `descriptor` leads to, if it came from a CREATE: others open nothing with `O_NONBLOCK`. Asks no file
-/// server.
-fn made_by(descriptor: RawFd) -> Option<OriginalKey> {
-    let file = inherited(descriptor).ok()?;
-    let flags = rustix::fs::fcntl_getfl(file).ok()?;
-    if !flags.contains(OFlags::NONBLOCK) || flags.contains(OFlags::PATH) {
-        return None;
-    }
-    let at = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let stat = rustix::fs::statx(file, "", at, StatxFlags::TYPE | StatxFlags::INO).ok()?;
-    let is_file = FileType::from_raw_mode(stat.stx_mode.into()).is_file();
-    is_file.then(|| (rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino))
-}
-
-impl Server {
     /// Tells whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not
     /// in use yet, not older than that. A lock file that another process has for longer is none.
     pub(crate) fn is_ours(
@@ -97,15 +77,15 @@ impl Server {
         self.is_ours(directory, name, FileType::RegularFile, caller, attempt)
             && reach(directory, name).is_ok_and(|(_, stat)| self.made.may_have(key_of(&stat)))
     }
+}
 
-    /// Whether `name` leads to the node's original; `None` where that is not known.
-    pub(crate) fn leads_to(&self, directory: &OwnedFd, name: &[u8], node: Option<Node>) -> Option<bool> {
-        let original = self.nodes.original(node?)?;
-        match reach(directory, name) {
-            Ok(_) => Some(is_same(directory, name, &original)),
-            Err(Errno::NOENT) => Some(false),
-            Err(_) => None,
-        }
+/// Whether `name` leads to the node's original; `None` where that is not known.
+pub(crate) fn leads_to(nodes: &Nodes, directory: &OwnedFd, name: &[u8], node: Option<Node>) -> Option<bool> {
+    let original = nodes.original(node?)?;
+    match reach(directory, name) {
+        Ok(_) => Some(is_same(directory, name, &original)),
+        Err(Errno::NOENT) => Some(false),
+        Err(_) => None,
     }
 }
 
@@ -143,29 +123,7 @@ fn is_stamped_here(found: impl AsFd) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
-
-    use rustix::fs::{CWD, Mode};
-
     use super::*;
-
-    #[test]
-    fn a_file_that_was_made_is_known_by_its_descriptor() {
-        let directory = tempfile::tempdir().unwrap();
-        let open = |name, flags| {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | flags;
-            let file = rustix::fs::openat(CWD, directory.path().join(name), flags, Mode::RUSR).unwrap();
-            (key_of(&rustix::fs::fstat(&file).unwrap()), file)
-        };
-        let (made, left) = open("made", OFlags::NONBLOCK);
-        let (opened, other) = open("opened", OFlags::empty());
-        let mut files = MadeFiles::default();
-        files.take_in(&[left.as_raw_fd(), other.as_raw_fd()]);
-        drop((left, other));
-        assert!(files.may_have(made) && !files.may_have(opened));
-        files.lose_some();
-        assert!(files.may_have(opened));
-    }
 
     #[test]
     fn a_file_is_ours_only_if_it_was_made_since() {

@@ -25,20 +25,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use quell_image::{BlockSet, FileContent as Content, FilePart as Part, Nid, Timestamp};
-use rustix::io::Errno;
+use quell_image::{BlockSet, Nid};
 
-use super::Server;
-use super::frozen::damaged;
-use super::nodes::Node;
-use super::pusher::Pushes;
-use super::slots::Death;
+use super::pushes::Pushes;
 use crate::fuse::request::Read;
 use crate::lock;
+use crate::server::slots::Death;
 
 /// What is known of the files that the image holds in part.
 #[derive(Debug)]
@@ -48,7 +43,7 @@ pub(crate) struct Parts {
     table: Mutex<Table>,
     /// A file was pushed.
     pushed: Condvar,
-    pub(super) pushes: Pushes,
+    pub(crate) pushes: Pushes,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +66,7 @@ struct File {
 }
 
 /// What tells versions of an original apart: inode, time of change and of modification.
-type Version = (u64, (i64, u64), (i64, u64));
+pub(crate) type Version = (u64, (i64, u64), (i64, u64));
 
 /// Whether what is held is in the kernel's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,7 +104,7 @@ impl Refusing {
 
 /// What to do about a READ of which not everything is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Refuse,
     AskOriginal,
 }
@@ -155,13 +150,13 @@ impl Parts {
         }
     }
 
-    fn is_due(&self, nid: Nid) -> bool {
+    pub(crate) fn is_due(&self, nid: Nid) -> bool {
         lock(&self.table).files.get(&nid).is_none_or(|file| file.progress != Progress::Done)
     }
 
     /// Whether the caller has to push the file. Waits while others do; for ever, if the file is not steady, since then
     /// no program may open it before all is pushed. Nor is such a file pushed by a server that took over.
-    fn begin(&self, nid: Nid, steady: bool) -> bool {
+    pub(crate) fn begin(&self, nid: Nid, steady: bool) -> bool {
         let mut table = lock(&self.table);
         loop {
             let free = table.pushing < PUSHING;
@@ -186,7 +181,7 @@ impl Parts {
         }
     }
 
-    fn end(&self, nid: Nid) {
+    pub(crate) fn end(&self, nid: Nid) {
         let mut table = lock(&self.table);
         table.pushing -= 1;
         table.files.entry(nid).or_default().progress = Progress::Done;
@@ -195,125 +190,46 @@ impl Parts {
 
     /// The kernel has dropped the inode, and with it what was pushed. It may have made another meanwhile, so what was
     /// refused stays so.
-    fn forget(&self, nid: Nid) {
+    pub(crate) fn forget(&self, nid: Nid) {
         if let Some(file) = lock(&self.table).files.get_mut(&nid)
             && file.progress == Progress::Done
         {
             file.progress = Progress::Due;
         }
     }
-}
 
-impl Server {
-    /// What the image holds of a file that it holds in part.
-    pub(super) fn part(&self, nid: Nid) -> Option<Part<'_>> {
-        match self.image.content(nid) {
-            Ok(Content::Part(part)) => Some(part),
-            _ => None,
-        }
-    }
-
-    /// Whether no process here could write to the file.
-    pub(super) fn is_steady(&self, nid: Nid) -> bool {
-        self.frozen_attr(nid).is_ok_and(|attr| !self.viewer.could_write(&attr))
-    }
-
-    /// The kernel has dropped the inode of a file, or of an earlier one of the same number.
-    pub(crate) fn forget_part(&self, nid: Nid) {
-        if self.part(nid).is_some() && self.is_steady(nid) {
-            self.parts.forget(nid);
-        }
-    }
-
-    /// Whether a file is held in part, and still to be pushed.
-    pub(crate) fn is_due(&self, nid: Nid) -> bool {
-        self.part(nid).is_some() && self.parts.is_due(nid)
-    }
-
-    /// Has the kernel given what is held of a file, unless it is not held in part. Returns when it has got it, or the
-    /// beginning of it if that is much.
-    pub(crate) fn push_first(&self, nid: Nid) {
-        let Some(part) = self.part(nid).filter(|_| self.parts.begin(nid, self.is_steady(nid))) else {
-            return;
-        };
-        let end = self.push_beginning(nid, &part);
-        self.parts.end(nid);
-        if end < part.size() && self.is_steady(nid) {
-            self.parts.pushes.rest(nid, end..part.size());
-        }
-    }
-
-    /// Notes that a READ is about to be answered.
-    pub(crate) fn note_read(&self, nid: Nid, read: &Read) {
-        let Some(part) = self.part(nid) else { return };
-        let mut table = lock(&self.parts.table);
+    /// Notes that a READ is about to be answered. Returns whether the file is still to be pushed: it was open before this
+    /// server took over, or was opened while other files were pushed for long.
+    pub(crate) fn note_read(&self, nid: Nid, read: &Read) -> bool {
+        let mut table = lock(&self.table);
         let file = table.files.entry(nid).or_default();
         if !read.direct {
             // They have content now: should the kernel drop them and ask again, read-ahead can be told from need again.
             file.refused.remove(pages(read.range()));
         }
-        if file.progress == Progress::Due {
-            // It was open before this server took over, or was opened while other files were pushed for long.
+        let is_due = file.progress == Progress::Due;
+        if is_due {
             file.progress = Progress::Done;
-            drop(table);
-            if self.is_steady(nid) {
-                self.parts.pushes.rest(nid, 0..part.size());
-            }
         }
+        is_due
     }
 
-    /// Whether a READ that is not held whole is to be refused.
-    pub(crate) fn is_needless(&self, nid: Nid, read: &Read) -> bool {
-        let Some(part) = self.part(nid) else { return false };
-        let pages = pages(read.offset..read.range().end.min(part.size()));
-        let mut table = lock(&self.parts.table);
-        let file = table.files.entry(nid).or_default();
-        file.judge(pages, read.direct, self.parts.refusing) == Verdict::Refuse
+    /// Judges a READ of which not everything is held, in a file of `size` bytes.
+    pub(crate) fn judge(&self, nid: Nid, read: &Read, size: u64) -> Verdict {
+        let pages = pages(read.offset..read.range().end.min(size));
+        lock(&self.table).files.entry(nid).or_default().judge(pages, read.direct, self.refusing)
     }
 
-    /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
-    /// or its inode are others, what is held is compared with it, once a version.
-    pub(crate) fn verify_part(&self, node: Node, original: &OwnedFd) -> Result<(), Errno> {
-        let Node::Frozen(nid) = node else { return Ok(()) };
-        let Some(part) = self.part(nid).filter(|_| !self.is_altered(nid)) else { return Ok(()) };
-        let packed = self.image.attributes(nid).map_err(damaged)?;
-        let now = self.originals.stat(original)?;
-        let time = |time: Timestamp| (time.seconds, u64::from(time.nanoseconds));
-        let version = (now.st_ino, (now.st_ctime, now.st_ctime_nsec), (now.st_mtime, now.st_mtime_nsec));
-        if now.st_size.cast_unsigned() != packed.size {
-            return Err(Errno::IO);
-        }
-        if version == (packed.inode, time(packed.ctime), time(packed.mtime)) {
-            return Ok(());
-        }
-        let known = lock(&self.parts.table).files.get(&nid).and_then(|file| file.compared);
-        let same = match known.filter(|(compared, _)| *compared == version) {
-            Some((_, same)) => same,
-            None => self.is_same_there(&part, original)?,
-        };
-        lock(&self.parts.table).files.entry(nid).or_default().compared = Some((version, same));
-        if same { Ok(()) } else { Err(Errno::IO) }
+    /// The last version of the original that was compared, and whether it has what is held.
+    pub(crate) fn compared(&self, nid: Nid) -> Option<(Version, bool)> {
+        lock(&self.table).files.get(&nid).and_then(|file| file.compared)
     }
 
-    /// Whether the original has what the image holds of it.
-    fn is_same_there(&self, part: &Part<'_>, original: &OwnedFd) -> Result<bool, Errno> {
-        let mut buffer = vec![0; COMPARED];
-        for run in part.runs() {
-            for (number, held) in run.bytes.chunks(COMPARED).enumerate() {
-                self.memory.ensure(held)?;
-                let there = &mut buffer[..held.len()];
-                let read = self.originals.read(original, there, run.offset + (number * COMPARED) as u64)?;
-                if there[..read] != *held {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
+    /// Notes the outcome of a comparison.
+    pub(crate) fn note_compared(&self, nid: Nid, version: Version, same: bool) {
+        lock(&self.table).files.entry(nid).or_default().compared = Some((version, same));
     }
 }
-
-/// Bytes of an original that are compared at once.
-const COMPARED: usize = 1 << 20;
 
 /// The numbers of the pages in which `range` lies.
 fn pages(range: Range<u64>) -> Range<u64> {
