@@ -1,4 +1,4 @@
-//! The meeting place's socket, of a server that could not be started.
+//! Turns ranks away from the meeting place of a server that could not be started.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use crate::error::{Step, Unavailable};
 use crate::message::{FromRank, FromServer, receive, send};
 use crate::rendezvous::is_this_user;
 
-/// Tells the ranks that wait at the door that there is nothing to come in to. If only the builder has died, none is
-/// told: who waits finds the door gone, and another one is elected.
+/// Tells the waiting ranks that the namespace could not be made. If only the builder has died, no rank is told: the ranks find
+/// the socket gone, and another rank is elected.
 ///
 /// The starter is on its way here, perhaps with others. With it the wait is over: ranks that come later find the door
 /// gone, and try themselves.
@@ -31,7 +31,7 @@ pub(crate) fn turn_away(listener: &OwnedFd, unavailable: &Unavailable) {
         if !is_this_user(&connection) {
             continue;
         }
-        // What is left unread when the connection closes would reach the rank before the message does, as an error.
+        // Read the rank's message first: unread bytes at close would reach the rank as an error, before our message does.
         if readable(&connection, TURN_AWAY_PATIENCE)
             && let Ok(Some((FromRank::Join { created: true, .. }, _))) = receive::<FromRank>(&connection)
         {

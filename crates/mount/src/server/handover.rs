@@ -101,7 +101,7 @@ impl HandoverMemory {
         self.fact(fact).store(1, Ordering::Release);
     }
 
-    /// Whether a fact is settled.
+    /// Tells whether a fact is settled.
     pub(crate) fn is_settled(&self, fact: Fact) -> bool {
         self.fact(fact).load(Ordering::Acquire) != 0
     }

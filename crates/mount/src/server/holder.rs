@@ -9,11 +9,10 @@
 //! holder dies --> the kernel tells its server --> that forks a holder and ends --> the new holder forks the next server
 //! ```
 //!
-//! The server makes room for another one when it has replaced its holder: its threads keep it from clone(2), after which
-//! the C library's allocator would not be usable, and after fork(2) the two tables are different ones.
+//! A server that has replaced its holder ends in favour of another server. Its threads keep it from clone(2), after which
+//! the C library's allocator would not be usable; after fork(2) the two tables of descriptors are separate.
 //!
-//! Only if both die at once the connection ends, as it did before there was a holder: what the kernel knows still works,
-//! everything else is `ENOTCONN`.
+//! If both die at once, the connection ends: cached answers of the kernel still work, everything else is `ENOTCONN`.
 //!
 //! The namespace's descriptors are held only while a rank lives that was let in: they would keep it alive.
 
@@ -99,7 +98,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
-/// Which side of the fork this is.
+/// The two sides of the fork.
 enum Started {
     Holder(ServerProcess),
     Server { lifeline: Pair, holder: Pid },
@@ -149,7 +148,7 @@ struct Holder {
     is_full: bool,
 }
 
-/// Why a server is not accompanied any more.
+/// The reason for which a server is watched no longer.
 enum Over {
     /// The mount is gone.
     Ended,
@@ -313,7 +312,7 @@ impl Holder {
         known
     }
 
-    /// Whether, and when, another server is to be forked after one died.
+    /// Waits until another server may be forked after one died.
     fn prepare_next(&mut self) -> Result<(), Errno> {
         // Earlier ones that could not be buried when they died.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}

@@ -94,7 +94,7 @@ impl Holding {
             .into_iter()
             .map(|record| record.map_or_else(Rank::silent, Rank::from_record))
             .collect();
-        // They speak in another order than they come in: who came and said nothing comes again.
+        // Ranks speak in another order than they connect. A rank that connected and said nothing connects again.
         let starter = self.starter.as_ref().map(Watch::identity).filter(|_| ranks.is_empty());
         std::mem::forget(self.starter);
         Self { door, ranks, starter: starter.and_then(Watch::of_same), ..self }
@@ -116,7 +116,7 @@ impl Holding {
         self.ranks.iter_mut().for_each(|rank| gone(&mut rank.process));
     }
 
-    /// Whether no rank lives that was let in, nor the one that is to be the first.
+    /// Tells whether no rank lives that was let in, nor the one that is to be the first.
     pub(crate) fn is_deserted(&self) -> bool {
         self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
     }

@@ -24,7 +24,7 @@ pub(crate) struct NodeTable {
     pub(crate) nodes: HashMap<Node, NodeEntry>,
     /// Nodes by the identity of their originals, without those that are [`NodeMarks::GONE`].
     pub(crate) by_key: HashMap<OriginalKey, Node>,
-    /// How many originals are open.
+    /// The number of open originals.
     pub(crate) originals: usize,
 }
 

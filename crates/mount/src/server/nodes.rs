@@ -21,7 +21,7 @@ use crate::sys::shared::SharedMemory;
 /// The nodes that have a record: all found ones, and the frozen ones whose original was needed or that were altered.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    /// Whether any frozen node has a record: as long as none has, the image answers without a look at the table.
+    /// True if any frozen node has a record: as long as none has, the image answers without a look at the table.
     any_frozen: AtomicBool,
     table: RwLock<NodeTable>,
     references: References,
@@ -228,12 +228,12 @@ impl Nodes {
         self.write()
     }
 
-    /// Whether a frozen node has these marks: without a lock as long as no frozen node has any.
+    /// Tells whether a frozen node has these marks: without a lock as long as no frozen node has any.
     pub(crate) fn is_marked(&self, nid: Nid, marks: NodeMarks) -> bool {
         self.any_frozen.load(Ordering::Acquire) && self.marks(Node::Frozen(nid)).intersects(marks)
     }
 
-    /// Whether any frozen node was bound to its original or altered.
+    /// Tells whether any frozen node was bound to its original or altered.
     pub(crate) fn any_frozen(&self) -> bool {
         self.any_frozen.load(Ordering::Acquire)
     }

@@ -12,7 +12,7 @@ pub(crate) fn opened_as(handle: FileHandle, flags: OFlags) -> Opened {
     Opened { handle: handle.0, flags: cache }
 }
 
-/// Whether a file that is opened with these flags is, or may be, changed.
+/// Tells whether a file that is opened with these flags is, or may be, changed.
 pub(crate) fn changes_content(flags: OFlags) -> bool {
     flags & OFlags::ACCMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }

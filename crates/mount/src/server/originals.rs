@@ -1,8 +1,8 @@
 //! Operations on the original file system: each is counted, with its path, before it is sent on.
 //!
 //! The server lives outside the namespace. An original is reached by a descriptor of its own, opened with `O_PATH`, or by
-//! its name in the descriptor of its directory; no symbolic link is followed, and nothing blocks on a pipe. Of a complete
-//! image no operation is sent on: this file is where that is kept.
+//! its name in the descriptor of its directory; no symbolic link is followed, and nothing blocks on a pipe. For a complete
+//! image no operation is sent on; [`Originals::send_on`] enforces that.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
@@ -209,8 +209,8 @@ impl Originals {
 
     /// Carries out something that changes the name `path` and must not be done twice.
     ///
-    /// Where an earlier server began with it, `already` judges what that one did: by the error that the second try
-    /// gave, or with `None` when it is known that the first one succeeded.
+    /// If an earlier server began with it, `already` judges that server's attempt: by the error of the second attempt, or by
+    /// `None` if the first one is known to have succeeded.
     pub(crate) fn change_once<T>(
         &self,
         path: &Path,
@@ -257,7 +257,7 @@ pub(crate) fn reach(directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat),
     Ok((found, stat))
 }
 
-/// The same as an `O_PATH` descriptor leads to, for calls that need a path. It leads to that inode and nowhere else,
+/// A path to the inode of an `O_PATH` descriptor, for calls that need a path. It leads to that inode and nowhere else,
 /// also where it is a symbolic link. Source: proc_pid_fd(5).
 pub(crate) fn place_of(original: impl AsFd) -> String {
     format!("/proc/thread-self/fd/{}", original.as_fd().as_raw_fd())

@@ -73,7 +73,7 @@ impl Packed {
         above.into_iter().find(|above| self.roots.contains(above)).unwrap_or(nid)
     }
 
-    /// Whether `nid` is a directory below a root of which the image does not know the names.
+    /// Tells whether `nid` is a directory below a root of which the image does not know the names.
     pub(crate) fn is_uncovered(&self, nid: Nid) -> Result<bool, Errno> {
         if self.beyond == Beyond::Nothing || self.passed_through.contains(&nid) {
             return Ok(false);
@@ -85,7 +85,7 @@ impl Packed {
         }
     }
 
-    /// Whether the image can list the directory.
+    /// Tells whether the image can list the directory.
     pub(crate) fn is_listed(&self, nid: Nid) -> Result<bool, Errno> {
         let coverage = self.image.coverage(nid).map_err(damaged)?;
         Ok(coverage == Coverage::Complete || self.beyond == Beyond::Nothing)
@@ -106,7 +106,7 @@ impl Packed {
             .filter(|held| self.memory.is_present(held) && self.memory.bring_in(held).is_ok())
     }
 
-    /// Where the image holds what is to be read.
+    /// The bytes of the image that answer a READ.
     fn held_content(&self, nid: Nid, read: &Read) -> Result<Option<&[u8]>, Errno> {
         let content = match self.image.content(nid).map_err(damaged)? {
             Content::Held(content) => content,
@@ -118,7 +118,7 @@ impl Packed {
         Ok(Some(&content[start..end]))
     }
 
-    /// What the image holds of a file that it holds in part.
+    /// The stretches that the image holds of a file, if it holds it in part.
     pub(crate) fn part(&self, nid: Nid) -> Option<Part<'_>> {
         match self.image.content(nid) {
             Ok(Content::Part(part)) => Some(part),

@@ -1,8 +1,8 @@
 //! The owner that the kernel is told a file has, where the namespace knows one user only.
 //!
 //! In a user namespace all other users and groups are unmapped. The kernel then judges an inode of theirs by the
-//! "other" bits alone, and refuses every write to it, although the user may be in its group. So what the user may
-//! really do is worked out here, from the bits and the supplementary groups, and put where the kernel looks:
+//! "other" bits alone, and refuses every write to it, although the user may be in its group. So the user's real
+//! rights are worked out here, from the bits and the supplementary groups, and put where the kernel looks:
 //!
 //! - the user's own file in a foreign group: shown in the user's group, so that it can be written to;
 //! - another user's that the user may write to, or that lies in a directory that the user may write to (the kernel
@@ -20,7 +20,7 @@ use crate::fuse::request::Caller;
 use crate::namespace::Privilege;
 use crate::sys::credentials::Identity;
 
-/// What the server's user is.
+/// The user of the server, with privileges.
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     uid: u32,
@@ -50,18 +50,18 @@ impl Viewer {
         Self { uid: geteuid().as_raw(), gid, groups, privilege }
     }
 
-    /// Whether [`Self::present`] needs evidence for a file of this owner.
+    /// Tells whether [`Self::present`] needs evidence for a file of this owner.
     pub(crate) fn judges(&self, owner: u32) -> bool {
         self.privilege == Privilege::User && owner != self.uid
     }
 
-    /// Whether an access control list could allow more of another user's file than its bits do. What a list gives to
+    /// Tells whether an access control list could allow more of another user's file than its bits do. What a list gives to
     /// users and groups is bounded by its mask, which stands where the bits of the group are.
     pub(crate) fn may_gain_by_list(&self, attr: &Attr) -> bool {
         self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
     }
 
-    /// Whether the kernel lets the user write to what it was presented.
+    /// Tells whether the kernel lets the user write to what it was presented.
     pub(crate) fn may_write(&self, presented: &Attr) -> bool {
         let shift = match presented {
             attr if attr.uid == self.uid => 6,
@@ -71,12 +71,12 @@ impl Viewer {
         presented.mode >> shift & WRITE != 0
     }
 
-    /// Whether the user could come to write to what was presented, if need be by changing its mode first.
+    /// Tells whether the user could come to write to what was presented, if need be by changing its mode first.
     pub(crate) fn could_write(&self, presented: &Attr) -> bool {
         self.privilege == Privilege::Administrator || presented.uid == self.uid || self.may_write(presented)
     }
 
-    /// Whether what the kernel creates must be given to the caller afterwards, because the server is another user.
+    /// Tells whether what the kernel creates must be given to the caller afterwards, because the server is another user.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator
     }
@@ -113,8 +113,8 @@ impl Viewer {
         }
     }
 
-    /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for a file of somebody
-    /// else.
+    /// Read, write and execute as three bits, by the rules of path_resolution(7) and acl(5), for another user's
+    /// file.
     fn allowed(&self, attr: &Attr, acl: Option<&[u8]>) -> u32 {
         let subject = acl::Subject { uid: self.uid, groups: &self.groups, owning_group: attr.gid };
         acl.and_then(|list| acl::allowed(list, &subject)).unwrap_or_else(|| {

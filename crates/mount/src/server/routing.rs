@@ -24,7 +24,7 @@ use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, FileHandle, Operation, Read, Request, Unique};
 
 impl Server {
-    /// Answers what the image knows or what needs no knowledge; gives the reply back if it takes more than that.
+    /// Answers from the image alone. Returns the reply if the request takes more than that.
     pub(crate) fn answer_at_once<'d>(&self, request: &Request<'_>, reply: Reply<'d>) -> Option<Reply<'d>> {
         match (&request.operation, Node::decode(request.node, self.packed.root)) {
             // Python asks whether a file is a terminal each time it opens one.
@@ -250,7 +250,7 @@ impl Server {
         self.live.open(node, flags, caller, unique)
     }
 
-    /// What OPEN and OPENDIR give once more.
+    /// The second answer to an OPEN or OPENDIR that an earlier server completed.
     fn opened_before(&self, node: Node, flags: u32, request: &Request<'_>) -> Result<Opened, Errno> {
         match self.bindings.handles.opened_by(request.unique) {
             Some((handle, open)) if open.node == node => Ok(opened_as(handle, open.flags)),
@@ -304,7 +304,7 @@ impl Server {
         }
     }
 
-    /// GETXATTR of anything else.
+    /// GETXATTR from the original.
     fn get_xattr(&self, node: Node, name: &[u8], size: u32, reply: Reply<'_>) {
         reply_xattr(self.original_xattr(node, name), size, reply);
     }

@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Whether the image's file is what it was when it was opened.
+    /// Tells whether the image's file is what it was when it was opened.
     fn is_sound(&self) -> bool {
         let sound = self.packed.memory.is_sound(|| quell_image::check::is_intact(&self.packed.image));
         if !sound {
@@ -222,13 +222,13 @@ impl Server {
         reply.bytes(&abi::encode_init(offer.minor.min(abi::MINOR), offer.max_readahead, flags, flags2));
     }
 
-    /// Whether a name can be made stale without being dropped.
+    /// Tells whether a name can be made stale without being dropped.
     pub(crate) fn can_expire(&self) -> bool {
         self.handover.is_settled(Fact::CanExpire)
     }
 }
 
-/// The image is not what it was: nothing can be said that would be sure to be right, not even which original is meant.
+/// Refuses a request because the image was changed: no answer would be reliable, not even the path of the original.
 fn refuse(request: &Request<'_>, reply: Reply<'_>) {
     match request.operation {
         Operation::ForgetOne { .. } | Operation::BatchForget { .. } | Operation::Interrupt { .. } => {
@@ -238,7 +238,7 @@ fn refuse(request: &Request<'_>, reply: Reply<'_>) {
     }
 }
 
-/// What the kernel offers in INIT.
+/// The features that the kernel offers in INIT.
 #[derive(Debug)]
 pub(crate) struct KernelOffer {
     pub(crate) major: u32,

@@ -1,4 +1,4 @@
-//! How the processes of a namespace come to life.
+//! Starts the processes of a namespace.
 //!
 //! They are forked from the rank that was elected, before that rank has threads, and detach themselves completely: no
 //! terminal, no inherited descriptor, no parent that would have to wait for them.
@@ -11,7 +11,7 @@
 //!                                                   ' ENODEV: writes statistics, ends, and the server with it
 //! ```
 //!
-//! [`super::holder`] and [`super::answering`] say what each of the two does, and who replaces whom.
+//! [`super::holder`] and [`super::answering`] say what each of the two does, and how they replace each other.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -43,19 +43,19 @@ use crate::mode::Mode;
 use crate::namespace::Layout;
 use crate::sys::process::{Forked, SingleThreaded, close_all_but, exit_now, fork, reset_signals};
 
-/// What a server is started with.
+/// The arguments of [`start`].
 #[derive(Debug)]
 pub(crate) struct Start {
     /// The meeting place's socket, listening.
     pub(crate) listener: OwnedFd,
     /// The image, opened and verified.
     pub(crate) image: LoadedImage,
-    /// What the namespace shows.
+    /// The directories that the namespace shows.
     pub(crate) layout: Layout,
     pub(crate) mode: Mode,
-    /// What an extraction may take.
+    /// The memory that an extraction may take.
     pub(crate) budget: Budget,
-    /// Whether what the originals are asked is written down.
+    /// True if questions to the originals are written down.
     pub(crate) learning: bool,
 }
 
@@ -136,12 +136,12 @@ fn run_holder(start: Start, alone: &SingleThreaded, starter: Pid) {
     }
 }
 
-/// Whether it was FUSE that was refused, rather than the namespace.
+/// Tells whether FUSE was refused, rather than the namespace.
 fn is_fuse(refused: Option<&Unavailable>) -> bool {
     refused.is_some_and(|refused| matches!(refused.step, Step::OpenFuse | Step::Mount))
 }
 
-/// Why neither mode works.
+/// The reasons for which neither mode works.
 fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
     match refused {
         Some(refused) => Unavailable { then: Some(Box::new(then)), ..refused },

@@ -1,4 +1,4 @@
-//! Whether a killed server had carried out what it was about to.
+//! Judges whether a killed server had carried out a change.
 //!
 //! A server notes that it begins with a change, and that the original has answered. Killed between the two, it leaves one
 //! change of names in doubt for each of its threads. Names are compared with the nodes that the change was about. What was
@@ -25,7 +25,7 @@ pub(crate) struct Takeover {
     death: Option<Death>,
     /// Files that it and earlier ones had made.
     made: MadeFiles,
-    /// Held while a request is answered again that an earlier server died of, perhaps.
+    /// Held while a request is answered again that may have killed an earlier server.
     suspicion: Mutex<()>,
 }
 
@@ -45,8 +45,8 @@ impl Takeover {
         attempt.note_death(self.death.unwrap_or(Death::Killed))
     }
 
-    /// Tells whether what is found as `name` is what an earlier server made for this caller when it was killed: of this kind, not
-    /// in use yet, not older than that. A lock file that another process has for longer is none.
+    /// Tells whether an earlier server made `name` for this caller when it was killed: it is of this kind, not in use yet, and
+    /// not older than that. An older lock file of another process is not.
     pub(crate) fn is_ours(
         &self,
         directory: &OwnedFd,
@@ -79,7 +79,7 @@ impl Takeover {
     }
 }
 
-/// Whether `name` leads to the node's original; `None` where that is not known.
+/// Tells whether `name` leads to the node's original; `None` if that is not known.
 pub(crate) fn leads_to(nodes: &Nodes, directory: &OwnedFd, name: &[u8], node: Option<Node>) -> Option<bool> {
     let original = nodes.original(node?)?;
     match reach(directory, name) {

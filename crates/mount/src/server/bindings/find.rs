@@ -250,7 +250,7 @@ impl Bindings {
     }
 }
 
-/// Whether an original has the owner, group and mode that were packed.
+/// Tells whether an original has the owner, group and mode that were packed.
 fn same_rights(packed: &Attributes, stat: &Stat) -> bool {
     (packed.uid, packed.gid, packed.mode()) == (stat.st_uid, stat.st_gid, stat.st_mode)
 }

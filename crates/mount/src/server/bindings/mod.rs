@@ -191,7 +191,7 @@ impl Bindings {
         frozen || self.handles.is_open(node)
     }
 
-    /// Whether a node is a file that no program has open, so that its original can be looked up again.
+    /// Tells whether a node is a file that no program has open, so that its original can be looked up again.
     pub(crate) fn may_lose_original(&self, node: Node) -> bool {
         let is_file = match node {
             Node::Frozen(nid) => {

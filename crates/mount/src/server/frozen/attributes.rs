@@ -23,7 +23,7 @@ impl FrozenTier {
         self.presented_attr(nid, removable)
     }
 
-    /// Whether the user may make and remove names in a directory of the image.
+    /// Tells whether the user may make and remove names in a directory of the image.
     pub(crate) fn may_write_below(&self, directory: Nid) -> bool {
         self.presented_attr(directory, false).is_ok_and(|attr| self.packed.viewer.may_write(&attr))
     }
@@ -47,7 +47,7 @@ impl FrozenTier {
         Ok(attr)
     }
 
-    /// Whether the list of a frozen file decides that the image does not have.
+    /// Tells whether a list decides about a frozen file that the image lacks.
     fn lacks_list(&self, nid: Nid, attr: &Attr) -> bool {
         self.packed.viewer.may_gain_by_list(attr) && !self.packed.has_xattrs(nid)
     }
@@ -62,7 +62,7 @@ impl FrozenTier {
         self.lists.remember(nid, attributes.device, outcome)
     }
 
-    /// Whether an original must be asked for its list before the attributes of `nid` are known: its own, or that of
+    /// Tells whether an original must be asked for its list before the attributes of `nid` are known: its own, or that of
     /// the directory that it lies in, which says whether it may be removed.
     pub(crate) fn awaits_list(&self, nid: Nid) -> bool {
         if self.packed.viewer.acts_for_others() {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::lock;
 
-/// What the originals said.
+/// Lists that the originals gave.
 #[derive(Debug, Default)]
 pub(crate) struct Lists(Mutex<Known>);
 

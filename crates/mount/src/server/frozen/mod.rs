@@ -1,7 +1,7 @@
 //! The frozen tier: answers straight from the image, which the kernel may keep for ever.
 //!
-//! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit, but where an
-//! access control list that the image does not have decides ([`lists`]).
+//! Nothing here touches the original file system, allocates for a lookup, or takes a lock for a hit, unless an access control
+//! list that the image lacks decides ([`lists`]).
 
 mod absences;
 mod attributes;
@@ -39,7 +39,7 @@ pub(crate) struct FrozenTier {
     counters: Arc<Counters>,
 }
 
-/// What the frozen tier says to a question.
+/// The answer of the frozen tier to a question.
 #[derive(Debug)]
 pub(crate) enum FrozenAnswer<T> {
     /// This, for ever.
@@ -51,7 +51,7 @@ pub(crate) enum FrozenAnswer<T> {
 /// The time for which a question to the frozen tier can wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Others wait too: what takes an operation on the original is for later.
+    /// Other requests wait: do nothing now that takes an operation on the original.
     None,
     /// For an access control list of the original.
     ForOriginal,
@@ -128,7 +128,7 @@ impl FrozenTier {
     ) -> Result<Listing, Errno> {
         let mut listing = Listing::new(size);
         if plus {
-            // What the user may do in the directory decides how each name is shown.
+            // The user's rights in the directory decide how each name is shown.
             self.ask_for_list(directory);
         }
         for entry in self.packed.image.entries(directory).map_err(damaged)?.resume(offset) {
@@ -151,9 +151,9 @@ impl FrozenTier {
         Ok(listing)
     }
 
-    /// What a listing says of a node: everything, or only its inode number.
+    /// The entry of a node in a listing: complete, or its inode number alone.
     fn listed_entry(&self, nid: Nid, everything: bool) -> Result<Entry, Errno> {
-        // Where the original must be asked, let the kernel look the name up if it wants to know.
+        // Let the kernel look a name up itself if the answer takes the original.
         if everything
             && !self.packed.is_uncovered(nid)?
             && !self.bindings.is_from_original(nid)
@@ -181,7 +181,7 @@ impl FrozenTier {
         Some(Opened { handle: 0, flags: OpenFlags::KEEP_CACHE | OpenFlags::NO_FLUSH })
     }
 
-    /// Whether the image has the extended attributes of `nid`: those of files that the recording asked for, or of all
+    /// Tells whether the image has the extended attributes of `nid`: those of files that the recording asked for, or of all
     /// where there are no originals.
     pub(crate) fn has_xattrs(&self, nid: Nid) -> bool {
         self.bindings.is_frozen(nid) && self.packed.has_xattrs(nid)

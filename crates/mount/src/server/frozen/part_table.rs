@@ -1,7 +1,7 @@
-//! Files that the image holds in part: which READ gets what.
+//! Files that the image holds in part: the answer to each READ.
 //!
-//! Almost none is asked: what is held was pushed into the kernel's cache before the first open was answered (see `pusher`).
-//! What is left is what the recorded run did not need, what the kernel dropped again, and read-ahead.
+//! Few READs come: held pages were pushed into the kernel's cache before the first open was answered (see [`super::parts`]).
+//! The rest are for pages that the recorded run did not need, for pages that the kernel dropped, and read-ahead.
 //!
 //! The kernel asks for more than the program does: it reads ahead, and around each fault. Where that meets pages that
 //! are not held, it could be answered short (which says that the file ends there), with zeros (which are wrong), or
@@ -14,14 +14,14 @@
 //!      \-> several pages, some of them not held ------> EIO; the held ones are pushed
 //! ```
 //!
-//! What must stay true: one page is never refused, since the kernel asks for it without read-ahead too; nor what goes past
-//! its cache (`O_DIRECT`). As soon as a page that is not held turns out to be needed, nothing of that file is refused any
-//! more: this run is not like the recorded one.
+//! Invariants: a READ of one page is never refused, since the kernel sends such READs without read-ahead too; nor is a READ that
+//! bypasses the cache (`O_DIRECT`). Once a page that is not held is needed, no READ of that file is refused: this run differs
+//! from the recorded one.
 //!
-//! Linux keeps each page of FUSE by itself up to [`LAST_SINGLY`], so there several pages are always read-ahead: when the kernel
-//! has dropped what it had, and reads ahead again, that is refused again. A newer one may keep several as one, and asks for
-//! all of them again: there no READ is refused of which every page was refused before, nor anything by a server that took
-//! over from another one and does not know what that one refused.
+//! Up to [`LAST_SINGLY`], Linux keeps each page of FUSE by itself. There a READ of several pages is always read-ahead, and is
+//! refused each time. A newer Linux may keep several pages as one folio, and asks for all of them again. There a READ is
+//! answered if all its pages were refused before. A server that took over refuses nothing there, since it does not know
+//! what its predecessor refused.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -35,7 +35,7 @@ use crate::fuse::request::Read;
 use crate::lock;
 use crate::server::slots::Death;
 
-/// What is known of the files that the image holds in part.
+/// State of the files that the image holds in part.
 #[derive(Debug)]
 pub(crate) struct Parts {
     inherits: bool,
@@ -53,7 +53,7 @@ struct Table {
     pushing: usize,
 }
 
-/// How the kernel uses one file.
+/// The kernel's use of one file.
 #[derive(Debug, Default)]
 struct File {
     progress: Progress,
@@ -65,10 +65,10 @@ struct File {
     compared: Option<(Version, bool)>,
 }
 
-/// What tells versions of an original apart: inode, time of change and of modification.
+/// The version of an original: inode, time of change and of modification.
 pub(crate) type Version = (u64, (i64, u64), (i64, u64));
 
-/// Whether what is held is in the kernel's cache.
+/// The state of the held pages: to be pushed, being pushed, in the kernel's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Progress {
     #[default]
@@ -77,7 +77,7 @@ enum Progress {
     Done,
 }
 
-/// Which READs of several pages may be refused.
+/// The READs of several pages that may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusing {
     /// Every one: the kernel asks for what is needed page by page.
@@ -102,7 +102,7 @@ impl Refusing {
     }
 }
 
-/// What to do about a READ of which not everything is held.
+/// The decision about a READ of which not everything is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Refuse,
@@ -112,8 +112,8 @@ pub(crate) enum Verdict {
 /// Threads that may push before they answer: not all, because a store waits for the answer to a READ of the same page.
 const PUSHING: usize = 4;
 
-/// How long an answer waits for another thread's push. Only a store that waits for a READ that no thread is free to
-/// answer takes so long; then these threads become free.
+/// The time for which an answer waits for another thread's push. A push takes so long only if its store waits for a READ that
+/// no thread is free to answer; when the wait ends, these threads become free.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl File {
@@ -154,8 +154,8 @@ impl Parts {
         lock(&self.table).files.get(&nid).is_none_or(|file| file.progress != Progress::Done)
     }
 
-    /// Whether the caller has to push the file. Waits while others do; for ever, if the file is not steady, since then
-    /// no program may open it before all is pushed. Nor is such a file pushed by a server that took over.
+    /// Tells whether the caller has to push the file. Waits while another thread pushes it; without a limit if the file is not
+    /// steady, since no program may open such a file before all is pushed. A server that took over never pushes such a file.
     pub(crate) fn begin(&self, nid: Nid, steady: bool) -> bool {
         let mut table = lock(&self.table);
         loop {

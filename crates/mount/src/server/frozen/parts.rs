@@ -1,17 +1,17 @@
-//! Gives the kernel what the image holds of a file that it holds in part, before it asks.
+//! Gives the kernel the held stretches of a file before it asks for them.
 //!
-//! What is held is what the recorded run touched, so most of it will be wanted, and read-ahead, which would be the
-//! kernel's way to get it, meets what is not held (see `parts`). A store takes a fraction of a READ, and what is in the
-//! kernel's cache is neither asked for nor read ahead.
+//! The image holds the stretches that the recorded run touched, so most of them will be wanted. The kernel would get them by
+//! read-ahead, which meets stretches that are not held (see [`super::part_table`]). A store takes a fraction of a READ, and
+//! pages in the kernel's cache are neither asked for nor read ahead.
 //!
-//! The moment is the first OPEN: the kernel knows the inode, has no page of it, and the program waits. So when it reads,
-//! everything is there.
+//! This happens at the first OPEN: the kernel knows the inode and has no page of it, and the program waits. When it reads,
+//! all held pages are there.
 //!
-//! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the threads
-//! that answer may store, before a file can have been read; all else is a thread's own.
+//! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the answering
+//! threads may store, and only before the file can have been read. All other stores are the work of one separate thread.
 //!
-//! A store replaces what a program wrote through a mapping, of which the server is not told. So what a process here could write to is
-//! pushed before its first open is answered and never again.
+//! A store replaces what a program wrote through a mapping, of which the server is not told. So a file that
+//! a process here could write to is pushed before its first open is answered and never again.
 
 use std::os::fd::OwnedFd;
 
@@ -36,7 +36,7 @@ const ONLY: usize = 64 << 20;
 const STORE: usize = 256 << 10;
 
 impl FrozenTier {
-    /// Whether no process here could write to the file.
+    /// Tells whether no process here could write to the file.
     pub(crate) fn is_steady(&self, nid: Nid) -> bool {
         self.attr(nid).is_ok_and(|attr| !self.packed.viewer.could_write(&attr))
     }
@@ -71,7 +71,7 @@ impl FrozenTier {
         let mut left = if self.is_steady(nid) { FIRST } else { ONLY };
         for run in part.runs() {
             let piece = &run.bytes[..run.bytes.len().min(left)];
-            // Whatever is the reason that it cannot be stored: what is not pushed is asked for.
+            // A store may fail for any reason: the kernel asks for the pages that were not pushed.
             if self.store(nid, run.offset, piece).is_err() {
                 return part.size();
             }
@@ -161,7 +161,7 @@ impl FrozenTier {
         if same { Ok(()) } else { Err(Errno::IO) }
     }
 
-    /// Whether the original has what the image holds of it.
+    /// Tells whether the original has what the image holds of it.
     fn is_same_there(&self, part: &Part<'_>, original: &OwnedFd) -> Result<bool, Errno> {
         let mut buffer = vec![0; COMPARED];
         for run in part.runs() {

@@ -29,13 +29,13 @@ pub(crate) struct Push {
 }
 
 impl Pushes {
-    /// What is held in a stretch, some time.
+    /// Queues the held pages of a stretch.
     pub(crate) fn rest(&self, nid: Nid, range: Range<u64>) {
         lock(&self.queue).rest.push_back(Push { nid, range });
         self.filled.notify_one();
     }
 
-    /// What is held in a window, before everything else.
+    /// Queues the held pages of a window before everything else.
     pub(crate) fn window(&self, nid: Nid, range: Range<u64>) {
         lock(&self.queue).urgent.push_back(Push { nid, range });
         self.filled.notify_one();

@@ -84,7 +84,7 @@ impl LiveTier {
         Ok(standing)
     }
 
-    /// What stands in a file before `position`; `None` if it cannot be read.
+    /// The bytes of a file before `position`; `None` if they cannot be read.
     fn region_before(&self, handle: &Handle, position: u64, length: usize) -> Option<Vec<u8>> {
         let reader = if handle.reads() {
             handle.file()?
@@ -105,7 +105,7 @@ fn overlap(region: &[u8], data: &[u8]) -> usize {
     (1..=most).rev().find(|length| region.ends_with(&data[..*length])).unwrap_or(most)
 }
 
-/// How far an append is: so many bytes stand in the file, after which the open file's position was this, modulo 2^40.
+/// The progress of an append: the bytes that stand in the file, and the open file's position after them, modulo 2^40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Progress {
     standing: usize,

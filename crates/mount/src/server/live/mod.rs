@@ -136,7 +136,7 @@ impl LiveTier {
         }
     }
 
-    /// Whether `name` leads to `nid` in the image. A packed file may have further links that were not packed.
+    /// Tells whether `name` leads to `nid` in the image. A packed file may have further links that were not packed.
     fn has_name(&self, directory: Nid, name: &[u8], nid: Nid) -> bool {
         matches!(self.packed.image.lookup(directory, name), Ok(Lookup::Found(packed)) if packed == nid)
     }
