@@ -36,7 +36,7 @@ impl Completer<'_> {
         let lane = || {
             let mut buffer = vec![0; STRETCH];
             while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                // What is not there afterwards is bound from the original.
+                // A file that is missing afterwards is bound from the original.
                 let _absent = self.file(file, &mut buffer);
             }
         };

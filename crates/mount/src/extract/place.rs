@@ -100,7 +100,7 @@ fn fill(
     user: &User,
 ) -> Result<Vec<PathBuf>, Unavailable> {
     let failed = |errno| Unavailable::new(Step::Extract, errno);
-    // What cannot be had now is asked for again, and named, where it is needed.
+    // A failure here is not final: content is asked for again where it is needed, and the error is reported there.
     let _as_far_as_it_goes = image.memory.copy_all();
     mkdirat(top, STORE, Mode::RWXU).map_err(failed)?;
     let store = openat(top, STORE, DIRECTORY, Mode::empty()).map_err(failed)?;
