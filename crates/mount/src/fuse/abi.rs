@@ -98,7 +98,7 @@ bitflags! {
     pub(crate) struct OpenFlags: u32 {
         /// Reads and writes go past the kernel's cache.
         const DIRECT_IO = 1 << 0;
-        /// What is in the kernel's cache stays valid.
+        /// The kernel's cache of the file stays valid.
         const KEEP_CACHE = 1 << 1;
         /// The kernel keeps the listing.
         const CACHE_DIR = 1 << 3;
@@ -107,7 +107,7 @@ bitflags! {
     }
 }
 
-/// What OPEN answers.
+/// The answer to OPEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
     /// The handle that later requests carry; zero if none of them needs one.
@@ -190,7 +190,7 @@ pub(crate) mod opcode {
     pub(crate) const TMPFILE: u32 = 51;
 }
 
-/// How long the kernel may keep an answer without asking again.
+/// The time for which the kernel may keep an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validity {
     /// For the life of the mount: the answer comes from the image.
@@ -268,9 +268,9 @@ impl Attr {
 pub(crate) struct Entry {
     /// The inode; `None` says that the name is absent.
     pub(crate) node: Option<NodeId>,
-    /// How long the name, or its absence, may be kept.
+    /// The time for which the name, or its absence, may be kept.
     pub(crate) name_valid: Validity,
-    /// How long the attributes may be kept.
+    /// The time for which the attributes may be kept.
     pub(crate) attr_valid: Validity,
     /// Attributes; ignored when the name is absent.
     pub(crate) attr: Attr,
@@ -315,7 +315,7 @@ pub(crate) const INIT_OUT: usize = 64;
 pub(crate) fn encode_init(minor: u32, max_readahead: u32, flags: InitFlags, flags2: u32) -> [u8; INIT_OUT] {
     /// Requests in flight of readahead and the like; the default of 12 slows down parallel first reads.
     const MAX_BACKGROUND: u16 = 64;
-    /// Where the kernel begins to call the mount congested: three quarters, as its own default.
+    /// The number of requests at which the kernel calls the mount congested: three quarters, as by default.
     const CONGESTION: u16 = 48;
     let mut bytes = [0; INIT_OUT];
     let mut out = Layout(&mut bytes);
@@ -349,7 +349,7 @@ pub(crate) struct Listing {
     limit: usize,
 }
 
-/// Whether an entry went into a [`Listing`].
+/// The outcome of adding an entry to a [`Listing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// It did.
@@ -363,7 +363,7 @@ pub(crate) enum Pushed {
 pub(crate) struct ListedName<'a> {
     /// `d_ino`.
     pub(crate) inode: u64,
-    /// Where the next READDIR continues.
+    /// The offset at which the next READDIR continues.
     pub(crate) next: u64,
     /// `d_type`: the type bits of the mode, shifted right by 12.
     pub(crate) kind: u32,

@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
     pub(crate) operation: Operation<'a>,
 }
 
-/// What is asked. Names are without their zero byte and never empty.
+/// The operation with its arguments. Names come without their zero byte and are never empty.
 #[derive(Debug)]
 pub(crate) enum Operation<'a> {
     Init {
