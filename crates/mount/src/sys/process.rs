@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use rustix::thread::UnshareFlags;
 
-/// Which side of a fork this is.
+/// The two sides of a fork.
 #[derive(Debug)]
 pub(crate) enum Forked {
     /// The calling process; holds the child's number.
@@ -235,7 +235,7 @@ pub(crate) fn reset_signals(ignored: &[libc::c_int]) {
 
 /// execve(2) with this process' environment; returns only when it failed.
 ///
-/// What Rust's start-up changed is put back first: see [`quell_base::restore_inherited`].
+/// Puts back first what Rust's start-up changed: see [`quell_base::restore_inherited`].
 pub(crate) fn exec(program: &CStr, arguments: &[CString]) -> Errno {
     let pointers: Vec<*const libc::c_char> =
         arguments.iter().map(|argument| argument.as_ptr()).chain([null()]).collect();
