@@ -1,4 +1,4 @@
-//! What this node allows, found out by doing it: in children that end at once, in namespaces that end with them.
+//! Finds out what this node allows by trying it, in short-lived children with namespaces of their own.
 //!
 //! ```text
 //! child 1   a user namespace alone
@@ -7,7 +7,7 @@
 //! child 4   namespaces, and a tmpfs in place of the FUSE mount: what an extraction needs
 //! ```
 //!
-//! Which setting is the cause is judged afterwards, in `cause`. Nothing is left behind, and no file system is asked
+//! `cause` then finds the setting that is responsible. Nothing is left behind, and no file system is asked
 //! anything but /proc and /dev.
 
 mod cause;
@@ -59,7 +59,7 @@ pub enum Subject {
     Erofs,
 }
 
-/// Whether a node allows something.
+/// The answer of a node to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It was done.
@@ -70,27 +70,27 @@ pub enum Answer {
     Unknown,
 }
 
-/// What was found out about one subject.
+/// A finding about one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The subject.
     pub subject: Subject,
-    /// Whether the node allows it.
+    /// The answer of the node.
     pub answer: Answer,
-    /// What was refused and how, or what else is worth knowing.
+    /// The refused step and its error, or a remark.
     pub detail: Option<String>,
-    /// What bars it, and what to ask for.
+    /// The setting that bars it, and the remedy.
     pub cause: Option<Cause>,
 }
 
-/// What was found out about a node.
+/// The findings about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
     /// One for each subject, in the order in which a run needs them.
     pub findings: Vec<Finding>,
-    /// Whether a run can mount its image.
+    /// True if a run can mount its image.
     pub mounts: bool,
-    /// Whether a run can extract its image.
+    /// True if a run can extract its image.
     pub extracts: bool,
 }
 
@@ -123,14 +123,14 @@ pub fn examine() -> Result<Examination, RunError> {
     Ok(Examination { findings: judge.findings, mounts, extracts: extracted.is_ok() })
 }
 
-/// What a run would find of an image on this node.
+/// The state of an image on this node, as a run would find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFacts {
     /// Directories that it covers.
     pub roots: Vec<PathBuf>,
     /// Those of them that this node does not have, which a run leaves out unless the image is complete.
     pub missing: Vec<PathBuf>,
-    /// What a run may turn to beyond the image.
+    /// The source of names and content that the image lacks.
     pub beyond: Beyond,
 }
 
@@ -264,7 +264,7 @@ impl Judge<'_> {
     }
 }
 
-/// What a child says that has mounted, with its namespaces.
+/// The message of a child that has mounted, which comes with its namespaces.
 #[derive(Debug, Serialize, Deserialize)]
 enum FromChild {
     /// It worked. For the mount: whether the kernel offers to resend requests, where it said so.
@@ -320,7 +320,7 @@ impl Drop for Child {
     }
 }
 
-/// What one child says that does `work`.
+/// The message of one child that does `work`.
 fn in_a_child(
     alone: &SingleThreaded,
     work: impl FnOnce() -> Result<(), Unavailable>,
@@ -407,7 +407,7 @@ fn place() -> PathBuf {
     PLACES.iter().find(fits).copied().unwrap_or("/sys").into()
 }
 
-/// Whether the first request, which the kernel has ready at once, offers to resend others.
+/// Tells whether the first request, which the kernel has ready at once, offers to resend others.
 fn offers_resend(device: &OwnedFd) -> Option<bool> {
     /// `FUSE_HAS_RESEND`, bit 39, as seen in `flags2`. Source: `include/uapi/linux/fuse.h`.
     const HAS_RESEND: u32 = 1 << 7;
