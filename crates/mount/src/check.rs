@@ -1,8 +1,8 @@
-//! Whether an image still says what its sources are: attributes compared with the originals, many at a time.
+//! Checks that the sources of an image are unchanged: compares attributes with the originals, many at a time.
 //!
 //! Compared are the directories whose names the image knows, the files that it holds, and whatever else the recording
-//! asked for: what a program would be told wrongly if it had changed. The time of the last inode change is the
-//! witness: no program can set it back.
+//! asked for: a program would get wrong answers about these if they had changed. The time of the last inode change
+//! decides: no program can set it back.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -24,10 +24,10 @@ use crate::lock;
 /// network file system, few enough not to be the storm that quell is there to prevent.
 pub const DEFAULT_PARALLELISM: usize = 32;
 
-/// What a comparison found, and what it cost.
+/// The outcome of a comparison, and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// What differs. Shape: sorted by path.
+    /// Changed originals. Shape: sorted by path.
     pub changes: Vec<SourceChange>,
     /// Files, directories and links that were compared.
     pub entries: u64,
@@ -58,7 +58,7 @@ pub fn check<B: AsRef<[u8]>>(image: &Image<B>, parallelism: usize) -> Result<Che
     };
     let threads = parallelism.clamp(1, stretches.len().max(1));
     std::thread::scope(|scope| {
-        // Where a thread cannot be had, the others do its work.
+        // If a thread cannot be started, the others do its work.
         let started =
             (1..threads).map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work));
         let _threads: Vec<_> = started.take_while(Result::is_ok).collect();
@@ -95,7 +95,7 @@ fn compare_stretch(subjects: &[Subject]) -> Vec<SourceChange> {
     subjects.iter().filter_map(compare).collect()
 }
 
-/// Whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
+/// Tells whether an image has sources on this node: those of a complete one may be gone, or may never have been here. It
 /// counts as having them if this node has a directory for each root.
 pub(crate) fn is_beside_its_sources<B: AsRef<[u8]>>(image: &Image<B>) -> bool {
     let index = image.index();
@@ -114,7 +114,7 @@ struct Subject {
     extent: Extent,
 }
 
-/// What must be compared, sorted by directory and name.
+/// The subjects to compare, sorted by directory and name.
 fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError> {
     let roots: Vec<PathBuf> = image.index().roots().map(|root| path_of(root.path.to_vec())).collect();
     let mut subjects = Vec::new();
@@ -135,7 +135,7 @@ fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError
     Ok(subjects)
 }
 
-/// Whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
+/// Tells whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
 /// every empty file counts as held, also those.
 fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> bool {
     match packed.kind {
@@ -145,12 +145,12 @@ fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> b
     }
 }
 
-/// Whether the image holds some of a file's content. A damaged node has to be compared too.
+/// Tells whether the image holds some of a file's content. A damaged node has to be compared too.
 fn has_content<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid) -> bool {
     image.content(nid) != Ok(Content::Original)
 }
 
-/// How much of a node must be as it was.
+/// The attributes of a node that must be unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     /// All of it: what a file holds, which names a directory has.
@@ -174,7 +174,7 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// What differs first, in the order of [`SourceDifference`].
+/// The first difference, in the order of [`SourceDifference`].
 fn compare(packed: &Attributes, extent: Extent, original: Result<Stat, Errno>) -> Option<SourceDifference> {
     let stat = match original {
         Ok(stat) => stat,

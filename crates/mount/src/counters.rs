@@ -127,7 +127,7 @@ impl Counters {
         self.number(LOSSES + what as usize).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests were asked so far: a server that changes this lives.
+    /// The number of requests so far: a server that changes it lives.
     pub(crate) fn progress(&self) -> u64 {
         (0..ORIGINAL - REQUESTS).map(|kind| self.load(REQUESTS + kind)).sum()
     }
@@ -199,7 +199,7 @@ impl Counters {
     }
 }
 
-/// Where each count is.
+/// Words of the counts.
 const REQUESTS: usize = 0;
 const ORIGINAL: usize = 7;
 const IMAGE_BYTES: usize = 13;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct SourceChange {
     /// The original's path.
     pub path: PathBuf,
-    /// What differs first.
+    /// The first difference.
     pub difference: SourceDifference,
 }
 

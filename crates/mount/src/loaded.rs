@@ -23,7 +23,7 @@ use crate::memory::{Memory, Shared, read_exact_at};
 pub enum Trust {
     /// Those of the user who runs, and of root, which no other user may write to or put another file in place of.
     OwnerOrRoot,
-    /// Anybody's.
+    /// Images of any owner.
     Anybody,
 }
 
@@ -160,7 +160,7 @@ fn open_copied(memory: Memory) -> Result<Opened, ImageError> {
     }
 }
 
-/// Whether zeros where the index or a directory should be could have caused `error`.
+/// Tells whether zeros where the index or a directory should be could have caused `error`.
 fn is_for_want_of_bytes(error: &OpenError) -> bool {
     matches!(
         error,

@@ -11,7 +11,7 @@
 //! | read by open  | fetched by chunks of 1 MiB, each absent, loading, present or failed
 //! ```
 //!
-//! What is copied takes memory, which the budget bounds before anything is copied.
+//! A copy takes memory; the budget bounds it before anything is copied.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -123,8 +123,8 @@ impl Memory {
         self.ensure_range(0, self.bytes().len()).map_err(|errno| self.failure(errno))
     }
 
-    /// How many threads are worth having for [`Self::fetch_all`]: enough for a network's round trips to overlap, or the
-    /// processors that may decompress. 0 where there is nothing to fetch.
+    /// The number of threads for [`Self::fetch_all`]: enough for a network's round trips to overlap, or the processors that may
+    /// decompress. 0 if there is nothing to fetch.
     pub(crate) fn fetchers(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             None => 0,
@@ -135,7 +135,7 @@ impl Memory {
         }
     }
 
-    /// How much is copied before the index is looked for.
+    /// Bytes that are copied before the index is looked for.
     pub(crate) fn first_fetch(&self) -> usize {
         match self.fetcher.as_ref().map(|fetcher| &fetcher.form) {
             Some(Form::Frames(_)) => CHUNK,
@@ -143,7 +143,7 @@ impl Memory {
         }
     }
 
-    /// What `errno`, which [`Self::ensure_range`] gave, means.
+    /// The error that `errno` of [`Self::ensure_range`] means.
     pub(crate) fn failure(&self, errno: Errno) -> ImageError {
         let failed = |fetcher: &Fetcher| {
             let compressed = matches!(fetcher.form, Form::Frames(_)) && errno == DAMAGED;
@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// Whether the image can be answered from. `is_intact` looks at all of it.
+    /// Tells whether the image can be answered from. `is_intact` looks at all of it.
     pub(crate) fn is_sound(&self, is_intact: impl FnOnce() -> bool) -> bool {
         self.witness.as_ref().is_none_or(|witness| witness.is_sound(is_intact))
     }
@@ -169,7 +169,7 @@ impl Memory {
         self.ensure_range(self.offset_of(part), part.len())
     }
 
-    /// Whether `part`, a slice of this memory, has arrived.
+    /// Tells whether `part`, a slice of this memory, has arrived.
     pub(crate) fn is_present(&self, part: &[u8]) -> bool {
         let Some(fetcher) = &self.fetcher else {
             return true;
@@ -270,7 +270,7 @@ impl Memory {
     }
 }
 
-/// What the image's file holds.
+/// The content of the image's file.
 #[derive(Debug)]
 enum Form {
     /// The image.
@@ -407,7 +407,7 @@ pub(crate) fn read_exact_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> Result<
     Ok(())
 }
 
-/// What a frame that cannot be decompressed gives.
+/// The error of a frame that cannot be decompressed.
 const DAMAGED: Errno = Errno::BADMSG;
 
 const ABSENT: u64 = 0;
@@ -449,7 +449,7 @@ const DECOMPRESSORS_MAX: usize = 8;
 /// No machine that quell is built for has smaller pages.
 const SMALLEST_PAGE: usize = 4096;
 
-/// How much is read before the index is looked for: the metadata of about 20 000 nodes.
+/// Bytes that are read before the index is looked for: the metadata of about 20 000 nodes.
 const FIRST_FETCH: usize = 4 * CHUNK;
 
 #[cfg(test)]

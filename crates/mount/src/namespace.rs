@@ -33,22 +33,22 @@ use crate::own_root;
 use crate::stats::RunMode;
 use crate::sys::process::unshare_namespaces;
 
-/// What a namespace shows.
+/// The directories that a namespace shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// Directories to cover, none below another.
     pub(crate) roots: Vec<PathBuf>,
     /// Directories below them that stay the original.
     pub(crate) live: Vec<PathBuf>,
-    /// What there is for what the image does not hold: if nothing, its mount is read-only.
+    /// The source of names and content that the image lacks: if there is none, the mount is read-only.
     pub(crate) beyond: Beyond,
-    /// Where a command goes whose working directory is not in the namespace, if that gets a root of its own.
+    /// The directory in which a command starts if its working directory is not in the namespace; for a root of its own.
     pub(crate) own_root: Option<PathBuf>,
-    /// What mountinfo shows as the source: the meeting place, by which a nested run recognises the mount.
+    /// The source that mountinfo shows: the meeting place, by which a nested run recognises the mount.
     pub(crate) source: String,
 }
 
-/// Which namespaces are needed.
+/// The namespaces that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Privilege {
     /// CAP_SYS_ADMIN: a mount namespace is enough, and every user and group can be shown.
@@ -58,7 +58,7 @@ pub(crate) enum Privilege {
 }
 
 impl Privilege {
-    /// What this process has, by its effective capabilities.
+    /// The privilege of this process, by its effective capabilities.
     pub(crate) fn of_this_process() -> Self {
         const CAP_SYS_ADMIN: u32 = 21;
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

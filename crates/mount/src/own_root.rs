@@ -46,7 +46,7 @@ pub(crate) fn make(roots: &[PathBuf]) -> Result<(), Unavailable> {
     turn_to(staging).map_err(failed)
 }
 
-/// Whether the node has a directory at `path`; what the tmpfs covers counts as missing only if it is.
+/// Tells whether the node has a directory at `path`, under the tmpfs too.
 fn is_directory(node: &OwnedFd, path: &Path) -> bool {
     let relative = path.strip_prefix("/").unwrap_or(path);
     openat(node, relative, PLACE, Mode::empty()).is_ok()
@@ -60,8 +60,8 @@ fn turn_to(staging: &Path) -> Result<(), Errno> {
     match rustix::process::pivot_root(".", ".") {
         // The old root lies over the new one now.
         Ok(()) => unmount(".", UnmountFlags::DETACH)?,
-        // The old root is the kernel's first one, as on nodes without a disk: it can be covered, and whoever enters the
-        // namespace gets what covers it.
+        // The old root is the kernel's first one, as on nodes without a disk: it can be covered, and a process
+        // that enters the namespace gets the cover.
         Err(Errno::INVAL) => {
             mount_move(".", "/")?;
             rustix::process::chroot(".")?;
@@ -81,7 +81,7 @@ struct Level {
 }
 
 struct Builder<'s> {
-    /// Where the new root is mounted meanwhile, and the node's directory under it.
+    /// The directory over which the new root is mounted meanwhile, by path and as the node's own.
     covered: (&'s Path, OwnedFd),
     /// Names put in place so far.
     names: usize,

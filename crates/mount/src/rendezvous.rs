@@ -1,6 +1,6 @@
-//! Where the ranks of a node meet: an abstract socket, so that exactly one of them starts the server.
+//! The meeting place of a node's ranks: an abstract socket, so that exactly one of them starts the server.
 //!
-//! An abstract socket leaves no file, is separate for each network namespace, and its `bind` is atomic: whoever binds
+//! An abstract socket leaves no file, is separate for each network namespace, and its `bind` is atomic: the rank that binds
 //! is elected. The name is derived from what must be equal for ranks to share a namespace, so a rank needs one `stat`
 //! of the image to find it. Source: unix(7).
 //!
@@ -29,14 +29,14 @@ use crate::mode::Mode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MeetingPlace(String);
 
-/// What ranks must have in common to share a namespace.
+/// The facts that ranks must have in common to share a namespace.
 #[derive(Debug)]
 pub(crate) struct Common<'a> {
     /// `stat` of the image.
     pub(crate) image: &'a Stat,
     /// Job and step; see [`RunRequest::job`](crate::RunRequest::job).
     pub(crate) job: &'a str,
-    /// How ranks may run: those that insist on a mode do not meet others.
+    /// The modes in which ranks may run: a rank that insists on a mode does not meet others.
     pub(crate) mode: Mode,
 }
 
@@ -177,7 +177,7 @@ fn digest(numbers: &[u64]) -> blake3::Hasher {
     digest
 }
 
-/// How a meeting began.
+/// The role of this rank in a meeting.
 #[derive(Debug)]
 pub(crate) enum Meeting {
     /// None was there: this process holds the listening socket and must start the server.
@@ -234,7 +234,7 @@ impl Silence {
     }
 }
 
-/// Whether the process at the other end runs as this user.
+/// Tells whether the process at the other end runs as this user.
 pub(crate) fn is_this_user(connection: impl AsFd) -> bool {
     sockopt::socket_peercred(connection).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
