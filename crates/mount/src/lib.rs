@@ -22,6 +22,7 @@ mod difference;
 pub mod doctor;
 mod error;
 mod extract;
+mod fetcher;
 mod fuse;
 mod listener;
 mod loaded;

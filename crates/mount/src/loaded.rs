@@ -15,8 +15,9 @@ use rustix::process::Uid;
 
 use crate::budget::Budget;
 use crate::error::{ImageError, OsError};
+use crate::fetcher::read_exact_at;
 use crate::local::is_local;
-use crate::memory::{Memory, Shared, read_exact_at};
+use crate::memory::{Memory, Shared};
 
 /// The owners whose images are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,7 +65,7 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
 /// Starts the threads that answer, notify, push and fetch.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
-/// they die only after it has one. So they have descriptors of tstart own, or what the next server closes would stay open.
+/// they die only after it has one. So they have descriptors of their own, or what the next server closes would stay open.
 fn start_threads(
     server: &Arc<Server>,
     holding: &Holding,

@@ -21,7 +21,8 @@ use super::acl;
 use super::lessons::{Event, Lessons};
 use super::slots::{Attempt, Before};
 use crate::counters::{Counters, SentOn};
-use crate::fuse::abi::{Attr, ListedName, Pushed, Time, Totals, encode_statfs};
+use crate::fuse::abi::{Attr, Time, Totals, encode_statfs};
+use crate::fuse::listing::{ListedName, Pushed};
 use crate::lock;
 
 /// The original file system, as seen from outside the namespace.

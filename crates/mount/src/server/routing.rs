@@ -19,7 +19,8 @@ use super::packed::damaged;
 use super::replies::{completed, reply_created, reply_entry, reply_with, reply_xattr, written};
 use super::serving::{KernelOffer, Server};
 use super::slots::{Attempt, Before, Note};
-use crate::fuse::abi::{Attr, Entry, Listing, NodeId, OpenFlags, Opened, Validity};
+use crate::fuse::abi::{Attr, Entry, NodeId, OpenFlags, Opened, Validity};
+use crate::fuse::listing::Listing;
 use crate::fuse::reply::Reply;
 use crate::fuse::request::{Caller, Create, FileHandle, Operation, Read, Request, Unique};
 

@@ -33,7 +33,8 @@ use super::packed::Packed;
 use super::permissions::Evidence;
 use super::takeover::Takeover;
 use super::umasks::Umasks;
-use crate::fuse::abi::{Attr, Entry, Listing, Validity};
+use crate::fuse::abi::{Attr, Entry, Validity};
+use crate::fuse::listing::Listing;
 use crate::fuse::request::FileHandle;
 use readers::Readers;
 
