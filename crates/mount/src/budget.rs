@@ -1,7 +1,7 @@
 //! The bound on the memory of a node that an image may take.
 //!
-//! A plain image on a local file system takes none: the page cache serves it and gives way. What is fetched from a
-//! network, decompressed or extracted stays in memory until the run ends, so it is compared with the budget first.
+//! A plain image on a local file system takes none: the page cache serves it and gives way. An image that is fetched from
+//! a network, decompressed or extracted stays in memory until the run ends, so its size is compared with the budget first.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::ImageError;
 pub enum Budget {
     /// As much as the node and the process' control group have left.
     Available,
-    /// Half of that: for what is only looked at, and may come from any user.
+    /// Half of that: for images that are only inspected, and may come from any user.
     HalfOfAvailable,
     /// This many bytes.
     Bytes(u64),

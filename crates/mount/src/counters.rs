@@ -45,7 +45,7 @@ pub(crate) enum Loss {
     Takeover,
     /// A request was given up.
     Abandoned,
-    /// A request came when the image's file was not what it was any more.
+    /// A request came after the image's file was changed.
     Image,
 }
 
@@ -213,7 +213,7 @@ const WRITES: usize = 1;
 const MISSING: usize = 2;
 const LISTS: usize = 3;
 
-/// Room for the longest paths that there can be, in all lists. Only what is used becomes memory.
+/// Room for the longest possible paths in all lists. Unused pages take no memory.
 const PATHS_BYTES: usize = 2 * LISTS * MAX_PATHS * 4200;
 
 #[cfg(test)]

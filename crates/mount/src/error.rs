@@ -213,7 +213,7 @@ pub enum ImageError {
     /// Not a regular file.
     #[error("not a regular file")]
     NotAFile,
-    /// It belongs to another user, who could make us run anything.
+    /// It belongs to another user, who could make this user run any code.
     #[error("it belongs to user {owner}, neither to you nor to root")]
     Untrusted {
         /// Owner of the file.
@@ -234,7 +234,7 @@ pub enum ImageError {
     /// Its bytes are not those of an image.
     #[error(transparent)]
     Invalid(#[from] quell_image::OpenError),
-    /// It would take more memory than it may. Only what is fetched or decompressed takes any.
+    /// It would take more memory than it may. Only an image that is fetched or decompressed takes any.
     #[error(
         "it takes {needed} bytes of memory, {} {allowed}",
         if *.given { "and may take" } else { "and the node has" }
@@ -315,7 +315,7 @@ pub enum RunError {
         #[source]
         source: OsError,
     },
-    /// The file for what is learned cannot be written.
+    /// The file for lessons cannot be written.
     #[error("file for what is learned `{}`", .path.display())]
     Learned {
         /// The file.

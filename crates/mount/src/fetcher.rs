@@ -188,7 +188,7 @@ fn may_be_read_again(state: u64) -> bool {
     stage(state) == FAILED && state / ONCE < FAILURES_MAX
 }
 
-/// Moves a chunk to the state that `next` names; what it was before, or is if it stays.
+/// Moves a chunk to the state that `next` names. Returns the state before, or as an error the state in which it stays.
 fn advance(state: &AtomicU64, next: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
     state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
 }

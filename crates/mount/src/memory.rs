@@ -163,7 +163,7 @@ impl Memory {
 
     /// Makes sure that `part`, a slice of this memory, can be read. Returns at once when it has arrived.
     ///
-    /// **Errors** What reading the image's file gave: the part then cannot be had from the image.
+    /// **Errors** The error of reading the image's file: the part is then not available from the image.
     pub(crate) fn ensure(&self, part: &[u8]) -> Result<(), Errno> {
         self.ensure_range(self.offset_of(part), part.len())
     }
@@ -239,12 +239,12 @@ impl Memory {
         self.fetcher.as_ref().map_or(0, |fetcher| fetcher.fetched().load(Ordering::Relaxed))
     }
 
-    /// Before a new server's threads begin: what a dead one was fetching has to be fetched again.
+    /// Before a new server's threads begin: chunks that a dead server was fetching have to be fetched again.
     pub(crate) fn take_over(&self) {
         self.fetcher.iter().for_each(Fetcher::give_up_loading);
     }
 
-    /// Keeps all other threads out of what is shared by lock, so that a process that is forked meanwhile can use it.
+    /// Holds all locks of the shared state, so that a process that is forked meanwhile can use it.
     pub(crate) fn pause(&self) -> Paused<'_> {
         let fetching = self.fetcher.as_ref().map(|fetcher| crate::lock(&fetcher.waiting));
         Paused { _fetching: fetching, _looking: self.witness.as_ref().map(Witness::pause) }

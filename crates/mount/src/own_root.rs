@@ -1,8 +1,8 @@
-//! A root file system of one's own, for a complete image whose directories the node does not have.
+//! Makes a root file system for a complete image whose directories the node does not have.
 //!
 //! In a small tmpfs every name of the node's own root is put in place again, by recursive binds, and the missing
 //! directories are made. Directories on the way to a missing one that the node has (`/home` for `/home/u/env`) are
-//! made too, with their names bound. All that is made is read-only; what is bound is as it was: `/proc`, `/dev`, `/tmp`
+//! made too, with their names bound. New directories are read-only. Bound ones are unchanged: `/proc`, `/dev`, `/tmp`
 //! and the working directory. Mounts that come later still arrive, as the originals are slaves of their masters.
 //!
 //! ```text

@@ -54,11 +54,11 @@ pub enum Check {
 pub enum Checker {
     /// This one.
     ThisRank,
-    /// The one that starts the node's server: its ranks all see what that one sees.
+    /// The rank that starts the node's server: the other ranks see the same files.
     FirstOfNode,
 }
 
-/// That a run is to be learned of. All ranks say so, or what the first of a node asks is not kept.
+/// Asks for lessons of a run. All ranks must ask, or the questions of a node's first rank are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learn {
     /// The file for questions of this node that reached the originals, written like the statistics; `None` if another rank
@@ -315,7 +315,7 @@ fn run_inside(request: &RunRequest, outer: &MeetingPlace, mode: RunMode, stats: 
     let Some(path) = stats else {
         return execute(&request.command);
     };
-    // The server may not let ranks in any more; then this rank writes for itself what it knows.
+    // The server may not let ranks in any more; then this rank writes its own facts.
     let Some(connection) = outer.visit() else {
         let alone = RunStats {
             mode,
@@ -343,7 +343,7 @@ fn prepare_stats(path: Option<&Path>) -> Result<Option<PathBuf>, RunError> {
     Ok(Some(absolute))
 }
 
-/// The same for what is to be learned.
+/// The same for lessons.
 fn prepare_learned(request: &RunRequest) -> Result<Option<PathBuf>, RunError> {
     let Some(path) = request.learn.as_ref().and_then(|learn| learn.file.as_deref()) else {
         return Ok(None);

@@ -11,11 +11,11 @@
 //! sum 0a1b2c3d4e5f6071        BLAKE3 of the lines above, cut
 //! ```
 //!
-//! It counts when who owns it may be trusted with an image, when it is whole, and while it lives. The clocks of nodes
-//! differ: one that seems to come from the future counts up to [`SKEW`], and lives that much longer at most. What does
-//! not count is no error: then the rank compares for itself. The sum is against damage, not against forgery; against
-//! that there is the owner. And as an old stamp of the owner's could be put back by who may rename or link in its
-//! directory, stamps count only where no other user can write.
+//! A stamp counts if its owner may be trusted with an image, it is whole, and its lifetime is not over. The clocks of nodes
+//! differ: a stamp from the future counts up to [`SKEW`], and lives that much longer at most. A stamp that does not count is
+//! no error: the rank then compares for itself. The sum protects from damage; the check of the owner protects from forgery.
+//! A user who may rename or link in the directory could put an old stamp back, so stamps count only in directories that no
+//! other user can write to.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -75,7 +75,7 @@ pub struct RunStats {
     pub image_lost_requests: u64,
 }
 
-/// An extraction. The program's own operations on what was bound are not counted: they reach the original without quell.
+/// An extraction. The program's own operations on bound originals are not counted: they reach the original without quell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ExtractStats {
     /// Files that were copied.

@@ -2,7 +2,7 @@
 //!
 //! A mapping changes with its file, and reading beyond the end of a truncated file ends the process (SIGBUS). So its
 //! size and time of modification are asked for before anything is answered from it: 0.2 us of a request that takes 5. A
-//! file that was only touched is read once more and goes on; one that is not what it was is not answered from again.
+//! file that was only touched is verified once more and used on; a changed file is never answered from again.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use rustix::fs::Stat;
 
 use crate::lock;
 
-/// The file, and when it was last known to be what was opened.
+/// The file, and the times at which it was last known to be unchanged.
 #[derive(Debug)]
 pub(crate) struct Witness {
     file: OwnedFd,

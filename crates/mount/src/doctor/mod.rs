@@ -206,7 +206,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Its limits are worth a word where there is nothing better.
+    /// Names the limits of an extraction if it is the only mode.
     fn extraction(&mut self, tried: &Result<(), Unavailable>, mounts: bool) {
         match tried {
             Ok(()) if mounts => self.add(Subject::Extraction, Answer::Yes, None),

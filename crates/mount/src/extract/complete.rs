@@ -1,7 +1,7 @@
-//! Making whole what the image holds in part: the held stretches from the image, the others from the original, each file
-//! once a node and several at a time.
+//! Makes files whole that the image holds in part: held stretches from the image, the others from the original. Each file is
+//! made once a node, several at a time.
 //!
-//! An original counts only if it is what was packed: by size, times and inode, before and after it is read. Files that
+//! An original is used only if its size, times and inode are the packed ones, before and after it is read. Files that
 //! cannot be made whole are left out; their names come from the originals like others that are not held.
 
 use std::num::NonZeroU64;

@@ -32,8 +32,8 @@ pub(crate) struct Extraction {
 
 /// Extracts `image` into a namespace, by a child.
 ///
-/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] where
-/// something could be read that is not there; else what was refused.
+/// **Errors** [`Step::ExtractChanged`] and [`Step::ExtractMemory`] beyond the limits, [`Step::ExtractUnread`] if
+/// files without content could be read; else the step that was refused.
 pub(crate) fn extract(
     layout: &Layout,
     image: &LoadedImage,

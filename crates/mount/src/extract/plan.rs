@@ -3,7 +3,7 @@
 //!
 //! Each name that is bound from the original costs a lookup on the shared file system when the namespace is made, so there
 //! is a bound on them. Where an image would exceed it, directories with many such names for each file that they hold stay
-//! the original, the worst first; what is known completely within them is shown from the image all the same.
+//! the original, the worst first; completely known directories within them are still shown from the image.
 
 use quell_image::{
     Beyond, Corrupt, Coverage, FileContent as Content, FileKind as Kind, FilePart as Part, Image, Nid,
@@ -19,7 +19,7 @@ use crate::error::Step;
 /// The pieces to put in place, and the memory that they take.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In this order: what lies within another comes after it.
+    /// In this order: a piece within another comes after it.
     pub(crate) pieces: Vec<Piece>,
     /// Files that are held in part, and made whole from their originals; one with several names may be there several times.
     pub(crate) parts: Vec<PartFile>,

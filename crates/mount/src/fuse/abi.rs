@@ -44,7 +44,7 @@ bitflags! {
         const POSIX_LOCKS = 1 << 1;
         /// OPEN carries `O_TRUNC`.
         const ATOMIC_O_TRUNC = 1 << 3;
-        /// Modes of what is made come without the umask applied, and the umask beside them.
+        /// Modes of new files come without the umask applied, and the umask beside them.
         const DONT_MASK = 1 << 6;
         /// WRITEs of more than one page.
         const BIG_WRITES = 1 << 5;

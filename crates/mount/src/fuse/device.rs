@@ -118,7 +118,7 @@ impl Device {
 /// The way in which a cached name is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forgetting {
-    /// Dropped at once. For a directory this would also take away what is mounted below it.
+    /// Dropped at once. For a directory this would also remove mounts below it.
     Drop,
     /// Kept, but asked for again at its next use (Linux 6.2 and later).
     Expire,

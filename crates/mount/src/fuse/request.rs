@@ -1,6 +1,6 @@
 //! Requests of the kernel, parsed once, with every length checked.
 //!
-//! Source: `include/uapi/linux/fuse.h`. What we answer with a constant (`ENOSYS`, `ENOTTY`) keeps no body. A request
+//! Source: `include/uapi/linux/fuse.h`. Operations that are answered with a constant (`ENOSYS`, `ENOTTY`) keeps no body. A request
 //! that is too short for its kind is [`Malformed`]: the kernel never sends one.
 
 use super::abi::{NodeId, SetAttributes, Time};
@@ -173,7 +173,7 @@ pub(crate) struct Lock {
     pub(crate) end: u64,
     /// `F_RDLCK`, `F_WRLCK` or `F_UNLCK`.
     pub(crate) kind: u32,
-    /// The process that asks, or that holds what is in the way.
+    /// The process that asks, or that holds the conflicting lock.
     pub(crate) pid: u32,
     /// From flock(2): it belongs to the open file.
     pub(crate) whole_file: bool,

@@ -1,8 +1,9 @@
 //! The server process: threads that answer, notify and fetch, and one that stands by for the holder.
 //!
 //! It begins where the one before it stopped: tables and the numbers of descriptors from the
-//! [`HandoverMemory`](super::handover::HandoverMemory), and in each thread's slot the request that may not have been answered. When the
-//! holder dies, the thread that stands by forks another one and ends the server; [`super::holder`] says why.
+//! [`HandoverMemory`](super::handover::HandoverMemory), and in each thread's slot the request that may not have been
+//! answered. When the holder dies, the thread that stands by forks another one and ends the server; [`super::holder`] says
+//! why.
 //!
 //! The process' first thread only keeps the lifeline, see [`super::lifeline`].
 
@@ -65,7 +66,8 @@ fn begin(holding: Holding, lifeline: Lifeline, holder: Pid, death: Option<Death>
 /// Starts the threads that answer, notify, push and fetch.
 ///
 /// Those that notify and push wait in the kernel for locks that a program may hold while it waits for an answer; killed,
-/// they die only after it has one. So they have descriptors of their own, or what the next server closes would stay open.
+/// they die only after it has one. So they have descriptors of their own, since descriptors that the next server closes
+/// would otherwise stay open.
 fn start_threads(
     server: &Arc<Server>,
     holding: &Holding,

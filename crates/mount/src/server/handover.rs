@@ -66,7 +66,7 @@ enum Number {
 }
 
 impl HandoverMemory {
-    /// With nothing in it, for an image whose last node is `last`.
+    /// Empty memory for an image whose last node is `last`.
     ///
     /// **Errors** as [`SharedMemory::new`].
     pub(crate) fn new(last: Nid) -> Result<Self, Errno> {
@@ -169,10 +169,10 @@ const HANDLES: u32 = 1 << 20;
 /// Owners of locks, and locks that wait.
 const LOCKS: u32 = 1 << 16;
 
-/// About 100 000 paths, which is what a file of them may hold; one half of a log is not used.
+/// About 100 000 paths, as many as a file of lessons may hold; one half of a log is unused.
 const LESSONS_BYTES: usize = 32 << 20;
 
-/// About 2000 ranks that have a file for their statistics; when it is full, what is older about the same ranks goes.
+/// About 2000 ranks that have a file for their statistics; when it is full, older records of the same ranks are dropped.
 const RANKS_BYTES: usize = 4 << 20;
 
 /// About 500 000 absent names; beyond them the kernel is told for a second only. A start of Python tells about a

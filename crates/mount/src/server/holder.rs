@@ -1,7 +1,7 @@
 //! The holder: keeps what must survive a server, lets ranks in, and forks the next server when one dies.
 //!
 //! It answers nothing, reads nothing of the image, and has one thread, so that it can fork at any time. It and its server
-//! have one table of descriptors ([`super::lifeline`] draws it), so what a server opened is there for the next one; all
+//! have one table of descriptors ([`super::lifeline`] draws it), so descriptors of one server are there for the next; all
 //! else that the next one needs is in shared memory ([`HandoverMemory`](super::handover::HandoverMemory)).
 //!
 //! ```text
@@ -94,7 +94,7 @@ pub(crate) fn hold(holding: Holding, before: Option<Lifeline>, alone: &SingleThr
 }
 
 /// The number of times, and the pause after which, the status of a dead server is asked for. Its threads are about to end when its
-/// lifeline is cut, so what is left takes microseconds.
+/// lifeline is cut, so the rest takes microseconds.
 const BURIAL_TRIES: u32 = 50;
 const BURIAL_PAUSE: Duration = Duration::from_micros(100);
 
@@ -114,8 +114,8 @@ fn start_server(alone: &SingleThreaded) -> Result<Started, Errno> {
     })
 }
 
-/// The cause of death of a server whose lifeline is cut. It is not known of one that has a thread which the kernel does not let go
-/// before another server has answered.
+/// The cause of death of a server whose lifeline is cut. The cause is unknown if the kernel
+/// holds one of its threads until another server has answered.
 fn cause_of_death(server: Pid) -> Death {
     let status =
         (0..BURIAL_TRIES).find_map(|_| match rustix::process::waitpid(Some(server), WaitOptions::NOHANG) {
@@ -140,7 +140,7 @@ fn cause_of_death(server: Pid) -> Death {
 struct Holder {
     holding: Holding,
     roll: Roll,
-    /// While servers cannot be had, or die without having been asked anything.
+    /// The patience with servers that do not start, or die before their first request.
     patience: Patience,
     /// Requests that had been asked when the last server died.
     progress: u64,
@@ -290,13 +290,13 @@ impl Holder {
         }
     }
 
-    /// Closes what a dead server had open and no record names, and what a dead holder had to do with its ranks.
+    /// Closes the descriptors of a dead server that no record names, and a dead holder's connections to ranks.
     fn close_unknown(&self, server: Option<&Lifeline>) {
         close_all_but(&self.known_descriptors(server).into_iter().collect::<Vec<_>>());
     }
 
-    /// Closes what a dead server had open and no record names, and keeps in mind what that tells. What a call opens
-    /// that is still carried out is closed before the next server is forked, or found by that one.
+    /// Closes the descriptors of a dead server that no record names, and remembers the files that it had made. A call that
+    /// is still carried out may open more: they are closed before the next server is forked, or found by that server.
     fn close_left(&mut self) {
         let known = self.known_descriptors(None);
         let mut left = open_descriptors();

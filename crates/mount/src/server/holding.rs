@@ -1,4 +1,4 @@
-//! The things that survive a server and its holder, and what a server starts with.
+//! The state that survives a server and its holder, and the state with which a server starts.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -70,8 +70,8 @@ pub(crate) struct ServerStart {
 pub(crate) const NO_THREADS: i32 = 1;
 
 impl Holding {
-    /// In the process that a server forked in place of its dead holder: what that one had when it forked the server is
-    /// brought up to what it had when it died. All descriptors are those of the dead holder, or were closed by it.
+    /// Brings a server's copy of its holder's state up to date, in the process that the server forked to replace the dead
+    /// holder. All descriptors are those of the dead holder, or were closed by it.
     pub(crate) fn inherit(self) -> Self {
         let door = match self.door {
             Door::Closed => Door::Closed,
@@ -121,12 +121,12 @@ impl Holding {
         self.starter.is_none() && !self.ranks.iter().any(Rank::is_waiting)
     }
 
-    /// Writes what was counted, for each rank that asked for it.
+    /// Writes the statistics for each rank that asked for them.
     pub(crate) fn write_statistics(&self) {
         self.write_files(&self.ranks.iter().collect::<Vec<_>>());
     }
 
-    /// Writes what was counted until now, for the rank that comes for it a second time as number `number`.
+    /// Writes the statistics so far for rank `number`, which connected again to ask for them.
     pub(crate) fn write_reported(&mut self, number: usize) {
         let Some(rank) = self.ranks.get(number) else { return };
         self.write_files(&rank.reported(&self.ranks).collect::<Vec<_>>());
@@ -152,7 +152,7 @@ impl Holding {
         self.write_learned(ranks);
     }
 
-    /// Writes what was learned, for each rank that is to.
+    /// Writes the lessons for each rank that asked for them.
     pub(crate) fn write_learned(&self, ranks: &[&Rank]) {
         let mut paths = ranks.iter().filter_map(|rank| rank.learned.as_ref()).peekable();
         if paths.peek().is_none() {

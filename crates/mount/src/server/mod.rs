@@ -6,9 +6,9 @@
 //! ```
 //!
 //! One [`serving::Server`] is shared by a few threads that all read the same device. [`routing`] chooses the tier that
-//! answers: [`frozen`] answers from the image, [`live`] from the originals. Both use [`bindings`], which keeps nodes, open files and
-//! the originals that they are bound to, and [`packed`], the image as the user may see it. [`takeover`] judges what a dead
-//! server had done.
+//! answers: [`frozen`] answers from the image, [`live`] from the originals. Both use [`bindings`], which keeps nodes, open
+//! files and the originals that they are bound to, and [`packed`], the image as the user may see it. [`takeover`] judges
+//! what a dead server had done.
 //!
 //! [`start`] starts the processes, [`holder`] watches over servers, [`answering`] is the life of one. What one server leaves
 //! to the next is in [`handover`].

@@ -53,7 +53,7 @@ bitflags! {
     pub(crate) struct NodeMarks: u64 {
         /// A directory whose names come from the original.
         const LIVE = 1 << 0;
-        /// The kernel was told to forget what it knew of a live directory.
+        /// The kernel was told to forget the names of this live directory.
         const TOLD = 1 << 1;
         /// A frozen node whose attributes and content come from the original.
         const ALTERED = 1 << 2;

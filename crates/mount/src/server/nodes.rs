@@ -119,7 +119,7 @@ impl Nodes {
         self.look(node, |entry| entry.marks).unwrap_or_default()
     }
 
-    /// Adds to what is known of a node; returns what was known before. A frozen node gets a record if it has none.
+    /// Adds marks to a node; returns its marks before. A frozen node gets a record if it has none.
     pub(crate) fn mark(&self, node: Node, added: NodeMarks) -> NodeMarks {
         let mut table = self.write();
         if let Some(entry) = table.nodes.get(&node) {
@@ -207,7 +207,7 @@ impl Nodes {
     }
 
     /// Closes the originals of found files that no program has open, when nodes take half of the descriptors that this
-    /// process may have: what the kernel still asks of them is `ESTALE`, on which it looks the name up again.
+    /// process may have: further requests for them fail with `ESTALE`, on which the kernel looks the name up again.
     pub(crate) fn shed(&self, may_go: impl Fn(Node) -> bool) {
         if self.read().originals < self.most {
             return;
@@ -251,7 +251,7 @@ impl Nodes {
     }
 }
 
-/// Nodes beyond which only frozen ones get a record: what is known of those must reach the next server.
+/// Nodes beyond which only frozen ones get a record: their marks must reach the next server.
 const MOST_FOUND: usize = 1 << 20;
 
 /// Half of the descriptors that this process may have open: the rest is for open files, locks and ranks.

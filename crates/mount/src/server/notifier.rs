@@ -1,7 +1,7 @@
-//! Tells the kernel that what it keeps of a directory for ever is not true any more.
+//! Tells the kernel to forget names and listings that it was allowed to keep for ever.
 //!
-//! A thread of its own, because the kernel takes the directory's lock for it, which the very program that caused it
-//! may hold while it waits for an answer of the other threads, or of the next server if this one is killed.
+//! This is the work of a separate thread: the kernel takes the directory's lock for it. The program that caused the change may
+//! hold that lock while it waits for an answer of the other threads, or of the next server if this one is killed.
 
 use std::sync::mpsc::{Receiver, Sender};
 

@@ -40,7 +40,7 @@ fn forget_directory(server: &Server, directory: Nid) {
         return;
     };
     for entry in entries.filter_map(Result::ok).filter(|entry| !entry.is_dot()) {
-        // Dropping a directory's name would unmount what is bound below it.
+        // Dropping a directory's name would unmount mounts below it.
         if entry.kind != Kind::Directory || how == Forgetting::Expire {
             forget_name(server, node, entry.name, how);
         }
@@ -48,8 +48,8 @@ fn forget_directory(server: &Server, directory: Nid) {
 }
 
 impl Server {
-    /// The way in which names are given up: what is open under a dropped one looks as if it were removed, so it is only made stale where
-    /// the kernel can do that.
+    /// The way to forget names: made stale where the kernel can do that. A file that is open under a dropped name would look as
+    /// if it were removed.
     fn forgetting(&self) -> Forgetting {
         if self.can_expire() { Forgetting::Expire } else { Forgetting::Drop }
     }

@@ -64,7 +64,7 @@ impl Originals {
         self.lessons.note(path, event);
     }
 
-    /// Looks `name` up in `directory`; returns what it leads to, opened with `O_PATH`.
+    /// Looks `name` up in `directory`; returns the file that it leads to, opened with `O_PATH`.
     pub(crate) fn find(&self, directory: &OwnedFd, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         let path = path_of(directory).join(OsStr::from_bytes(name));
         self.send_on(SentOn::Lookup, &path)?;
@@ -103,7 +103,7 @@ impl Originals {
         let path = path_of(original);
         self.send_on(SentOn::Stat, &path)?;
         let outcome = whole(|buffer| rustix::fs::getxattr(place_of(original), name, buffer));
-        // Attributes are packed of what was looked at.
+        // Only files that were looked at have their attributes packed.
         if matches!(outcome, Ok(_) | Err(Errno::NODATA)) {
             self.note(&path, &Event::Found);
         }
@@ -156,7 +156,7 @@ impl Originals {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
-                // The program gets what there is, as from the file itself; the next read says what is wrong.
+                // The program gets the bytes so far, as from the file itself; its next read gets the error.
                 Err(_) if filled > 0 => break,
                 Err(errno) => return Err(errno),
             }
@@ -244,7 +244,7 @@ impl Originals {
         let path = path_of(directory);
         self.send_on(SentOn::List, &path)?;
         self.note(&path, &Event::Listed);
-        // Names that did not fit into the last answer were read ahead all the same.
+        // Names that did not fit into the last answer were read ahead.
         rustix::fs::seek(directory, SeekFrom::Start(offset))?;
         hand_on(directory, push)
     }

@@ -61,7 +61,7 @@ impl Viewer {
         self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
     }
 
-    /// Tells whether the kernel lets the user write to what it was presented.
+    /// Tells whether the kernel lets the user write to a file with the presented attributes.
     pub(crate) fn may_write(&self, presented: &Attr) -> bool {
         let shift = match presented {
             attr if attr.uid == self.uid => 6,
@@ -71,18 +71,17 @@ impl Viewer {
         presented.mode >> shift & WRITE != 0
     }
 
-    /// Tells whether the user could come to write to what was presented, if need be by changing its mode first.
+    /// Tells whether the user could write to a file with the presented attributes, if need be after changing its mode.
     pub(crate) fn could_write(&self, presented: &Attr) -> bool {
         self.privilege == Privilege::Administrator || presented.uid == self.uid || self.may_write(presented)
     }
 
-    /// Tells whether what the kernel creates must be given to the caller afterwards, because the server is another user.
+    /// Tells whether the server carries out changes for callers that are other users.
     pub(crate) fn acts_for_others(&self) -> bool {
         self.privilege == Privilege::Administrator
     }
 
-    /// Carries out what a request asks with the rights of the process that asked. Where the namespace has one user, the
-    /// server is that user.
+    /// Carries out an action with the rights of the process that asked. In a namespace with one user, the server is that user.
     pub(crate) fn act_as<T>(&self, caller: Caller, action: impl FnOnce() -> T) -> Result<T, Errno> {
         if !self.acts_for_others() || (caller.uid, caller.gid) == (0, 0) {
             return Ok(action());

@@ -63,7 +63,7 @@ impl Rank {
         }
     }
 
-    /// Takes in what the rank says next.
+    /// Receives the next message of the rank.
     pub(crate) fn hear(&mut self) -> Heard {
         let said = self.connection.as_ref().map(receive::<FromRank>);
         match said {
@@ -99,7 +99,7 @@ impl Rank {
         ranks.iter().filter(process)
     }
 
-    /// Tells it that what it came for is done, and ends the connection.
+    /// Tells the rank that its report is written, and ends the connection.
     pub(crate) fn dismiss(&mut self) {
         if let Some(connection) = self.connection.take() {
             let _it_has_gone = send(&connection, &FromServer::Written, &[]);
@@ -138,7 +138,7 @@ impl Rank {
     }
 }
 
-/// A process whose end is waited for.
+/// A process that is watched until it ends.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pid: Pid,

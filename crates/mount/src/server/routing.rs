@@ -195,7 +195,7 @@ impl Server {
         }
     }
 
-    /// STATFS: what the original's file system says, or where there is none what the image takes.
+    /// STATFS: the totals of the original's file system; of the image if there are no originals.
     fn file_system(&self, node: Node, reply: Reply<'_>) {
         if self.packed.beyond == Beyond::Nothing {
             return reply.bytes(&self.packed.totals());

@@ -42,7 +42,7 @@ pub(crate) struct Server {
 type Turn<'t> = MutexGuard<'t, ()>;
 
 impl Server {
-    /// A server for what is held, which goes on where an earlier one stopped.
+    /// A server that continues where an earlier one stopped.
     pub(crate) fn new(holding: &Holding, notifier: Notifier, death: Option<Death>) -> Self {
         let handover = holding.handover.clone();
         let (image, memory) = (Arc::clone(&holding.image), Arc::clone(&holding.memory));
@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// Tells whether the image's file is what it was when it was opened.
+    /// Tells whether the image's file is unchanged since it was opened.
     fn is_sound(&self) -> bool {
         let sound = self.packed.memory.is_sound(|| quell_image::check::is_intact(&self.packed.image));
         if !sound {

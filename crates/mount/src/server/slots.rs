@@ -87,7 +87,7 @@ pub(crate) enum Before {
     Nothing,
     /// It was about to ask the original for it, or had just done so.
     Begun,
-    /// It knew what the original said, and had not answered.
+    /// It had the outcome from the original, and had not answered.
     Done(Result<(), Errno>),
     /// It had noted all that follows from it, and may have answered: the program may have gone on.
     Complete(Result<(), Errno>),
@@ -183,8 +183,8 @@ impl Attempt<'_> {
     }
 }
 
-/// The time by which file systems of this node stamp what is made. The one clock here: whether what is found in our way may
-/// be ours depends on its age.
+/// The time with which file systems of this node stamp new files. It decides whether a file that exists already may have
+/// been made by an earlier server.
 pub(crate) fn now() -> (i64, u64) {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     (now.tv_sec, now.tv_nsec.try_into().unwrap_or(0))

@@ -149,7 +149,7 @@ fn after(refused: Option<Unavailable>, then: Unavailable) -> Unavailable {
     }
 }
 
-/// Everything that a holder needs: memory for what is left from server to server, and a mounted connection.
+/// Everything that a holder needs: memory that servers hand over, and a mounted connection.
 fn prepare(
     image: &Image<Shared>,
     layout: &Layout,
@@ -211,6 +211,6 @@ fn leave_cores(taken: Option<CpuSet>) {
             free.set(core);
         }
     }
-    // The kernel takes away what the job's control group does not have; with nothing left it refuses.
+    // The kernel ignores cores that the job's control group does not have, and refuses an empty set.
     let _stay_where_we_are = rustix::thread::sched_setaffinity(None, &free);
 }

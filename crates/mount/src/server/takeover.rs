@@ -98,7 +98,7 @@ pub(crate) fn is_same(directory: &OwnedFd, name: &[u8], original: &OwnedFd) -> b
 /// A time as seconds since the epoch, and nanoseconds.
 type Moment = (i64, u64);
 
-/// Tells whether what was found was made at `since` or later, or changed then where its file system does not tell that.
+/// Tells whether a file was made at `since` or later. On file systems without a time of birth, the time of change decides.
 fn is_born_since(found: &OwnedFd, changed: Moment, since: Moment) -> bool {
     if !is_stamped_here(found) {
         return changed.0 >= since.0 - CLOCKS_APART;

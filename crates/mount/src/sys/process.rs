@@ -45,8 +45,8 @@ pub(crate) fn fork(_alone: &SingleThreaded) -> Result<Forked, Errno> {
     Ok(Pid::from_raw(pid).map_or(Forked::Child, Forked::Parent))
 }
 
-/// clone(2) of a process with one thread, with one table of descriptors for both: what either opens or closes, it opens
-/// or closes for the other, and what is open stays open until both are gone.
+/// clone(2) of a process with one thread, with one table of descriptors for both: each opens and closes descriptors for the
+/// other, and descriptors stay open until both processes are gone.
 ///
 /// The C library does not know of the child: it takes the number of the caller's thread for that of the child's first
 /// one. So that thread starts another one, which does the work, and from then on makes no calls but system calls.

@@ -1,4 +1,4 @@
-//! Extraction: where there is no FUSE the content is in a tmpfs, what is not held is the original, and writes fail loudly.
+//! Extraction without FUSE: content is in a tmpfs, names without content are the original, and writes fail loudly.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ pub(crate) fn parts_are_made_whole() {
                 stats(&file)["extract"].clone()
             };
             assert_eq!(stats_of()["bound"], 0);
-            // Not what was packed any more: both names of it are the original.
+            // It has changed since it was packed: both of its names are the original.
             std::fs::write(&files[0], "changed").unwrap();
             std::fs::write(&files[1], "changed too").unwrap();
             assert_eq!(stats_of()["bound"], 3);
@@ -180,7 +180,7 @@ pub(crate) fn nested_pieces() {
     }
 }
 
-/// Software of the site: an ordinary user cannot give files away, and may do with them what the originals allow.
+/// Software of the site: an ordinary user cannot give files away, and has the rights that the originals give.
 pub(crate) fn software_of_others() {
     let scene = Scene::unpacked(User::Nobody);
     let root = scene.root();
@@ -330,7 +330,7 @@ pub(crate) fn complete() {
     assert!(errors.contains("unshare failed: No space left on device"), "{errors}");
 }
 
-/// Permissions do not bind root, so nothing is extracted that has no content; what is held whole is.
+/// Permissions do not bind root, so an image with files without content is not extracted; one that holds all content is.
 pub(crate) fn complete_for_root() {
     let scene = complete_scene(User::Root, &["bin/plain", "bin/nothing"]);
     let (status, message) = failed(&scene.run(&["--mode", "extract"], &["true"]).output().unwrap());

@@ -76,7 +76,7 @@ pub(crate) fn grandchildren_are_served() {
     }
 }
 
-/// With the server gone, and the holder that would have replaced it, what is open and what the kernel knows still works, and
+/// With the server gone, and the holder that would have replaced it, open files and cached answers still work, and
 /// the rest fails at once.
 pub(crate) fn dead_server_does_not_hang() {
     let scene = Scene::new(User::Nobody);

@@ -1,4 +1,4 @@
-//! Files that the image holds in part: whatever way a program reads, it gets the original's bytes, and what is held is
+//! Files that the image holds in part: a program gets the original's bytes however it reads, and held pages are
 //! never asked of the original.
 
 use std::path::PathBuf;
@@ -115,7 +115,7 @@ pub(crate) fn changed_original_is_not_mixed_in() {
     }
 }
 
-/// An original that has other times and the same content completes what is held.
+/// An original with other times and the same content completes the held pages.
 pub(crate) fn touched_original_is_the_same() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);
@@ -150,7 +150,7 @@ pub(crate) fn written_through_a_mapping_while_pushed() {
     }
 }
 
-/// An unforeseen write reaches the original, and is read back, while what is held is being pushed.
+/// An unforeseen write reaches the original, and is read back, while held pages are being pushed.
 pub(crate) fn written_while_pushed() {
     for user in USERS {
         let parts = Parts::new(user, &HELD);

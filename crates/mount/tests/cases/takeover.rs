@@ -322,7 +322,7 @@ pub(crate) fn killed_at_the_end() {
     }
 }
 
-/// An image on a network file system (here another image): what was half fetched is fetched again.
+/// An image on a network file system (here another image): half-fetched chunks are fetched again.
 pub(crate) fn killed_while_the_image_arrives() {
     let scene = Scene::unpacked(User::Nobody);
     let (root, inner) = (scene.root(), scene.path("inner"));

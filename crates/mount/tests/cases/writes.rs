@@ -358,7 +358,7 @@ for name in ['bin/made', 'lib/made', 'lib/python/pkg/made']:
     }
 }
 
-/// A rename that fails leaves the file that it would have replaced, held open: what is written to it shows.
+/// A rename that fails leaves the file that it would have replaced, held open: later writes to it show.
 pub(crate) fn written_after_a_rename_that_failed() {
     const PROGRAM: &str = "
 import errno, os, sys
@@ -440,7 +440,7 @@ fn kill_after(scene: &Scene, call: &str) -> Child {
     tracer
 }
 
-/// Nothing is sent when a file is closed, so the server cannot know: what it keeps open must be bounded.
+/// Nothing is sent when a file is closed, so the server cannot know: the number of its open files must be bounded.
 pub(crate) fn many_created_files() {
     const PROGRAM: &str = "
 import os, sys

@@ -3,7 +3,7 @@
 //!
 //! Nothing is changed through an original that is not the very one that was packed. Where another one lies in its place,
 //! because another process replaced it, the directory goes live and the request is answered with `ESTALE`: the kernel then
-//! walks the path again and gets what is there now.
+//! walks the path again and gets the present file.
 //!
 //! A file is only read where no more than its size and time of modification are those of the packed one: some file systems
 //! number their inodes anew at each mount.
@@ -187,7 +187,7 @@ impl Bindings {
         Ok((directory, stat))
     }
 
-    /// Compares what was found at a frozen node's place with what was packed there.
+    /// Compares the file at a frozen node's path with the packed one.
     fn likeness(&self, packed: &Attributes, stat: &Stat) -> Likeness {
         if Kind::from_mode(stat.st_mode) != Some(packed.kind) {
             return Likeness::Other;

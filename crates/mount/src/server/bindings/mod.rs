@@ -71,7 +71,8 @@ impl Bindings {
         bindings
     }
 
-    /// Ties the roots to what is at their paths now, so that nothing that is put there later is taken for them.
+    /// Ties the roots to the directories that are at their paths now. Directories that are put there later must not be taken for
+    /// them.
     fn tie_roots(&self) {
         if self.packed.beyond == Beyond::Originals {
             for root in
@@ -109,7 +110,7 @@ impl Bindings {
         }
     }
 
-    /// Compares an original with what the image has of it, and leaves the image behind if they differ.
+    /// Compares an original with its packed attributes. If they differ, the original answers from now on.
     pub(crate) fn note_if_altered(&self, nid: Nid, stat: &Stat) -> Result<(), Errno> {
         let attributes = self.packed.image.attributes(nid).map_err(damaged)?;
         let (mtime, ctime) = (attributes.mtime, attributes.ctime);

@@ -2,7 +2,7 @@
 //! more than the bits do.
 //!
 //! Most files let all users do the same, and cost nothing. Names in a listing are not asked about either:
-//! the kernel looks up what a program wants.
+//! the kernel looks up names that a program uses.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ impl Lists {
         if known.without.contains(&device) { Some(None) } else { known.lists.get(&nid).cloned() }
     }
 
-    /// Remembers what the original said, unless that was that it cannot be asked.
+    /// Remembers the list of the original, or that it has none. An original that cannot be asked is asked again.
     pub(crate) fn remember(
         &self,
         nid: Nid,

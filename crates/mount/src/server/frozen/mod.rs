@@ -167,8 +167,7 @@ impl FrozenTier {
         Ok(Entry { attr: Attr { inode, ..Attr::default() }, ..Entry::absent(Validity::Brief) })
     }
 
-    /// Opens a file that the image answers for: nothing but what is held of it has to be given to the kernel first. `None` if
-    /// the original is needed.
+    /// Opens a file for which the image answers. The caller pushes its held pages first. `None` if the original is needed.
     pub(crate) fn open(&self, nid: Nid, flags: u32) -> Option<Opened> {
         if changes_content(OFlags::from_bits_retain(flags)) || self.bindings.is_altered(nid) {
             return None;

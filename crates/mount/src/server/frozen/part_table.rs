@@ -61,7 +61,7 @@ struct File {
     refused: BlockSet,
     /// A page that is not held was needed.
     exceeded: bool,
-    /// The last version of the original that what is held was compared with, and whether it is the same there.
+    /// The last version of the original that was compared with the held bytes, and true if they were equal.
     compared: Option<(Version, bool)>,
 }
 
@@ -80,7 +80,7 @@ enum Progress {
 /// The READs of several pages that may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusing {
-    /// Every one: the kernel asks for what is needed page by page.
+    /// Every one: the kernel asks again page by page for pages that a program needs.
     Any,
     /// Those with a page that was not refused yet.
     Once,
@@ -138,7 +138,7 @@ impl File {
 }
 
 impl Parts {
-    /// Nothing is known yet, nor what a server did that died.
+    /// An empty table. `death` is that of an earlier server, whose actions are unknown.
     pub(crate) fn new(death: Option<Death>) -> Self {
         let release = rustix::system::uname();
         Self {
@@ -188,8 +188,8 @@ impl Parts {
         self.pushed.notify_all();
     }
 
-    /// The kernel has dropped the inode, and with it what was pushed. It may have made another meanwhile, so what was
-    /// refused stays so.
+    /// The kernel has dropped the inode with its pushed pages. It may have made the inode again meanwhile, so refused pages
+    /// stay noted.
     pub(crate) fn forget(&self, nid: Nid) {
         if let Some(file) = lock(&self.table).files.get_mut(&nid)
             && file.progress == Progress::Done
@@ -220,7 +220,7 @@ impl Parts {
         lock(&self.table).files.entry(nid).or_default().judge(pages, read.direct, self.refusing)
     }
 
-    /// The last version of the original that was compared, and whether it has what is held.
+    /// The last version of the original that was compared, and true if it has the held bytes.
     pub(crate) fn compared(&self, nid: Nid) -> Option<(Version, bool)> {
         lock(&self.table).files.get(&nid).and_then(|file| file.compared)
     }

@@ -10,7 +10,7 @@
 //! A store waits for the lock of a page, which the kernel holds from a READ to its answer. So only some of the answering
 //! threads may store, and only before the file can have been read. All other stores are the work of one separate thread.
 //!
-//! A store replaces what a program wrote through a mapping, of which the server is not told. So a file that
+//! A store replaces bytes that a program wrote through a mapping, of which the server is not told. So a file that
 //! a process here could write to is pushed before its first open is answered and never again.
 
 use std::os::fd::OwnedFd;
@@ -53,8 +53,8 @@ impl FrozenTier {
         self.packed.part(nid).is_some() && self.parts.is_due(nid)
     }
 
-    /// Has the kernel given what is held of a file, unless it is not held in part. Returns when it has got it, or the
-    /// beginning of it if that is much.
+    /// Pushes the held pages of a file that is held in part, or their beginning if they are many. Returns when the kernel has
+    /// them.
     pub(crate) fn push_first(&self, nid: Nid) {
         let Some(part) = self.packed.part(nid).filter(|_| self.parts.begin(nid, self.is_steady(nid))) else {
             return;
@@ -66,7 +66,7 @@ impl FrozenTier {
         }
     }
 
-    /// Pushes what is held from the start of the file, to a limit. Returns where to go on.
+    /// Pushes held pages from the start of the file, to a limit. Returns the offset of the rest.
     pub(crate) fn push_beginning(&self, nid: Nid, part: &Part<'_>) -> u64 {
         let mut left = if self.is_steady(nid) { FIRST } else { ONLY };
         for run in part.runs() {
@@ -83,14 +83,14 @@ impl FrozenTier {
         part.size()
     }
 
-    /// Has the kernel given what is held of a READ that was refused, soon, if no process here could have written there.
+    /// Queues the held pages of a READ that was refused, if no process here could have written to them.
     pub(crate) fn push_window(&self, nid: Nid, read: &Read) {
         if self.is_steady(nid) {
             self.parts.pushes.window(nid, read.range());
         }
     }
 
-    /// Stores what is held of a stretch, in whole pages: where the kernel keeps several as one, a store that ends
+    /// Stores the held bytes of a stretch, in whole pages: where the kernel keeps several as one, a store that ends
     /// within the last of them would say that it has all of them.
     fn push_stretch(&self, push: &Push) -> Result<(), Errno> {
         let runs = self.packed.part(push.nid).map(|part| part.runs_in(push.range.clone()));
@@ -113,7 +113,7 @@ impl FrozenTier {
             self.packed.memory.ensure(piece)?;
             self.bindings.device.store(node, offset, piece)?;
             if self.bindings.is_altered(nid) {
-                // A program wrote to the file meanwhile: what was stored may lie over it.
+                // A program wrote to the file meanwhile: the store may have replaced its bytes.
                 self.bindings.device.forget_inode(node)?;
                 return Err(Errno::CANCELED);
             }
@@ -136,8 +136,8 @@ impl FrozenTier {
         self.packed.part(nid).is_some_and(|part| self.parts.judge(nid, read, part.size()) == Verdict::Refuse)
     }
 
-    /// Refuses to mix what the image holds of a file with an original that is not what was packed. Where only its times
-    /// or its inode are others, what is held is compared with it, once a version.
+    /// Refuses to mix held bytes of a file with an original that has changed. If only the original's times or inode differ, it
+    /// is compared with the held bytes, once a version.
     pub(crate) fn verify_part(&self, node: Node, original: &OwnedFd) -> Result<(), Errno> {
         let Node::Frozen(nid) = node else { return Ok(()) };
         let Some(part) = self.packed.part(nid).filter(|_| !self.bindings.is_altered(nid)) else {
@@ -161,7 +161,7 @@ impl FrozenTier {
         if same { Ok(()) } else { Err(Errno::IO) }
     }
 
-    /// Tells whether the original has what the image holds of it.
+    /// Tells whether the original still has the bytes that the image holds.
     fn is_same_there(&self, part: &Part<'_>, original: &OwnedFd) -> Result<bool, Errno> {
         let mut buffer = vec![0; COMPARED];
         for run in part.runs() {

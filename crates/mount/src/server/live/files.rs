@@ -1,7 +1,7 @@
 //! Open files: OPEN to RELEASE.
 //!
 //! A file that the image answers for is opened without its original, and without a handle. Every other file is opened as
-//! the program opens it, with the same flags: what the program does by its descriptor is done by ours, and errors at close
+//! the program opens it, with the same flags: each operation of the program is carried out by our descriptor, and errors at close
 //! reach the program. The first open for writing leaves the image behind.
 
 use std::ffi::OsStr;
@@ -68,7 +68,7 @@ impl LiveTier {
         Ok(Opened { handle: handle.0, flags: OpenFlags::empty() })
     }
 
-    /// FLUSH: what the original's file system says at close, the program is told.
+    /// FLUSH: passes on the error that the original's file system gives at close.
     pub(crate) fn flush(&self, node: Node, handle: FileHandle, owner: LockOwner) -> Result<(), Errno> {
         self.locks.drop_owner(node, owner, false);
         let Some(file) = self.bindings.handles.get(handle).ok().and_then(|handle| handle.file()) else {

@@ -1,7 +1,7 @@
 //! The live tier: answers from the originals, by descriptors.
 //!
-//! The kernel keeps what the original said for a second, and nothing of what was changed here: other nodes and processes
-//! outside may change it, too.
+//! The kernel keeps an answer from the original for a second, and none about directories and files that were changed here:
+//! other nodes and processes outside may change them, too.
 //!
 //! This file has the questions about names and attributes; [`files`] has open files, [`change`] decides what a change means,
 //! [`names`] makes names, [`moves`] removes and moves them, [`attributes`] sets attributes, [`appends`] appends, [`locks`] locks.

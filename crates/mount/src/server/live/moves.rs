@@ -67,7 +67,7 @@ impl LiveTier {
             },
             |failed| match failed {
                 None => Ok(()),
-                // The kernel did not know the name, so it is not known what was moved.
+                // The kernel did not know the name, so the moved node is unknown.
                 Some(Errno::NOENT) if moved.is_none() && reach(&new, to.1).is_ok() => Ok(()),
                 Some(errno) => Err(errno),
             },

@@ -193,7 +193,7 @@ impl LiveTier {
     }
 
     /// Makes a directory live in which `name` is about to appear. The kernel learns of the name from the answer, and must not
-    /// be told to drop it as one that was absent: what is open under a dropped name looks as if it were removed.
+    /// be told to drop it as one that was absent: a file that is open under a dropped name looks as if it were removed.
     pub(crate) fn expect_name(&self, directory: Node, name: &[u8]) -> Result<Arc<OwnedFd>, Errno> {
         if let Node::Frozen(nid) = directory {
             self.frozen.told_absences.revoke(nid, name);
@@ -201,7 +201,7 @@ impl LiveTier {
         self.bindings.go_live(directory)
     }
 
-    /// A name that was to appear did not, so what the kernel believes of it may be wrong: another process may have made it.
+    /// A name could not be made. The kernel's entry for it may be wrong: another process may have made the name.
     pub(crate) fn notice_failure(&self, parent: Node, name: &[u8], failed: bool) {
         if failed {
             self.bindings.notifier.forget(Forget::Name { parent, name: name.to_vec() });
