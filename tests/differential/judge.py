@@ -92,6 +92,15 @@ class Judge:
                 differences.append(f"{path}\n  plain: {a.strip()}\n  quell: {b.strip()}")
         return differences
 
+    def compared(self, plain, view):
+        """The inodes of a plain tree that `trees` compares: what lies below a stale directory is not."""
+        stale, lines = view.stale[view.namespace], self.lines(plain, self.scene.plain, True)
+        hidden = [path for path, (_, inode) in lines.items() if inode in stale]
+        if "." in hidden:
+            return set()
+        below = tuple(name + "/" for name in hidden)
+        return {inode for path, (_, inode) in lines.items() if inode and path not in hidden and not path.startswith(below)}
+
     def others_by_name(self, plain, packed, outside, view):
         """Names that lead to one inode inside and to another one outside. Shape: as of `trees`."""
         stale = view.stale[view.namespace]

@@ -269,7 +269,7 @@ class Player:
             waited = time.monotonic() - began
             if not differences:
                 self.waits.append(waited)
-                self.views.unseen[ACTORS[actor]] -= {int(inode) for inode in re.findall(r" ino=(\d+)", plain)}
+                self.views.unseen[ACTORS[actor]] -= self.judge.compared(plain, view)
                 return None
             if waited > self.bound:
                 return f"  not seen by {actor} after {self.bound} s:\n" + indented(differences)

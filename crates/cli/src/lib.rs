@@ -4,7 +4,6 @@
 //! flags (what was typed) -> commands (what it means, one file each) -> the crates (the work)
 //!                                     `-> printer (data to stdout, talk to stderr)
 //! ```
-#![forbid(unsafe_code)]
 
 mod commands;
 pub mod compression;
@@ -29,8 +28,8 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     // A process of a replay is no command of the user's, and parses nothing.
-    if words.get(1).is_some_and(|word| word == quell_load::replay::ARGUMENT) {
-        return quell_load::replay::process();
+    if words.get(1).is_some_and(|word| word == quell_replay::ARGUMENT) {
+        return quell_replay::process();
     }
     if let Some(status) = commands::calibrate::worker(&words) {
         return status;

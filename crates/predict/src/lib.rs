@@ -8,23 +8,23 @@
 //!
 //! Pure: no input or output, no clock, no environment. A prediction is a range, and carries what it was made from.
 //! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
-#![forbid(unsafe_code)]
 
 mod chance;
 mod changes;
 pub mod create;
+mod forecast;
 pub mod model;
 pub mod operation;
 pub mod parameters;
-pub mod prediction;
 pub mod profile;
 pub mod published;
 pub mod question;
+pub mod start;
 pub mod workload;
 
-pub use operation::{OPERATIONS, Operation, PerOperation};
-pub use parameters::{ClientRules, Parameters};
-pub use prediction::{Bottleneck, Point, Prediction, Range, Sensitivity, predict};
-pub use profile::{Figure, Kind, Profile, ProfileError};
-pub use question::{Changes, Image, Question};
-pub use workload::{Roots, Script};
+pub use forecast::{Bottleneck, FigureSensitivity, Forecast, ForecastPoint, Spread};
+pub use operation::{OPERATIONS, PerOperation, ServerOperation};
+pub use parameters::{ClientRules, StartParameters};
+pub use profile::{Figure, Profile, ProfileError, ProfileKind};
+pub use question::{ImageDelivery, StartChanges, StartQuestion};
+pub use workload::{Roots, StartScript};

@@ -32,10 +32,10 @@ pub enum SynthShape {
     SearchPath(SynthSearchPath),
 }
 
-/// What every shape takes.
+/// The flags that all shapes have.
 #[derive(Debug, Args)]
 pub struct SynthOutput {
-    /// Where the trace goes [default: named after the shape, such as julia.qtrace].
+    /// Directory of the trace [default: named after the shape, such as julia.qtrace].
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
@@ -61,7 +61,7 @@ pub struct SynthOutput {
 /// touches pages. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthPynamic {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Libraries that are imported.
@@ -91,7 +91,7 @@ pub struct SynthPynamic {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthWarp {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
 }
@@ -102,7 +102,7 @@ pub struct SynthWarp {
 /// asked for again and again: 12 000 stats with these defaults. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthJulia {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Packages.
@@ -124,7 +124,7 @@ pub struct SynthJulia {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthModules {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Modulepaths.
@@ -136,7 +136,7 @@ pub struct SynthModules {
     /// Versions of each name.
     #[arg(long, value_name = "N", env = "QUELL_VERSIONS", default_value_t = 4, value_parser = up_to(1000))]
     pub versions: u32,
-    /// How the tree is set up.
+    /// The settings of the tree.
     #[arg(long, value_enum, default_value_t, env = "QUELL_SETUP")]
     pub setup: ModulesSetup,
 }
@@ -160,7 +160,7 @@ pub enum ModulesSetup {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthSearchPath {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Directories of the search path.

@@ -2,6 +2,7 @@
 //!
 //! Calls that `rustix` cannot wrap safely; all others are made directly where they are needed. No function here decides
 //! anything.
+#![allow(unsafe_code)]
 
 pub(crate) mod bus;
 pub(crate) mod credentials;

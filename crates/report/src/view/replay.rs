@@ -1,6 +1,6 @@
 //! The object of `quell replay --json`.
 
-use quell_load::replay::{self, ClassTally, Played};
+use quell_replay::{ClassTally, PlayedReplay};
 use quell_trace::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct ReplayView {
     pub classes: Vec<ReplayClass>,
     /// Calls on the tree that each rank left out.
     pub skipped: ReplaySkipped,
-    /// What came out otherwise than it was recorded.
+    /// Results that differ from the recording.
     pub differences: ReplayDifferences,
     /// All calls together.
     #[serde(skip)]
@@ -54,7 +54,7 @@ pub struct ReplayClass {
     pub operations: u64,
     /// Those that failed.
     pub errors: u64,
-    /// How long they took, in microseconds.
+    /// Their durations. Unit: microseconds.
     pub microseconds: ReplayTimes,
     /// Its place in the order of classes.
     #[serde(skip)]
@@ -76,7 +76,7 @@ pub struct ReplayTimes {
     pub max: f64,
 }
 
-/// What was left out.
+/// Calls that were left out.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReplaySkipped {
     /// Calls that would change something.
@@ -87,7 +87,7 @@ pub struct ReplaySkipped {
     pub unable: u64,
 }
 
-/// What differs.
+/// Results that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReplayDifferences {
     /// Calls that succeeded in the recording and fail now.
@@ -116,7 +116,7 @@ pub struct ReplayDifference {
 }
 
 /// The object of a replay.
-pub fn replay(played: &Played) -> ReplayView {
+pub fn replay(played: &PlayedReplay) -> ReplayView {
     let (performance, tally) = (&played.performance, &played.performance.tally);
     let mut classes: Vec<ReplayClass> = tally
         .classes
@@ -130,7 +130,7 @@ pub fn replay(played: &Played) -> ReplayView {
         all.latency.merge(&counts.latency);
     }
     classes.sort_by(|a, b| a.class.cmp(&b.class));
-    let difference = |difference: &replay::Difference| ReplayDifference {
+    let difference = |difference: &quell_replay::OutcomeDifference| ReplayDifference {
         call: difference.call.clone(),
         path: difference.path.clone(),
         error: Errno(difference.errno).to_string(),

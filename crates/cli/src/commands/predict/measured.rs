@@ -1,9 +1,9 @@
-//! Times that somebody measured, from a CSV file: `nodes,ppn,seconds`, a line each, with or without that line of titles.
+//! Measured times, from a CSV file: `nodes,ppn,seconds`, a line each, with or without that line of titles.
 
 use crate::failure::Failure;
 use crate::given;
 use quell_base::{escape, shown};
-use quell_report::html::prediction::MeasuredPoint;
+use quell_report::view::MeasuredPoint;
 use std::path::Path;
 
 /// Reads the points of a file.

@@ -1,0 +1,283 @@
+//! Puts the calls of a log together: those that other threads' lines interrupted, and those that a message of strace on
+//! the same stream cut in two.
+
+use crate::clock::Clock;
+use crate::line::{self, Line};
+use crate::lines::{LineEnd, RawLine};
+use crate::remarks::{LogPosition, Misreading, Remarks};
+use crate::{prefix, scan, symbols};
+use quell_trace::{Exit, Nanos};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// What a line, with the lines before it, amounts to.
+#[derive(Debug)]
+pub(crate) struct Item<'a> {
+    pub(crate) place: LogPosition,
+    /// The thread as the line names it; `None` where a single one is followed.
+    pub(crate) thread: Option<i32>,
+    /// When the line was printed.
+    pub(crate) at: Nanos,
+    /// A call of the same thread that will never return, because of what this line says.
+    pub(crate) unreturned: Option<Begun>,
+    pub(crate) what: What<'a>,
+}
+
+/// What is said.
+#[derive(Debug)]
+pub(crate) enum What<'a> {
+    /// A call ended. Where other lines came between, with when it began.
+    Call(Cow<'a, [u8]>, Option<Nanos>),
+    /// A thread ended.
+    Exited(Exit),
+    /// The thread goes on as what thread of this number was.
+    Superseded(i32),
+    /// A line of strace that is not about a call.
+    Talk,
+    /// A call began.
+    Begun,
+    /// A part of a line was read, or an empty one.
+    Part,
+    /// Nothing of strace.
+    Foreign,
+    /// The log ends with a table of counts.
+    Summary,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) place: LogPosition,
+    pub(crate) at: Nanos,
+    pub(crate) text: Vec<u8>,
+}
+
+/// A line that waits for its rest.
+#[derive(Debug)]
+struct Torn {
+    thread: Option<i32>,
+    begun: Begun,
+}
+
+/// Keeps what has begun.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    pub(crate) clock: Clock,
+    /// By thread; [`ALONE`] for the only one that is followed.
+    begun: HashMap<i32, Begun>,
+    /// Bytes of text in `begun`.
+    held: usize,
+    /// A line that a message of strace has cut, so far.
+    cut: Vec<u8>,
+    /// A call whose text the output of a program has cut.
+    torn: Option<Torn>,
+}
+
+/// The only thread that is followed, in a log that does not number threads.
+pub(crate) const ALONE: i32 = 0;
+
+/// Bytes of unfinished calls that are kept: a real log has a short line for each living thread.
+const MOST_HELD: usize = 64 << 20;
+
+impl Assembler {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, begun: HashMap::new(), held: 0, cut: Vec::new(), torn: None }
+    }
+
+    /// Takes the next line. `of` is the thread whose file this is, with `strace -ff`.
+    pub(crate) fn take<'a>(
+        &mut self,
+        of: Option<i32>,
+        log: usize,
+        raw: &RawLine<'a>,
+        remarks: &mut Remarks,
+    ) -> Item<'a> {
+        let place = LogPosition { log, line: raw.number };
+        let text = self.joined(raw.text);
+        let Some(text) = text else { return self.part(place, of) };
+        if let Some(torn) = self.torn.take() {
+            if text.starts_with(b")") {
+                return self.mended(torn, &text, place);
+            }
+            misread(&torn.begun, remarks);
+        }
+        let (prefix, begin) = {
+            let (prefix, rest) = prefix::split(&text);
+            (prefix, text.len() - rest.len())
+        };
+        let (thread, at) = (prefix.thread.or(of), self.clock.read(&prefix));
+        let mut item = Item { place, thread, at, unreturned: None, what: What::Part };
+        let text = match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[begin..]),
+            Cow::Owned(mut text) => {
+                text.drain(..begin);
+                Cow::Owned(text)
+            }
+        };
+        self.fill(&mut item, text, raw.end, remarks);
+        item
+    }
+
+    fn part<'a>(&self, place: LogPosition, thread: Option<i32>) -> Item<'a> {
+        Item { place, thread, at: self.clock.now(), unreturned: None, what: What::Part }
+    }
+
+    /// The line with the parts that messages have cut off before; `None` when one has cut this line too.
+    fn joined<'a>(&mut self, text: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if let Some(part) = line::interrupted(text)
+            && self.cut.len() + part.len() <= crate::lines::LONGEST
+        {
+            self.cut.extend_from_slice(part);
+            return None;
+        }
+        if self.cut.is_empty() {
+            return Some(Cow::Borrowed(text));
+        }
+        let mut whole = std::mem::take(&mut self.cut);
+        // A second message alone on its line lies between the two parts.
+        if line::parse(text) == Line::Talk && !text.starts_with(b" ") {
+            self.cut = whole;
+            return None;
+        }
+        whole.extend_from_slice(text);
+        Some(Cow::Owned(whole))
+    }
+
+    fn mended<'a>(&mut self, torn: Torn, rest: &[u8], place: LogPosition) -> Item<'a> {
+        let Torn { thread, begun } = torn;
+        let mut text = begun.text;
+        text.push(b'\n');
+        text.extend_from_slice(rest);
+        let what = What::Call(Cow::Owned(text), None);
+        Item { place, thread, at: begun.at, unreturned: None, what }
+    }
+
+    fn fill<'a>(&mut self, item: &mut Item<'a>, text: Cow<'a, [u8]>, end: LineEnd, remarks: &mut Remarks) {
+        let key = item.thread.unwrap_or(ALONE);
+        let begun = |text: &[u8]| Begun { place: item.place, at: item.at, text: text.to_vec() };
+        item.what = match line::parse(&text) {
+            Line::Call(call) if !has_result(call) => {
+                let begun = begun(call);
+                match end {
+                    LineEnd::Newline => self.torn = Some(Torn { thread: item.thread, begun }),
+                    LineEnd::FileEnd => remarks.log_cut(item.place),
+                }
+                What::Part
+            }
+            Line::Call(_) => What::Call(text, None),
+            Line::Begun(call) => {
+                let begun = begun(call);
+                self.hold(key, begun, remarks);
+                What::Begun
+            }
+            // The thread that it goes on as says so itself: by whom it is superseded.
+            Line::Renamed(call) => {
+                let begun = begun(call);
+                self.hold(key, begun, remarks);
+                What::Begun
+            }
+            Line::Detached(call) => {
+                item.unreturned = Some(begun(call));
+                What::Talk
+            }
+            Line::Resumed { name, rest } => self.resumed(key, name, rest, item.place, remarks),
+            Line::Exited(exit) => {
+                item.unreturned = self.release(key);
+                What::Exited(exit)
+            }
+            Line::Superseded(by) => {
+                item.unreturned = self.release(key);
+                if let Some(goes_on) = self.release(by) {
+                    self.hold(key, goes_on, remarks);
+                }
+                What::Superseded(by)
+            }
+            Line::Talk => What::Talk,
+            Line::Summary => What::Summary,
+            Line::Foreign if text.is_empty() => What::Part,
+            Line::Foreign if end == LineEnd::FileEnd => {
+                remarks.log_cut(item.place);
+                What::Part
+            }
+            Line::Foreign => What::Foreign,
+        };
+    }
+
+    fn hold(&mut self, thread: i32, begun: Begun, remarks: &mut Remarks) {
+        if let Some(never) = self.release(thread) {
+            misread(&never, remarks);
+        }
+        if self.held + begun.text.len() > MOST_HELD {
+            return misread(&begun, remarks);
+        }
+        self.held += begun.text.len();
+        self.begun.insert(thread, begun);
+    }
+
+    fn release(&mut self, thread: i32) -> Option<Begun> {
+        let begun = self.begun.remove(&thread)?;
+        self.held -= begun.text.len();
+        Some(begun)
+    }
+
+    fn resumed<'a>(
+        &mut self,
+        thread: i32,
+        name: &[u8],
+        rest: &[u8],
+        place: LogPosition,
+        remarks: &mut Remarks,
+    ) -> What<'a> {
+        let Some(begun) = self.begun_as(thread, name).and_then(|key| self.release(key)) else {
+            if symbols::call(name).is_some() {
+                remarks.misread(Misreading::NeverBegan, place);
+            }
+            return What::Talk;
+        };
+        let mut text = begun.text;
+        text.extend_from_slice(rest);
+        What::Call(Cow::Owned(text), Some(begun.at))
+    }
+
+    /// Where the call that is resumed is kept. A thread loses or gains its number on standard error when others come and
+    /// go: then it is the only one in a call of this name.
+    fn begun_as(&self, thread: i32, name: &[u8]) -> Option<i32> {
+        let is_it = |begun: &Begun| scan::name(&begun.text) == Some(name);
+        if let Some(begun) = self.begun.get(&thread) {
+            return is_it(begun).then_some(thread);
+        }
+        if thread != ALONE {
+            return self.begun.get(&ALONE).filter(|begun| is_it(begun)).map(|_| ALONE);
+        }
+        let mut fitting = self.begun.iter().filter(|(_, begun)| is_it(begun)).map(|(key, _)| *key);
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+
+    /// What is left at the end of the log. Shape: in the order in which it began.
+    pub(crate) fn finish(&mut self, remarks: &mut Remarks) -> Vec<(i32, Begun)> {
+        if let Some(torn) = self.torn.take() {
+            misread(&torn.begun, remarks);
+        }
+        // Only a reader that was cut off itself leaves the first half of a line.
+        let half = std::mem::take(&mut self.cut);
+        if !half.is_empty() {
+            let place = LogPosition { log: 0, line: 0 };
+            let text = prefix::split(&half).1.to_vec();
+            misread(&Begun { place, at: self.clock.now(), text }, remarks);
+        }
+        let mut left: Vec<_> = self.begun.drain().collect();
+        left.sort_by_key(|(thread, begun)| (begun.at, begun.place, *thread));
+        left
+    }
+}
+
+/// Whether an equals sign stands where only a result has one, roughly: the scanner decides.
+fn has_result(call: &[u8]) -> bool {
+    line::find_last(call, b" = ").is_some()
+}
+
+fn misread(begun: &Begun, remarks: &mut Remarks) {
+    if scan::name(&begun.text).and_then(symbols::call).is_some() {
+        remarks.misread(Misreading::Nonsense, begun.place);
+    }
+}

@@ -1,0 +1,145 @@
+//! Imports logs of strace: what `strace -f -o LOG`, with almost any further option, wrote.
+//!
+//! ```text
+//! source (files) -> lines -> assemble (prefix, line) -> survey: is it a log, who made whom
+//!                      `---> merge -> assemble -----> replay (scan, value, call, clock) -> Writer -> NAME.qtrace
+//! ```
+//!
+//! A log is read twice, a line at a time. What it does not tell stays unknown and is said in the trace's notes: no mounts, no
+//! symbolic links, often no times and no working directory. Where `-y` printed the file behind a descriptor, that is
+//! believed; elsewhere descriptors and directories are replayed as for a recording. Nothing of this node is asked, unless
+//! the caller's [`Finish`] does.
+
+mod assemble;
+mod call;
+mod clock;
+mod line;
+mod lines;
+mod merge;
+mod number;
+mod prefix;
+mod remarks;
+mod replay;
+mod scan;
+mod sink;
+mod source;
+mod survey;
+mod symbols;
+mod value;
+
+pub use sink::LogSink;
+pub use source::{ImportError, LogFile, LogSource};
+
+use quell_base::escape;
+use quell_trace::context::NamespaceChange;
+use quell_trace::writer::{Ending, Finish};
+use quell_trace::{Header, Mount, Nanos, ProcessId, Writer};
+use replay::{Begin, Replayed, replay};
+use std::path::{Path, PathBuf};
+use survey::Survey;
+
+/// The name of the engine in the header of an imported log.
+pub const ENGINE: &str = "strace";
+
+/// What to import, where to, and what the log does not tell.
+#[derive(Clone, Debug)]
+pub struct ImportRequest {
+    /// One log, or the files of one `strace -ff`.
+    pub logs: Vec<PathBuf>,
+    /// The trace to make. It must not exist; its parent must.
+    pub directory: PathBuf,
+    /// Where the command was started, for relative paths, when the log does not tell.
+    pub working_directory: Option<Vec<u8>>,
+    /// What the command saw mounted. Shape: in the order of mountinfo, all of one namespace; empty when nobody knows.
+    pub mounts: Vec<Mount>,
+    /// The version of quell.
+    pub version: String,
+}
+
+/// A trace that was made of logs.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its header as it was written.
+    pub header: Header,
+    /// Processes in it.
+    pub processes: u64,
+}
+
+/// Makes a trace of logs.
+///
+/// # Errors
+/// [`ImportError`]: no trace is left behind.
+pub fn strace(request: &ImportRequest, ask: &mut dyn Finish) -> Result<Imported, ImportError> {
+    if request.directory.exists() {
+        return Err(quell_trace::TraceError::Exists { path: request.directory.clone() }.into());
+    }
+    request.logs.iter().try_for_each(|log| check_file(log))?;
+    let sources: Vec<LogFile> = request.logs.iter().cloned().map(LogFile).collect();
+    let survey = Survey::of(&sources)?;
+    let writer = Writer::create(&request.directory, header(request, &survey))?;
+    write(writer, &sources, survey, request, ask)
+        // It was made a moment ago. What cannot be removed reads as a partial trace.
+        .inspect_err(|_| _ = std::fs::remove_dir_all(&request.directory))
+}
+
+/// Reads logs and tells a sink what they say; a header and paths of mounts are left to the caller.
+///
+/// # Errors
+/// [`ImportError`]: what was told until then holds.
+pub fn read<S: LogSource>(sources: &[S], sink: &mut dyn LogSink) -> Result<(), ImportError> {
+    let survey = Survey::of(sources)?;
+    replay(sources, survey, Begin { has_directory: false, has_mounts: false }, sink).map(drop)
+}
+
+fn write(
+    mut writer: Writer,
+    sources: &[LogFile],
+    survey: Survey,
+    request: &ImportRequest,
+    ask: &mut dyn Finish,
+) -> Result<Imported, ImportError> {
+    let directory = directory(request, &survey);
+    if let Some(directory) = &directory {
+        let path = writer.path(directory)?;
+        writer.working_directory(path)?;
+    }
+    if let Some(namespace) = request.mounts.first().map(|mount| mount.namespace) {
+        writer.mounts(request.mounts.clone())?;
+        writer.namespace(NamespaceChange { process: ProcessId(0), at: Nanos(0), namespace })?;
+    }
+    let begin = Begin { has_directory: directory.is_some(), has_mounts: !request.mounts.is_empty() };
+    let Replayed { processes, exit, took, lost, notes } = replay(sources, survey, begin, &mut writer)?;
+    let header = writer.finish(Ending { exit, took, lost, notes }, ask)?;
+    Ok(Imported { header, processes })
+}
+
+/// Where the command was started: as the log shows it, else as the user says.
+fn directory(request: &ImportRequest, survey: &Survey) -> Option<Vec<u8>> {
+    let shown = survey.logs.get(survey.first_log()).and_then(|facts| facts.directory.clone());
+    shown.or_else(|| request.working_directory.clone())
+}
+
+fn header(request: &ImportRequest, survey: &Survey) -> Header {
+    let command = survey.logs.get(survey.first_log()).map(|facts| facts.command.clone());
+    Header {
+        working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),
+        began: survey.began.map_or(0.0, Nanos::as_seconds),
+        user: NOBODY,
+        ..Header::begun(ENGINE, &request.version, command.unwrap_or_default())
+    }
+}
+
+/// No user: a log does not tell whose it is. Source: `(uid_t)-1` of `setresuid(2)`. Part of the format.
+const NOBODY: u32 = u32::MAX;
+
+fn check_file(path: &Path) -> Result<(), ImportError> {
+    let metadata = std::fs::metadata(path)
+        .map_err(|error| ImportError::Read { path: path.to_owned(), source: error })?;
+    let kind = metadata.file_type();
+    let what = match (kind.is_file(), kind.is_dir()) {
+        (true, _) => return Ok(()),
+        (_, true) => "a directory",
+        _ => "a pipe or a device",
+    };
+    Err(ImportError::NotAFile { path: path.to_owned(), what })
+}

@@ -1,0 +1,524 @@
+//! The second reading: gives processes, threads and calls to a sink, in the order in which calls ended.
+
+use crate::assemble::{ALONE, Assembler, Begun, Item, What};
+use crate::call::{self, Decoded, Reading, Return};
+use crate::clock::{Clock, Relative, Times};
+use crate::merge::Merge;
+use crate::remarks::{Facts, Lack, LogPosition, Misreading, Remarks};
+use crate::scan;
+use crate::sink::LogSink;
+use crate::source::{ImportError, LogSource};
+use crate::survey::{Birth, Survey};
+use crate::value::Text;
+use quell_base::{escape, shown};
+use quell_trace::context::SEARCH_VARIABLES;
+use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
+use quell_trace::{
+    Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
+};
+use std::collections::{HashMap, VecDeque};
+
+/// What the second reading leaves.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) processes: u64,
+    pub(crate) exit: Option<Exit>,
+    /// From the first line to the last; `None` where the log has no times.
+    pub(crate) took: Option<Nanos>,
+    pub(crate) lost: u64,
+    /// Shape: one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A living thread.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    process: ProcessId,
+    thread: ThreadId,
+    /// It is the first of its process, whose number it has.
+    is_first: bool,
+    /// When its last call ended.
+    idle_since: Nanos,
+    /// The status that it gave to `exit_group`.
+    status: Option<i32>,
+    /// Its working directory is known.
+    directory: Directory,
+}
+
+/// Whether relative paths can be resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Directory {
+    Known,
+    Unknown,
+}
+
+/// What the command begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begin {
+    /// Where it was started is known.
+    pub(crate) has_directory: bool,
+    pub(crate) has_mounts: bool,
+}
+
+/// Reads the logs and tells the sink.
+pub(crate) fn replay<S: LogSource>(
+    sources: &[S],
+    survey: Survey,
+    begin: Begin,
+    sink: &mut dyn LogSink,
+) -> Result<Replayed, ImportError> {
+    let relative = if sources.len() > 1 { Relative::Ignored } else { Relative::Counts };
+    let mut merge = Merge::new(sources, &survey)?;
+    let mut replay = Replay {
+        sink,
+        assembler: Assembler::new(Clock::new(relative)),
+        remarks: Remarks::default(),
+        births: survey.births.clone(),
+        threads: HashMap::new(),
+        begin,
+        born: 0,
+        processes: 0,
+        exit: None,
+    };
+    while let Some(line) = merge.next()? {
+        let of = survey.logs[line.log].thread;
+        let item = replay.assembler.take(of, line.log, &line.raw(), &mut replay.remarks);
+        if matches!(item.what, What::Summary) {
+            break;
+        }
+        replay.take(item).map_err(|stop| stop.explain(sources))?;
+    }
+    replay.finish(sources, &survey)
+}
+
+/// Why reading stops.
+enum Stop {
+    Failed(ImportError),
+    SecondRun(LogPosition),
+}
+
+impl Stop {
+    fn explain<S: LogSource>(self, sources: &[S]) -> ImportError {
+        match self {
+            Self::Failed(error) => error,
+            Self::SecondRun(place) => {
+                ImportError::SecondRun { path: sources[place.log].path().to_owned(), line: place.line }
+            }
+        }
+    }
+}
+
+impl<E: Into<ImportError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+struct Replay<'a> {
+    sink: &'a mut dyn LogSink,
+    assembler: Assembler,
+    remarks: Remarks,
+    births: HashMap<i32, VecDeque<Birth>>,
+    /// By the kernel's number.
+    threads: HashMap<i32, Known>,
+    begin: Begin,
+    /// Threads that came to be.
+    born: u32,
+    processes: u64,
+    /// How the command ended.
+    exit: Option<Exit>,
+}
+
+impl Replay<'_> {
+    fn take(&mut self, item: Item<'_>) -> Result<(), Stop> {
+        if let What::Foreign = item.what {
+            self.remarks.lacks(Lack::Foreign, Some(item.place));
+        }
+        if matches!(item.what, What::Foreign | What::Part | What::Summary) {
+            return Ok(());
+        }
+        if item.thread.is_none() && matches!(item.what, What::Talk) && item.unreturned.is_none() {
+            return Ok(());
+        }
+        let begins = matches!(&item.what, What::Call(text, _) if is_exec(text));
+        let number = self.number(item.thread);
+        self.meet(number, item.place, item.at, begins)?;
+        if let Some(begun) = item.unreturned {
+            self.never_returned(number, &begun, item.at)?;
+        }
+        match item.what {
+            What::Call(text, began) => self.called(number, &text, item.place, began, item.at)?,
+            What::Exited(exit) => self.ended(number, item.at, exit)?,
+            What::Superseded(by) => self.superseded(number, by),
+            What::Talk | What::Begun | What::Part | What::Foreign | What::Summary => {}
+        }
+        Ok(())
+    }
+
+    /// The thread of a line. One without a number is of the only thread that lives, or of the command.
+    fn number(&self, named: Option<i32>) -> i32 {
+        match named {
+            Some(number) => number,
+            None if self.threads.len() == 1 => self.threads.keys().next().copied().unwrap_or(ALONE),
+            None => {
+                let command = self.threads.iter().find(|(_, known)| known.thread == ThreadId(0));
+                command.map_or(ALONE, |(number, _)| *number)
+            }
+        }
+    }
+
+    /// Makes a thread known before its first line is looked at.
+    fn meet(&mut self, number: i32, place: LogPosition, at: Nanos, begins: bool) -> Result<(), Stop> {
+        if self.threads.contains_key(&number) {
+            return Ok(());
+        }
+        if let Some(birth) = self.births.get_mut(&number).and_then(VecDeque::pop_front) {
+            return self.bear(number, &birth, at);
+        }
+        if self.born == 0 {
+            return self.first(number, at);
+        }
+        // The command's number shows only when it gets company.
+        if let Some(alone) = self.threads.remove(&ALONE) {
+            self.threads.insert(number, alone);
+            return Ok(());
+        }
+        if begins && self.exit.is_some() && self.threads.is_empty() {
+            return Err(Stop::SecondRun(place));
+        }
+        self.remarks.lacks(Lack::Maker, Some(place));
+        self.orphan(number, at)
+    }
+
+    /// The command itself.
+    fn first(&mut self, number: i32, at: Nanos) -> Result<(), Stop> {
+        let start = self.assembler.clock.tick(at);
+        let process = self.process(number, None, start)?;
+        let directory = if self.begin.has_directory { Directory::Known } else { Directory::Unknown };
+        self.thread(number, process, None, start, 0, directory, true)
+    }
+
+    /// A process whose maker is unknown: it descends from the command, and what it has is not known. A thread that is its
+    /// own maker says that.
+    fn orphan(&mut self, number: i32, at: Nanos) -> Result<(), Stop> {
+        let start = self.assembler.clock.tick(at);
+        let process = self.process(number, Some(ProcessId(0)), start)?;
+        self.thread(number, process, Some(ThreadId(self.born)), start, 0, Directory::Unknown, true)
+    }
+
+    fn bear(&mut self, number: i32, birth: &Birth, at: Nanos) -> Result<(), Stop> {
+        let maker = if birth.maker == ALONE { self.number(None) } else { birth.maker };
+        // The command's number shows only when it gets company, which may speak first.
+        if !self.threads.contains_key(&maker)
+            && let Some(alone) = self.threads.remove(&ALONE)
+        {
+            self.threads.insert(maker, alone);
+        }
+        let Some(&maker) = self.threads.get(&maker) else {
+            self.remarks.lacks(Lack::Maker, Some(birth.place));
+            return if self.born == 0 { self.first(number, at) } else { self.orphan(number, at) };
+        };
+        let start = self.assembler.clock.tick(at);
+        let is_thread = birth.made.flags & CLONE_THREAD != 0;
+        let process = match is_thread {
+            true => maker.process,
+            false => self.process(number, Some(maker.process), start)?,
+        };
+        let flags = birth.made.flags;
+        self.thread(number, process, Some(maker.thread), start, flags, maker.directory, !is_thread)
+    }
+
+    fn process(&mut self, number: i32, parent: Option<ProcessId>, start: Nanos) -> Result<ProcessId, Stop> {
+        self.processes += 1;
+        Ok(self.sink.process(Process { pid: Pid(number), parent, start, end: None, exit: None })?)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is one fact of a thread")]
+    fn thread(
+        &mut self,
+        number: i32,
+        process: ProcessId,
+        parent: Option<ThreadId>,
+        start: Nanos,
+        flags: u64,
+        directory: Directory,
+        is_first: bool,
+    ) -> Result<(), Stop> {
+        let (shares_files, shares_directory) = (flags & CLONE_FILES != 0, flags & CLONE_FS != 0);
+        let thread = Thread { tid: Pid(number), process, parent, start, shares_files, shares_directory };
+        let thread = self.sink.thread(thread)?;
+        self.born += 1;
+        let known = Known { process, thread, is_first, idle_since: start, status: None, directory };
+        self.threads.insert(number, known);
+        Ok(())
+    }
+
+    fn called(
+        &mut self,
+        number: i32,
+        text: &[u8],
+        place: LogPosition,
+        began: Option<Nanos>,
+        at: Nanos,
+    ) -> Result<(), Stop> {
+        let Some(scanned) = scan::scan(text) else { return Ok(()) };
+        match call::read(&scanned, Return::Expected) {
+            Reading::Recorded(decoded) => {
+                let end = self.end(number, &decoded, began, at);
+                self.event(number, &decoded, place, end)?;
+                if decoded.call.class() == Class::Exec && decoded.outcome.is_success() {
+                    self.executed(number, &decoded, &scanned, place, end.1)?;
+                }
+                Ok(())
+            }
+            Reading::Misread => {
+                self.remarks.misread(Misreading::Nonsense, place);
+                Ok(())
+            }
+            Reading::Other => self.other(number, &scanned, place, at),
+        }
+    }
+
+    /// Calls that quell does not record, but that say who made whom, and how a process ends.
+    fn other(
+        &mut self,
+        number: i32,
+        scanned: &scan::Scanned<'_>,
+        place: LogPosition,
+        at: Nanos,
+    ) -> Result<(), Stop> {
+        if scanned.name == b"exit_group" {
+            let status = crate::number::number(scanned.argument(0)).map(|status| status as i32 & 0xff);
+            if let Some(known) = self.threads.get_mut(&number) {
+                known.status = status;
+            }
+        }
+        let Some(made) = call::made(scanned) else { return Ok(()) };
+        let births = self.births.entry(made.child).or_default();
+        // The child's first line may have come before its maker's call ended.
+        match births.pop_front_if(|birth| birth.place == place) {
+            Some(birth) => self.bear(made.child, &birth, at),
+            None => Ok(()),
+        }
+    }
+
+    /// When a call began and ended. Without a duration in the log it took no time that is known.
+    fn end(&mut self, number: i32, decoded: &Decoded, began: Option<Nanos>, at: Nanos) -> (Nanos, Nanos) {
+        let idle_since = self.threads.get(&number).map_or(Nanos(0), |known| known.idle_since);
+        let has_times = self.assembler.clock.times() != Times::None;
+        let end = match (decoded.took, began) {
+            (Some(took), began) => Nanos(began.unwrap_or(at).0.saturating_add(took.0)),
+            (None, _) => at,
+        };
+        let end = self.assembler.clock.tick(end);
+        let start = match (decoded.took, began) {
+            (Some(took), _) => Nanos(end.0.saturating_sub(took.0)),
+            (None, Some(began)) if has_times => began,
+            (None, _) => end,
+        };
+        let start = start.max(idle_since).min(end);
+        if let Some(known) = self.threads.get_mut(&number) {
+            known.idle_since = end;
+        }
+        (start, end)
+    }
+
+    fn never_returned(&mut self, number: i32, begun: &Begun, at: Nanos) -> Result<(), Stop> {
+        let Some(scanned) = scan::scan(&begun.text) else { return Ok(()) };
+        if let Reading::Recorded(decoded) = call::read(&scanned, Return::Never) {
+            let times = self.end(number, &decoded, Some(begun.at), at);
+            self.event(number, &decoded, begun.place, times)?;
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        number: i32,
+        decoded: &Decoded,
+        place: LogPosition,
+        times: (Nanos, Nanos),
+    ) -> Result<(), Stop> {
+        let Some(&Known { process, thread, .. }) = self.threads.get(&number) else { return Ok(()) };
+        for (at, file) in &decoded.seen {
+            let path = if file.is_empty() { None } else { Some(self.sink.path(file)?) };
+            self.sink.seen(thread, *at, path)?;
+            if *at == Fd::WORKING_DIRECTORY && path.is_some() {
+                self.find_directory(number);
+            }
+        }
+        let path = self.path(decoded, &decoded.path, place)?;
+        let path2 = self.path(decoded, &decoded.path2, place)?;
+        self.look_at_directory(number, decoded, place);
+        let (start, end) = times;
+        let Decoded { outcome, fd, fd2, flags, size, offset, .. } = *decoded;
+        let duration = end.since(start);
+        let event = Event::new(decoded.call);
+        let event = Event {
+            start,
+            duration,
+            process,
+            thread,
+            outcome,
+            fd,
+            fd2,
+            path,
+            path2,
+            flags,
+            size,
+            offset,
+            ..event
+        };
+        Ok(self.sink.event(&event)?)
+    }
+
+    fn path(&mut self, decoded: &Decoded, text: &Text, place: LogPosition) -> Result<Option<PathId>, Stop> {
+        match text {
+            Text::Whole(bytes) => Ok(Some(self.sink.path(bytes)?)),
+            Text::Cut(_) => {
+                self.remarks.lacks(Lack::CutPath, Some(place));
+                Ok(None)
+            }
+            // Memory that the kernel cannot read either has no path in it.
+            Text::Address if decoded.outcome.errno() != Some(EFAULT) => {
+                self.remarks.lacks(Lack::AddressOfPath, Some(place));
+                Ok(None)
+            }
+            Text::Address | Text::None => Ok(None),
+        }
+    }
+
+    /// Counts relative paths that nothing can resolve, and notes when the directory becomes known.
+    fn look_at_directory(&mut self, number: i32, decoded: &Decoded, place: LogPosition) {
+        let is_relative = |text: &Text| match text {
+            Text::Whole(path) => path.first().is_some_and(|first| *first != b'/'),
+            _ => false,
+        };
+        let from_here = |fd: Fd| fd == Fd::WORKING_DIRECTORY || fd == Fd::NONE;
+        let is_unknown = self.threads.get(&number).is_some_and(|known| known.directory == Directory::Unknown);
+        let is_content = matches!(decoded.call, Call::Symlink | Call::Symlinkat);
+        let first = from_here(decoded.fd) && is_relative(&decoded.path) && !is_content;
+        let second = from_here(decoded.fd2) && is_relative(&decoded.path2);
+        if is_unknown && (first || second) && decoded.flags & AT_EMPTY_PATH == 0 {
+            self.remarks.lacks(Lack::Directory, Some(place));
+        }
+        let goes_somewhere = decoded.call == Call::Chdir && decoded.outcome.is_success();
+        if goes_somewhere && matches!(&decoded.path, Text::Whole(path) if path.first() == Some(&b'/')) {
+            self.find_directory(number);
+        }
+    }
+
+    fn find_directory(&mut self, number: i32) {
+        if let Some(known) = self.threads.get_mut(&number) {
+            known.directory = Directory::Known;
+        }
+    }
+
+    fn executed(
+        &mut self,
+        number: i32,
+        decoded: &Decoded,
+        scanned: &scan::Scanned<'_>,
+        place: LogPosition,
+        at: Nanos,
+    ) -> Result<(), Stop> {
+        let Some(&Known { process, thread, .. }) = self.threads.get(&number) else { return Ok(()) };
+        let program = call::program(decoded.call, scanned);
+        for _ in 0..program.cut {
+            self.remarks.lacks(Lack::CutArguments, Some(place));
+        }
+        let name = match &decoded.path {
+            Text::Whole(path) if path.first() == Some(&b'/') => Some(self.sink.path(path)?),
+            _ => None,
+        };
+        let arguments = program.arguments.iter().map(escape).collect();
+        let mut variables: Vec<_> =
+            program.variables.iter().filter_map(|text| search_variable(text)).collect();
+        variables.sort();
+        let execution = Execution { process, thread, at, program: name, arguments };
+        Ok(self.sink.execution(execution, variables)?)
+    }
+
+    fn superseded(&mut self, number: i32, by: i32) {
+        if let Some(known) = self.threads.remove(&by) {
+            let status = None;
+            self.threads.insert(number, Known { is_first: true, status, ..known });
+        }
+    }
+
+    fn ended(&mut self, number: i32, at: Nanos, exit: Exit) -> Result<(), Stop> {
+        let Some(known) = self.threads.remove(&number) else { return Ok(()) };
+        if known.is_first {
+            self.process_ended(known.process, at, Some(exit))?;
+        }
+        Ok(())
+    }
+
+    fn process_ended(&mut self, process: ProcessId, at: Nanos, exit: Option<Exit>) -> Result<(), Stop> {
+        if process == ProcessId(0) {
+            self.exit = exit;
+        }
+        let at = self.assembler.clock.tick(at);
+        Ok(self.sink.ended(process, at, exit)?)
+    }
+
+    /// What the end of the log leaves open.
+    fn finish<S: LogSource>(mut self, sources: &[S], survey: &Survey) -> Result<Replayed, ImportError> {
+        let left = self.assembler.finish(&mut self.remarks);
+        let now = self.assembler.clock.now();
+        let fail = |stop: Stop| stop.explain(sources);
+        for (number, begun) in left {
+            let number = if number == ALONE { self.number(None) } else { number };
+            self.never_returned(number, &begun, now).map_err(fail)?;
+        }
+        self.end_the_rest(now).map_err(fail)?;
+        let times = self.assembler.clock.times();
+        let names: Vec<String> = sources.iter().map(|source| name(source)).collect();
+        let facts = Facts {
+            names: &names,
+            times,
+            has_durations: survey.has_durations,
+            leaves_out: survey.leaves_out(),
+            has_mounts: self.begin.has_mounts,
+        };
+        let took = self.assembler.clock.took();
+        let (lost, notes) = (self.remarks.lost(), self.remarks.sentences(&facts));
+        Ok(Replayed { processes: self.processes, exit: self.exit, took, lost, notes })
+    }
+
+    /// Without `+++ exited with 0 +++`, as with `strace -qqq`, what a process gave to `exit_group` is its status.
+    fn end_the_rest(&mut self, now: Nanos) -> Result<(), Stop> {
+        let mut statuses: HashMap<ProcessId, Option<i32>> = HashMap::new();
+        for known in self.threads.values() {
+            let status = statuses.entry(known.process).or_default();
+            *status = (*status).or(known.status);
+        }
+        let mut processes: Vec<_> = statuses.into_iter().collect();
+        processes.sort_unstable();
+        for (process, status) in processes {
+            match status {
+                Some(status) => self.process_ended(process, now, Some(Exit::Status(status)))?,
+                None => self.remarks.lacks(Lack::End, None),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path in memory that cannot be read. Source: `errno(3)`.
+const EFAULT: Errno = Errno(14);
+
+fn is_exec(text: &[u8]) -> bool {
+    matches!(scan::name(text), Some(b"execve" | b"execveat"))
+}
+
+fn name<S: LogSource>(source: &S) -> String {
+    shown(source.path().file_name().unwrap_or_default())
+}
+
+/// A variable that steers searches; of others nothing is kept.
+fn search_variable(text: &[u8]) -> Option<(String, String)> {
+    let (name, value) = text.split_at(text.iter().position(|&byte| byte == b'=')?);
+    let name = SEARCH_VARIABLES.iter().find(|known| known.as_bytes() == name)?;
+    Some(((*name).to_owned(), escape(&value[1..])))
+}
