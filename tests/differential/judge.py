@@ -3,10 +3,15 @@
 import re
 
 import known
+from programs import unquote
 from views import NAMESPACES
 
 FIELD = re.compile(r" (?:ino|fd)=\d+")
 TIME = re.compile(r" (mt|ct)=(\d+)\.(\d+)")
+
+
+def lines_of(answer):
+    return unquote(answer).split("\n")
 
 
 class Judge:
@@ -36,6 +41,9 @@ class Judge:
         """Two answers, or `None` where they are equal or may differ."""
         one, other = self.comparable(plain, self.scene.plain), self.comparable(packed, self.scene.packed)
         if one == other or any(row[1](self.scene, op, one, other) for row in known.ANSWERS):
+            return None
+        # In a removed directory both processes of a pipeline complain, in any order.
+        if op.name == "sh" and "getcwd" in one and sorted(lines_of(one)) == sorted(lines_of(other)):
             return None
         if self.scene.user and op.name in ("stat", "fstat") and self.user_view(one, other):
             return None

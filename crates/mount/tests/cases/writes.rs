@@ -413,7 +413,7 @@ for change in (lambda: os.setxattr(name, 'user.quell', b'value', os.XATTR_CREATE
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        for (call, left) in [("lsetxattr", "['user.quell']"), ("lremovexattr", "[]")] {
+        for (call, left) in [("setxattr", "['user.quell']"), ("removexattr", "[]")] {
             assert_eq!(first_line(&mut child), "ready");
             let mut killer = kill_after(&scene, call);
             child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
