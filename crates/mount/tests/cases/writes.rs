@@ -340,7 +340,7 @@ print(open(lib + 'a.txt').read(), old.read(), os.path.exists(lib + 'a.new'), end
     }
 }
 
-/// The kernel is told to forget that a name was absent; by then the name is there, and somebody has it open.
+/// The kernel is told to forget that a name was absent when a program has made and opened that name already.
 pub(crate) fn made_where_a_name_was_absent() {
     const PROGRAM: &str = "
 import os, sys, time
@@ -358,7 +358,7 @@ for name in ['bin/made', 'lib/made', 'lib/python/pkg/made']:
     }
 }
 
-/// A rename that fails leaves the file that it would have replaced, held open: what is written to it shows.
+/// A rename that fails leaves the file that it would have replaced, held open: later writes to it show.
 pub(crate) fn written_after_a_rename_that_failed() {
     const PROGRAM: &str = "
 import errno, os, sys
@@ -393,7 +393,7 @@ print(os.stat(new).st_size, open(new).read())
     }
 }
 
-/// A server that dies when the original has its attribute: the next one does not take its work for somebody else's.
+/// A server that dies when the original has its attribute: the next one does not take its change for another process's.
 pub(crate) fn attributes_set_by_a_server_that_died() {
     const PROGRAM: &str = "
 import os, sys
@@ -440,7 +440,7 @@ fn kill_after(scene: &Scene, call: &str) -> Child {
     tracer
 }
 
-/// Nothing is sent when a file is closed, so the server cannot know: what it keeps open must be bounded.
+/// Nothing is sent when a file is closed, so the server cannot know: the number of its open files must be bounded.
 pub(crate) fn many_created_files() {
     const PROGRAM: &str = "
 import os, sys
