@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(job(&[("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")]).as_deref(), Some("7.3"));
         assert_eq!(job(&[("LSB_JOBID", "7"), ("LSB_JOBINDEX", "2")]).as_deref(), Some("7.2"));
         assert_eq!(job(&[("JOB_ID", "7"), ("SGE_TASK_ID", "undefined")]).as_deref(), Some("7.undefined"));
-        assert_eq!(job(&[("JOB_ID", "7")]), None, "anybody's variable");
+        assert_eq!(job(&[("JOB_ID", "7")]), None, "a variable of any program");
         assert_eq!(job(&[]), None);
     }
 

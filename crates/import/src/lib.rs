@@ -124,14 +124,14 @@ fn header(request: &ImportRequest, survey: &Survey) -> Header {
     Header {
         working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),
         began: survey.began.map_or(0.0, Nanos::as_seconds),
-        user: NOBODY,
+        user: UNKNOWN_USER,
         ..Header::begun(ENGINE, &request.version, command.unwrap_or_default())
     }
 }
 
 /// The user number for an unknown user, because a log does not contain it. Source: `(uid_t)-1` of `setresuid(2)`. Part
 /// of the format.
-const NOBODY: u32 = u32::MAX;
+const UNKNOWN_USER: u32 = u32::MAX;
 
 fn check_file(path: &Path) -> Result<(), ImportError> {
     let metadata = std::fs::metadata(path)

@@ -128,9 +128,9 @@ impl Survey {
             if stem(&sources[root]) != stem(&sources[index]) {
                 return two(root.min(index), root.max(index));
             }
-            let nobody_made_it = facts.thread.is_some_and(|thread| !self.births.contains_key(&thread));
+            let has_no_creator = facts.thread.is_some_and(|thread| !self.births.contains_key(&thread));
             // Logs without calls that create processes give no evidence.
-            if nobody_made_it && facts.begins_run && !self.births.is_empty() {
+            if has_no_creator && facts.begins_run && !self.births.is_empty() {
                 return two(root, index);
             }
         }

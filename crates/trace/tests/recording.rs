@@ -179,7 +179,7 @@ fn parts_of_files_are_merged_and_read_back() {
 }
 
 #[test]
-fn a_recording_in_which_nobody_looked_says_so() {
+fn a_recording_without_a_look_at_memory_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("app.qtrace");
     begin(&directory).finish(ENDING, &mut World).unwrap();

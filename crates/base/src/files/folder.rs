@@ -56,7 +56,7 @@ impl Folder {
 
     fn opened(within: OwnedFd, name: OsString, path: &Path) -> io::Result<Self> {
         let directory = rustix::fs::openat(&within, &name, DIRECTORY, Mode::empty())?;
-        // Where other users may rename, the name may refer to another file by now.
+        // In a directory where other users may rename, the name may refer to another file by now.
         if rustix::fs::fstat(&directory)?.st_uid != rustix::process::geteuid().as_raw() {
             return Err(Errno::ACCESS.into());
         }

@@ -7,7 +7,7 @@
 //!   events.parquet       one row a call              paths.parquet      one row a distinct path
 //!   processes.parquet    threads.parquet  executions.parquet  variables.parquet
 //!   mounts.parquet       namespaces.parquet  links.parquet  files.parquet  elf.parquet  stripes.parquet
-//!   touched.parquet      parts of mapped files; only where somebody looked
+//!   touched.parquet      parts of mapped files; only where the recorder looked
 //! ```
 
 pub(crate) mod columns;
