@@ -157,7 +157,7 @@ pub struct Record {
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
     /// Record these ranks instead, such as 0,17,31.
     #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_RANKS")]
@@ -185,19 +185,19 @@ pub struct Import {
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
     /// Where the trace goes [default: named after the log, such as app.qtrace].
-    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
     /// Where the command was started, for relative paths, if the log does not tell.
-    #[arg(long, value_name = "DIR", env = "QUELL_DIRECTORY")]
+    #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// What was mounted where the command ran: a copy of its /proc/self/mountinfo.
-    #[arg(long, value_name = "FILE", env = "QUELL_MOUNTS", conflicts_with = "here")]
+    #[arg(long, value_name = "FILE", conflicts_with = "here")]
     pub mounts: Option<PathBuf>,
     /// The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it.
-    #[arg(long, env = "QUELL_HERE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub here: bool,
 }
 
@@ -215,29 +215,29 @@ pub enum Tool {
 #[derive(Debug, Args)]
 pub struct Report {
     /// Print one table as CSV instead: a header line, then every row.
-    #[arg(long, value_name = "TABLE", env = "QUELL_CSV")]
+    #[arg(long, value_name = "TABLE")]
     #[arg(value_parser = tables(&ReportTable::ALL, ReportTable::described))]
     pub csv: Option<ReportTable>,
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required_unless_present = "thresholds")]
     pub traces: Vec<PathBuf>,
     /// Show every table: paths, directories, names, data by file and commands too.
-    #[arg(short, long, env = "QUELL_ALL", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub all: bool,
     /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', env = "QUELL_FAIL_ON", value_parser = limits::codes())]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = limits::codes())]
     pub fail_on: Vec<String>,
     /// What the rules of findings go by.
     #[command(flatten)]
     pub limits: Limits,
     /// List the limits of all findings instead.
-    #[arg(long, env = "QUELL_THRESHOLDS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub thresholds: bool,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
     /// Write a page for a browser to this file instead, with charts and everything in it; `-` prints it.
-    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
 
@@ -254,7 +254,7 @@ pub struct Fix {
     #[command(flatten)]
     pub limits: Limits,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -281,14 +281,14 @@ pub struct Diff {
     /// METRIC is metadata_operations, missed, repeated, calls, errors, distinct_paths, bytes_read, bytes_written, or
     /// network: the metadata operations that file systems shared with other nodes served.
     #[arg(long, value_name = "METRIC", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
-    #[arg(default_missing_value = "metadata_operations", env = "QUELL_FAIL_ON_INCREASE")]
+    #[arg(default_missing_value = "metadata_operations")]
     pub fail_on_increase: Vec<Limit>,
     /// Print one table as CSV instead: a header line, then every row.
-    #[arg(long, value_name = "TABLE", env = "QUELL_CSV")]
+    #[arg(long, value_name = "TABLE")]
     #[arg(value_parser = tables(&DiffTable::ALL, DiffTable::described))]
     pub csv: Option<DiffTable>,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -310,41 +310,40 @@ pub struct Pack {
     #[arg(value_name = "T", required_unless_present = "refresh")]
     pub traces: Vec<PathBuf>,
     /// Make this image anew from its originals as they are now, and show the changes.
-    #[arg(long, value_name = "IMG", env = "QUELL_REFRESH", conflicts_with_all = ["traces", "roots"])]
+    #[arg(long, value_name = "IMG", conflicts_with_all = ["traces", "roots"])]
     pub refresh: Option<PathBuf>,
     /// With --refresh: add the paths that runs had to ask of the originals, from files that `quell run --learn FILE` wrote.
-    #[arg(long, value_name = "FILE", env = "QUELL_LEARNED", num_args = 1.., requires = "refresh")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "refresh")]
     pub learn: Vec<PathBuf>,
     /// Name of the image [default: named after the first recording, such as app.qimg; the one that --refresh names].
-    #[arg(short, long, value_name = "IMG", env = "QUELL_IMAGE")]
+    #[arg(short, long, value_name = "IMG")]
     pub output: Option<PathBuf>,
     /// Pack below this directory, whatever its file system. May be given several times.
-    #[arg(long = "root", value_name = "DIR", value_delimiter = ':', env = "QUELL_ROOT")]
+    #[arg(long = "root", value_name = "DIR", value_delimiter = ':')]
     pub roots: Vec<PathBuf>,
     /// Make an image that every user may use, of world-readable sources only.
-    #[arg(long, env = "QUELL_PUBLIC", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub public: bool,
     /// Make an image that is all that a run needs: no original is asked, a name that it does not hold is absent, and the
     /// directories that it covers need not exist. Compressed, unless `--compress=no` says otherwise.
-    #[arg(long, env = "QUELL_COMPLETE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub complete: bool,
     /// Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be
     /// given several times.
-    #[arg(long = "add", value_name = "DIR", value_delimiter = ':', env = "QUELL_ADD")]
+    #[arg(long = "add", value_name = "DIR", value_delimiter = ':')]
     pub added: Vec<PathBuf>,
     /// Hold all of each used file, not only its used blocks: a larger image, of which exports and other runs can use more.
-    #[arg(long, env = "QUELL_WHOLE_FILES", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub whole_files: bool,
     /// Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it
     /// while it decompresses; `zstd -d` makes the plain image of it.
     #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "9")]
-    #[arg(env = "QUELL_COMPRESS")]
     pub compress: Option<Compression>,
     /// Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them.
-    #[arg(long, value_name = "N", env = "QUELL_NODES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
     /// Replace an earlier image of the same name.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
 }
 
@@ -411,17 +410,17 @@ pub struct CheckSources {
     #[arg(value_name = "IMG")]
     pub image: PathBuf,
     /// Have at most N operations in flight.
-    #[arg(long, value_name = "N", env = "QUELL_JOBS", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 32)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
     /// Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp.
-    #[arg(long, value_name = "TIME", env = "QUELL_VALID_FOR", default_value = "10m")]
+    #[arg(long, value_name = "TIME", default_value = "10m")]
     pub valid_for: Seconds,
     /// Compare an image that other users own, or can change or replace.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -465,7 +464,7 @@ pub struct Doctor {
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
     pub trust: bool,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -474,7 +473,7 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Keep the traces and the image in this new directory.
-    #[arg(long, value_name = "DIR", env = "QUELL_KEEP")]
+    #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// The program to show [default: python3 importing part of its library, else perl, git or ls].
     #[arg(value_name = "CMD", trailing_var_arg = true)]
@@ -490,7 +489,7 @@ pub struct Demo {
 #[derive(Debug, Args)]
 pub struct Config {
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
     /// Show this command's settings only, as they would be with these flags.
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
@@ -542,12 +541,20 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_a_variable_of_its_own_name() {
-        for command in Arguments::command().get_subcommands() {
-            for flag in command.get_arguments().filter(|flag| flag.get_long().is_some()) {
-                let name = flag.get_id().as_str();
-                assert!(flag.get_env().is_some() || name == "help", "{} --{name}", command.get_name());
+    fn a_variable_twins_one_flag_and_is_named_after_it() {
+        let quell = Arguments::command();
+        let mut variables = std::collections::BTreeMap::new();
+        let mut commands: Vec<&clap::Command> = vec![&quell];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            for flag in command.get_arguments() {
+                let Some(variable) = flag.get_env() else { continue };
+                let long = flag.get_long().unwrap_or_default();
+                let named = format!("QUELL_{}", long.to_uppercase().replace('-', "_"));
+                assert_eq!(variable, named.as_str(), "{} --{long}", command.get_name());
+                variables.insert(named, long.to_owned());
             }
         }
+        assert!(variables.len() <= 20, "{variables:?}");
     }
 }

@@ -100,7 +100,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValu
         source,
         file: by_file.map(|(file, _)| shown(&file.path)),
         line: by_file.map(|(_, setting)| setting.line),
-        variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()),
         settable_in_file: keys::barred(key.flag).is_none(),
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn only_one_on_stdout(flags: &[(&str, bool)]) -> Result<(), Failure> 
     match (given.next(), given.next()) {
         (Some((first, _)), Some((second, _))) => {
             let message = format!("`{first}` and `{second}` would both go to standard output");
-            Err(Failure::message(message).hint("leave one out; a variable such as QUELL_JSON counts too"))
+            Err(Failure::message(message).hint("leave one out; a settings file may have set the other"))
         }
         _ => Ok(()),
     }

@@ -51,8 +51,8 @@ mod tests {
         let said = |kind| describe(image, 160 << 20, kind, 1000);
         assert_eq!(
             said("lustre"),
-            "\n1000 nodes read 156.25 GiB of it in all; spread it first: lfs migrate -c 40 -S 4M app.qimg\n"
+            "\n1000 nodes read 156 GiB of it in all; spread it first: lfs migrate -c 40 -S 4M app.qimg\n"
         );
-        assert_eq!(said("nfs4"), "\n1000 nodes read 156.25 GiB of it in all\n");
+        assert_eq!(said("nfs4"), "\n1000 nodes read 156 GiB of it in all\n");
     }
 }

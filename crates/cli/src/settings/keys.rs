@@ -33,7 +33,6 @@ impl Shape {
 /// Why a flag cannot be set in a file; `None` for one that can. This is the whole rule.
 pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
-        "help" | "version" => Some("it asks for help"),
         "config" => Some("it names a settings file"),
         "force" => Some("what may be replaced is said each time"),
         "here" => Some("it is true of one log"),
@@ -77,14 +76,14 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Every flag but those that ask for help. Shape: those of every command first, then by command, in the order of
+/// Every flag. Shape: those of every command first, then by command, in the order of
 /// their definition.
 pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
     let commands = definitions.get_subcommands().map(|command| (Some(command.get_name()), command));
     let all = std::iter::once((None, definitions)).chain(commands);
     let flags =
         all.flat_map(|(name, command)| command.get_arguments().map(move |flag| Key { command: name, flag }));
-    flags.filter(|key| key.flag.get_long().is_some() && key.flag.get_env().is_some()).collect()
+    flags.filter(|key| key.flag.get_long().is_some()).collect()
 }
 
 /// The flags of words that may lack an image or a command.

@@ -177,7 +177,7 @@ impl Settings {
         let path = quoted(&passed.path);
         printer
             .warn(&format!("the ranks of a job do not read {path}: `{}` there does not count", setting.flag));
-        printer.hint(&format!("set its variable, or QUELL_CONFIG={}", passed.path.display()));
+        printer.hint(&format!("give the flag, or set QUELL_CONFIG={}", passed.path.display()));
     }
 }
 
