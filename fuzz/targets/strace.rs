@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use quell_trace::import::{Sink, Source, read};
+use quell_import::{LogSink, LogSource, read};
 use quell_trace::{
     Event, Execution, Exit, Fd, Nanos, PathId, PathTable, Process, ProcessId, Thread, ThreadId, TraceError,
 };
@@ -16,7 +16,7 @@ struct Log {
     text: Vec<u8>,
 }
 
-impl Source for Log {
+impl LogSource for Log {
     type Reader = Cursor<Vec<u8>>;
 
     fn path(&self) -> &Path {
@@ -43,7 +43,7 @@ impl Checker {
     }
 }
 
-impl Sink for Checker {
+impl LogSink for Checker {
     fn path(&mut self, bytes: &[u8]) -> std::result::Result<PathId, TraceError> {
         Ok(self.paths.intern(bytes))
     }

@@ -1,10 +1,10 @@
-//! When which metadata operations began: one timeline for each class and part, so that a storm can be seen as a rate.
+//! Metadata operations over time: one timeline for each class and part, so that a storm can be seen as a rate.
 
 use crate::timeline::Timeline;
 use quell_trace::{Class, Nanos};
 use std::collections::BTreeMap;
 
-/// What became of a metadata operation. Each is in exactly one part: see [`crate::Totals`].
+/// The outcome of a metadata operation. Each is in exactly one part: see [`crate::Totals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// First success of an operation on a path in a process tree.
@@ -87,9 +87,9 @@ pub struct Binned {
 /// Operations of one class that became one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// What was asked.
+    /// The class of the operations.
     pub class: Class,
-    /// What became of it.
+    /// The change.
     pub part: Part,
     /// Operations that began in each interval.
     pub counts: Vec<u64>,

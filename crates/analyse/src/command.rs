@@ -1,4 +1,4 @@
-//! Which command a process was running at each time: what it executed last, or what its parent was running when it
+//! The command of a process at each time: the one that it executed last, or that of its parent when it
 //! was forked.
 
 use quell_trace::{Context, Nanos, ProcessId};
@@ -40,7 +40,7 @@ impl CommandTable {
             let inherited = parent.and_then(|parent| parent.at(process.start));
             match (inherited, commands.first_mut()) {
                 (Some(inherited), _) => commands.insert(0, (process.start, inherited)),
-                // What the first process did before its first program is that program's start.
+                // Calls of the first process before its first program belong to that program's start.
                 (None, Some(first)) => first.0 = process.start,
                 (None, None) => {}
             }
@@ -59,7 +59,7 @@ impl CommandTable {
         history.commands.get(history.current).map(|(_, command)| *command)
     }
 
-    /// How many processes ran each command. Shape: one entry a command line.
+    /// Processes that ran each command. Shape: one entry a command line.
     pub(crate) fn processes_by_line(&self) -> Vec<u64> {
         let mut counts = vec![0; self.lines.len()];
         for history in &self.processes {

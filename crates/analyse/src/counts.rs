@@ -5,18 +5,18 @@ use quell_trace::{Bytes, Call, Errno, Nanos, ServedBy};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// What was counted of one system call.
+/// The counts of one system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
-    /// How often it was called, calls that did not return included.
+    /// Calls, those that did not return included.
     pub calls: u64,
-    /// How often it failed.
+    /// Calls that failed.
     pub errors: u64,
     /// Time between begin and end of the calls, the recorder's work inside: an upper bound.
     pub time: Nanos,
 }
 
-/// What was asked of one file system.
+/// The operations on one file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileSystemCounts {
     /// Calls of every class.
@@ -31,7 +31,7 @@ pub struct FileSystemCounts {
     pub bytes_written: Bytes,
 }
 
-/// What was asked about one path.
+/// The operations on one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
     /// Calls on the name or its attributes.
@@ -40,13 +40,13 @@ pub struct PathCounts {
     pub missed: u64,
     /// Those of them that had succeeded before: see [`Totals::repeated`].
     pub repeated: u64,
-    /// Who served it; the network when anybody of the network ever did. `None`: on no known file system.
+    /// The kind of file system that served it; the network when any of the network ever did. `None`: on no known file system.
     pub served_by: Option<ServedBy>,
-    /// How it was asked about.
+    /// The kinds of these operations.
     pub habits: Habits,
 }
 
-/// What the processes that ran one command did while they ran it.
+/// The operations of the processes that ran one command while they ran it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandCounts {
     /// Processes that ran it, those included that were forked from one and executed nothing else.

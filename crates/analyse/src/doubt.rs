@@ -1,4 +1,4 @@
-//! What a reader must know beside the numbers, as types, with advice.
+//! Doubts that a reader must know beside the numbers, as types, with advice.
 
 use crate::{RecordingFacts, Summary, facts::ending};
 use quell_trace::{Completeness, Exit, RankId};
@@ -17,22 +17,22 @@ pub enum Doubt {
     },
     /// Events that happened and were not recorded.
     Lost {
-        /// How many.
+        /// Their number.
         events: u64,
     },
     /// The command failed, so that its start may not be whole.
     CommandFailed {
-        /// How it ended.
+        /// Its ending.
         exit: Exit,
     },
     /// Rings for asynchronous input and output: what is asked through them is no system call and is not seen.
     Rings {
-        /// How many.
+        /// Their number.
         rings: u64,
     },
     /// More than [`UNPLACED_SHARE`] of the metadata operations are on no known file system.
     Unplaced {
-        /// How many.
+        /// Their number.
         operations: u64,
         /// Of so many.
         of: u64,
@@ -60,7 +60,7 @@ pub enum Doubt {
     },
     /// A log without any variable of the environment: which list a miss belongs to is not known.
     NoVariables,
-    /// What the recorder had to say.
+    /// The recorder's note.
     Note {
         /// One sentence.
         text: String,
@@ -89,7 +89,7 @@ impl Doubt {
         }
     }
 
-    /// What to do about it; empty where the text says all.
+    /// The advice; empty where the text says all.
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::Empty => "record again, and check that the command ran",

@@ -1,4 +1,4 @@
-//! How long calls took, in bounded memory: a histogram whose intervals grow with the time, eight for each power of two.
+//! Durations of calls, in bounded memory: a histogram whose intervals grow with the time, eight for each power of two.
 
 use crate::counts::add_time;
 use quell_trace::Nanos;

@@ -1,4 +1,4 @@
-//! What a summary keeps of each recording: who recorded what, how it ended, and whether it is whole.
+//! The facts of each recording in a summary: command, rank, node, ending, completeness.
 
 use quell_trace::{Completeness, Context, Exit, Header, NodeId, RankId};
 use std::cmp::Ordering;
@@ -13,17 +13,17 @@ pub struct RecordingFacts {
     pub name: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// How it ended; `None` when the recording ended first.
+    /// Its ending; `None` when the recording ended first.
     pub exit: Option<Exit>,
-    /// How long it took. Unit: seconds.
+    /// Its duration. Unit: seconds.
     pub seconds: Option<f64>,
-    /// When it began. Unit: seconds since 1970.
+    /// Its begin. Unit: seconds since 1970.
     pub began: f64,
     /// The node's name.
     pub host: String,
     /// The node's number in the job.
     pub node: Option<NodeId>,
-    /// How many ranks the job had.
+    /// Ranks of the job.
     pub ranks: Option<u32>,
     /// Job and step.
     pub job: Option<String>,
@@ -33,13 +33,13 @@ pub struct RecordingFacts {
     pub events: u64,
     /// Events that happened and are not in it.
     pub lost: u64,
-    /// Where the command was started; escaped.
+    /// The working directory of the command; escaped.
     pub working_directory: String,
     /// The variables that steer searches, as the first program that had each was started with it.
     pub variables: BTreeMap<String, String>,
-    /// What the recorder had to say, one sentence each.
+    /// Notes of the recorder, one sentence each.
     pub notes: Vec<String>,
-    /// Whether it is whole.
+    /// Its completeness.
     pub completeness: Completeness,
 }
 
@@ -67,7 +67,7 @@ impl RecordingFacts {
         }
     }
 
-    /// Whether its events have times. A log without any is whole, and yet nobody knows how long the command took.
+    /// True where its events have times. A log without any is whole, and yet the duration of the command is unknown.
     pub fn has_times(&self) -> bool {
         self.seconds.is_some() || self.completeness == Completeness::Partial
     }
@@ -89,14 +89,14 @@ impl RecordingFacts {
             .then_with(|| (&self.command, self.events).cmp(&(&other.command, other.events)))
     }
 
-    /// Whether both are the same run of the same rank, whatever the directory is called.
+    /// True where both are the same run of the same rank, whatever the directory is called.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         (self.rank, self.began.to_bits(), &self.host, &self.command, self.events)
             == (other.rank, other.began.to_bits(), &other.host, &other.command, other.events)
     }
 }
 
-/// How a command ended, in words: `status 3`, `signal 11`.
+/// The ending of a command in words: `status 3`, `signal 11`.
 pub fn ending(exit: Exit) -> String {
     match exit {
         Exit::Status(status) => format!("status {status}"),

@@ -11,14 +11,14 @@
 //! kernel (`/dev/shm`, `/proc`, `/sys`: an MPI looks there for its neighbours), and what has no path. Those operations are
 //! in the numbers of a fold, and not in its sameness.
 //!
-//! Sums of 128-bit hashes are equal for different multisets by accident only; somebody who makes traces to that end can
+//! Sums of 128-bit hashes are equal for different multisets by accident only; an author of traces who wants that can
 //! have them folded.
 
+use crate::Part;
 use crate::data::is_made_up;
-use crate::{Part, Summary};
 use quell_trace::{Call, Class, Context, Event, Header, PathId, PathTable, RankId};
 
-/// What one recording did, so short that all of a job's are kept.
+/// The operations of one recording, so short that all of a job's fit in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The rank, under a launcher.
@@ -47,7 +47,7 @@ pub struct Fold<'a> {
     pub metadata_operations: (u64, u64),
     /// Misses of each: the fewest and the most.
     pub missed: (u64, u64),
-    /// How many operations at least are in this fold and not in the largest, or the other way round; 0 for the largest.
+    /// Operations at least that are in this fold and not in the largest, or the other way round; 0 for the largest.
     /// `None` for another command.
     pub apart: Option<u64>,
 }
@@ -70,7 +70,8 @@ impl Fingerprints {
         self.all.sort_unstable_by(Fingerprint::order);
     }
 
-    fn folds(&self) -> Vec<Fold<'_>> {
+    /// Recordings that did the same, together. Shape: sorted by members, most first, then by the first member's rank.
+    pub fn folds(&self) -> Vec<Fold<'_>> {
         let mut members: Vec<&Fingerprint> = self.all.iter().collect();
         members.sort_by_key(|print| print.key());
         let mut folds: Vec<Fold<'_>> =
@@ -82,13 +83,6 @@ impl Fingerprints {
             folds.iter_mut().for_each(|fold| fold.apart = fold.members[0].apart(largest));
         }
         folds
-    }
-}
-
-impl Summary {
-    /// Recordings that did the same, together. Shape: sorted by members, most first, then by the first member's rank.
-    pub fn folds(&self) -> Vec<Fold<'_>> {
-        self.fingerprints.folds()
     }
 }
 
@@ -238,7 +232,7 @@ fn is_below(mount_point: &str, place: &str) -> bool {
 
 /// Changes are operations of their own, beyond the classes.
 const CHANGES: u64 = 0x100;
-/// Where a node keeps what lives as long as a job or a boot.
+/// Directories of a node for files that live as long as a job or a boot.
 const OF_THE_NODE: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
 #[cfg(test)]

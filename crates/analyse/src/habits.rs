@@ -1,4 +1,4 @@
-//! How a path was asked about: what rules need to know beside how often.
+//! The kinds of operations on a path, for rules that need more than their number.
 //!
 //! Kept in small numbers, because there is one of these for each distinct path of a recording.
 
@@ -8,7 +8,7 @@ use quell_trace::flags::{
 use quell_trace::{Call, Class, Event, Outcome, PathId, PathTable, ProcessId};
 use std::ops::AddAssign;
 
-/// How one path was asked about. Successes, unless it says otherwise. Counts stop at the largest number.
+/// The kinds of operations on one path. Successes, unless it says otherwise. Counts stop at the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habits {
     /// Attributes or permission asked for by name.
@@ -29,7 +29,7 @@ pub struct Habits {
     pub listings: u32,
     /// Opens that were to create it, and `mkdir`, `mknod`, `symlink` of it.
     pub creates: u32,
-    /// Whether the recording changed it, its content or its attributes, or locked it.
+    /// The recording changed it, its content or its attributes, or locked it.
     pub changed: bool,
 }
 
@@ -55,7 +55,7 @@ impl AddAssign for Habits {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HabitTally {
     pub(crate) habits: Habits,
-    /// Who opened it last, and who asked for its attributes.
+    /// The last process that opened it, and the last that asked for its attributes.
     opener: Option<Program>,
     asker: Option<Program>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct HabitTally {
 /// A program that runs in a process, from one `execve` to the next. Never 0, so that `None` takes no room.
 type Program = std::num::NonZeroU32;
 
-/// What events are judged by beside their path.
+/// The facts that judge events beside their path.
 #[derive(Debug)]
 pub(crate) struct Judge {
     /// The path of a call that means its descriptor: `newfstatat(fd, "", ...)`.
@@ -122,7 +122,7 @@ impl Judge {
     }
 }
 
-/// Whether an event that did not fail changes or locks its target: an image must not answer for the directory then.
+/// True for an event that did not fail and changes or locks its target: an image must not answer for the directory then.
 /// Follows what packing judges by.
 pub(crate) fn changes(event: &Event) -> bool {
     if event.outcome.errno().is_some() {
@@ -142,7 +142,7 @@ pub(crate) fn changes(event: &Event) -> bool {
     }
 }
 
-/// Whether an event that did not fail changes its second target: a rename's new name, what is copied to.
+/// True for an event that did not fail and changes its second target: the new name of a rename, the target of a copy.
 pub(crate) fn changes_second(event: &Event) -> bool {
     let class = event.call.class();
     event.outcome.errno().is_none()
@@ -158,5 +158,5 @@ fn bump(count: &mut u32, applies: bool) {
     *count = count.saturating_add(u32::from(applies));
 }
 
-/// What `readlink(2)` says of a name that is there and no link.
+/// The error of `readlink(2)` for a name that is there and no link.
 const EINVAL: quell_trace::Errno = quell_trace::Errno(22);

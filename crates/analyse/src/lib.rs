@@ -9,7 +9,6 @@
 //! Pure: no input or output, no clock, no environment. Events are fed in; the only function that reads is
 //! [`summarise`], through [`quell_trace::Trace`]. Every number here is a count of what was recorded; predictions
 //! have types of their own and live elsewhere.
-#![forbid(unsafe_code)]
 
 pub mod activity;
 pub mod command;
@@ -26,6 +25,7 @@ pub mod phases;
 pub mod ranking;
 pub mod scale;
 pub mod searches;
+mod span;
 pub mod summary;
 pub mod tally;
 pub mod timeline;
@@ -52,7 +52,7 @@ use quell_trace::{Trace, TraceError};
 /// Counts every event of every recording of a trace.
 ///
 /// # Errors
-/// What [`quell_trace::Recording::for_each_event`] meets: a file of the trace that is damaged or cannot be read.
+/// Those of [`quell_trace::Recording::for_each_event`]: a file of the trace that is damaged or cannot be read.
 pub fn summarise(trace: &Trace) -> Result<Summary, TraceError> {
     let mut summary = Summary::default();
     for recording in &trace.recordings {

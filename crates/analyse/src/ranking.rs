@@ -6,7 +6,7 @@ use quell_base::escape;
 use quell_trace::ServedBy;
 use std::collections::HashMap;
 
-/// Which file systems a ranking looks at.
+/// The file systems of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Those that other nodes share.
@@ -20,7 +20,7 @@ pub enum Scope {
 pub struct RankedPath {
     /// The path; escaped.
     pub path: String,
-    /// What was asked.
+    /// The class of the operations.
     pub counts: PathCounts,
 }
 
@@ -53,7 +53,7 @@ pub struct RankedName {
 pub struct RankedCommand<'a> {
     /// Its arguments, its name first.
     pub arguments: &'a [String],
-    /// What was counted.
+    /// Its counts.
     pub counts: CommandCounts,
 }
 

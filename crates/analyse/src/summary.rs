@@ -1,4 +1,4 @@
-//! What one recording, or several together, asked of their file systems.
+//! The operations of one recording, or of several together.
 //!
 //! A summary keeps whole tables, not the best few rows: only so merging is exact, associative and free of order.
 //! The views in [`crate::ranking`] and [`crate::scale`] choose from them when they are asked.
@@ -6,22 +6,23 @@
 use crate::counts::{
     CallCounts, CommandCounts, Failures, FileSystemCounts, PathCounts, Served, Totals, add_bytes,
 };
-use crate::folding::Fingerprints;
-use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches, scale::Span};
+use crate::folding::{Fingerprints, Fold};
+use crate::span::Span;
+use crate::{Activity, Data, Durations, Latency, Phases, RecordingFacts, Searches};
 use quell_trace::{Call, Exit, ServedBy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A file system as a reader names it: the same mount point and type on every node are one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileSystem {
-    /// Where it is mounted; escaped if not text.
+    /// Its mount point; escaped if not text.
     pub mount_point: String,
     /// Its type as mountinfo has it, or `tmpfs.quell` for an image that was extracted into memory.
     pub kind: String,
 }
 
 impl FileSystem {
-    /// Who answers for it.
+    /// The kind of server that answers for it.
     pub fn served_by(&self) -> ServedBy {
         ServedBy::of_type(&self.kind)
     }
@@ -36,9 +37,9 @@ pub struct Summary {
     pub served: Served,
     /// Metadata operations that failed for another reason than absence.
     pub failures: Failures,
-    /// What was asked of each file system. Shape: sorted by mount point, without those that nothing was asked of.
+    /// The operations on each file system. Shape: sorted by mount point, without those that were not used.
     pub file_systems: BTreeMap<FileSystem, FileSystemCounts>,
-    /// What was asked of no known file system: pipes, sockets, paths that could not be resolved.
+    /// The operations on no known file system: pipes, sockets, paths that could not be resolved.
     pub unplaced: FileSystemCounts,
     /// By command line. Shape: sorted by it.
     pub commands: BTreeMap<Vec<String>, CommandCounts>,
@@ -49,7 +50,7 @@ pub struct Summary {
     pub changed_directories: BTreeSet<Box<[u8]>>,
     /// RUNPATH, else RPATH, of loaded programs and libraries that have one, unexpanded.
     pub run_paths: BTreeMap<Box<[u8]>, String>,
-    /// When metadata operations began, by class and part.
+    /// Metadata operations over time, by class and part.
     pub activity: Activity,
     /// Misses tied to the search that made them.
     pub searches: Searches,
@@ -57,13 +58,13 @@ pub struct Summary {
     pub phases: Phases,
     /// The data side: requests, file by file.
     pub data: Data,
-    /// What tells which recordings did the same.
+    /// Fingerprints that tell equal recordings.
     pub(crate) fingerprints: Fingerprints,
     /// Rings for asynchronous input and output that were set up: their operations are not seen.
     pub rings: u64,
     pub(crate) span: Option<Span>,
     calls: BTreeMap<Call, CallCounts>,
-    /// How long calls took that returned.
+    /// Durations of calls that returned.
     durations: BTreeMap<Call, Durations>,
     /// Without the number of distinct paths, which does not add up.
     totals: Totals,
@@ -121,7 +122,7 @@ impl Summary {
         self.calls.get(&call).copied().unwrap_or_default()
     }
 
-    /// How long a call took; `None` when it never returned.
+    /// Durations of a call; `None` when it never returned.
     pub fn latency(&self, call: Call) -> Option<Latency> {
         self.durations.get(&call)?.latency()
     }
@@ -145,7 +146,7 @@ impl Summary {
         self.recordings.first().map_or(&[], |facts| &facts.command)
     }
 
-    /// How the command ended: the first ending that is not status 0, in the order of the recordings; `None` when
+    /// The ending of the command: the first one that is not status 0, in the order of the recordings; `None` when
     /// the recording ended first.
     pub fn exit(&self) -> Option<Exit> {
         let mut exits = self.recordings.iter().map(|facts| facts.exit);
@@ -153,7 +154,7 @@ impl Summary {
         exits.find(|exit| *exit != Some(Exit::Status(0))).unwrap_or(first)
     }
 
-    /// How long the command took: the longest of the recordings. Unit: seconds.
+    /// The duration of the command: the longest of the recordings. Unit: seconds.
     pub fn seconds(&self) -> Option<f64> {
         self.recordings.iter().filter_map(|facts| facts.seconds).max_by(f64::total_cmp)
     }
@@ -174,6 +175,11 @@ impl Summary {
         engines.sort_unstable();
         engines.dedup();
         engines
+    }
+
+    /// Recordings that did the same, together. Shape: sorted by members, most first, then by the first member's rank.
+    pub fn folds(&self) -> Vec<Fold<'_>> {
+        self.fingerprints.folds()
     }
 
     /// Shape of `calls`: one entry a call, by its discriminant.

@@ -10,8 +10,9 @@ use crate::folding::FingerprintTally;
 use crate::habits::{HabitTally, Judge, changes, changes_second};
 use crate::phases::PhaseTally;
 use crate::searches::SearchTally;
+use crate::span::Span;
 use crate::summary::{FileSystem, Summary};
-use crate::{Activity, Durations, Part, RecordingFacts, scale::Span};
+use crate::{Activity, Durations, Part, RecordingFacts};
 use quell_trace::{
     Bytes, Call, Class, Context, Event, Header, MountId, Outcome, PathId, PathTable, ServedBy,
 };
@@ -50,7 +51,7 @@ struct MountTally {
     counts: FileSystemCounts,
 }
 
-/// What is known of a path: its counts, and one bit for each operation that has succeeded on it.
+/// A path: its counts, and one bit for each operation that has succeeded on it.
 #[derive(Clone, Copy, Debug, Default)]
 struct PathTally {
     counts: PathCounts,
@@ -59,7 +60,7 @@ struct PathTally {
 }
 
 impl PathTally {
-    /// Whether this success is the first of its operation.
+    /// True for the first success of its operation.
     fn succeed(&mut self, call: Call) -> Part {
         let operation = 1 << OPERATION[call as usize];
         let part = if self.succeeded & operation == 0 { Part::Needed } else { Part::Repeated };
@@ -248,7 +249,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Where each program and library looks for others by what is written in itself.
+/// The RUNPATH, else the RPATH, of each program and library.
 fn run_paths(paths: &PathTable, context: &Context) -> BTreeMap<Box<[u8]>, String> {
     let of = |file: &quell_trace::ElfFile| {
         let list = file.runpath.as_ref().or(file.rpath.as_ref())?;

@@ -1,4 +1,4 @@
-//! When operations began, in bounded memory: a histogram that doubles its interval when time grows.
+//! Times at which operations began, in bounded memory: a histogram that doubles its interval when time grows.
 
 use quell_trace::Nanos;
 

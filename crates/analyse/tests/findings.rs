@@ -461,7 +461,7 @@ fn tiny_requests() {
     for bytes in [4096, 1 << 20] {
         assert_eq!(of("tiny-writes", &requests(&["./solver"], Call::Write, 2000, bytes).summary()), []);
     }
-    // What was open before, such as a redirected standard output, the program cannot open with a buffer.
+    // A program cannot open with a buffer what was open before, such as a redirected standard output.
     let mut inherited = requests(&["./solver"], Call::Write, 2000, 80);
     inherited.events.remove(0);
     assert_eq!(of("tiny-writes", &inherited.summary()), []);
@@ -551,7 +551,7 @@ fn collective_buffering() {
     assert_eq!(
         of("collective-buffering", &shared(1, 2000, 1024, 4)),
         [],
-        "one writer has nobody to join with"
+        "one writer has no other to join with"
     );
 }
 

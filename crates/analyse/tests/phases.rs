@@ -67,7 +67,7 @@ fn operations(run: &Recorded) -> [u64; 4] {
 fn the_loader_is_done_when_all_that_is_needed_is_mapped() {
     let mut run = executed(Some("/lib64/ld-linux.so.2"), true);
     load_all(&mut run);
-    // As the loader would do it, but nobody needs it: the program itself loads a plug-in.
+    // As the loader would do it, but no header names it: the program itself loads a plug-in.
     load(&mut run, "plugin.so", "/lib/plugin.so");
     run.named(0, Call::Stat, "/data", 0);
     assert_eq!(operations(&run), [8, 3, 0, 1]);

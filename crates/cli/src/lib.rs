@@ -4,7 +4,6 @@
 //! flags (what was typed) -> commands (what it means, one file each) -> the crates (the work)
 //!                                     `-> printer (data to stdout, talk to stderr)
 //! ```
-#![forbid(unsafe_code)]
 
 mod commands;
 pub mod compression;

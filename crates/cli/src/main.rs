@@ -1,5 +1,4 @@
 //! The `quell` binary: everything is in the library, so that man pages and completions can be made from the flags.
-#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     quell_cli::main()

@@ -12,7 +12,6 @@
 //! - [`Image`] reads any bytes in place, usually a memory map: no parsing ahead, no allocation, no trust.
 //!
 //! This crate maps nothing, mounts nothing, and prints nothing. The format: [`erofs`], [`index`].
-#![forbid(unsafe_code)]
 
 mod blocks;
 mod bytes;

@@ -1,4 +1,5 @@
 //! A shared, read-only mapping of a file: the one thing here that safe code cannot have.
+#![allow(unsafe_code)]
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;

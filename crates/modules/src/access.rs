@@ -58,7 +58,7 @@ impl Permission {
 
 /// The users other than root that have a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum AllowedUsers {
     /// Every user.
     Everybody,
     /// These users, and the members of these groups. With both empty: root alone.
@@ -72,7 +72,7 @@ pub enum Who {
     Mixed,
 }
 
-impl Who {
+impl AllowedUsers {
     /// Root alone.
     pub fn nobody() -> Self {
         Self::Only { users: BTreeSet::new(), groups: BTreeSet::new() }
@@ -90,7 +90,7 @@ impl Access {
     }
 
     /// The users that have a permission.
-    pub fn who(&self, permission: Permission) -> Who {
+    pub fn who(&self, permission: Permission) -> AllowedUsers {
         let needed = permission.bits();
         let may = |bits: u32| bits & u32::from(needed) == u32::from(needed);
         let list = self.acl.as_ref();
@@ -104,18 +104,18 @@ impl Access {
         let groups = list.map(|list| named(&list.groups)).unwrap_or_default();
         let mut everyone = users.iter().chain(&groups).map(|(_, may)| *may).chain([owner, group]);
         if other {
-            return if everyone.all(|may| may) { Who::Everybody } else { Who::Mixed };
+            return if everyone.all(|may| may) { AllowedUsers::Everybody } else { AllowedUsers::Mixed };
         }
         let any_group = group || groups.iter().any(|(_, may)| *may);
         // The entry of a named user, or of the owner, decides alone; the user's groups do not count.
         let owner_is_root = self.uid == 0;
         let excepted = (!owner && !owner_is_root) || users.iter().any(|(_, may)| !may);
         if any_group && excepted {
-            return Who::Mixed;
+            return AllowedUsers::Mixed;
         }
         let allowed =
             |entries: Vec<(u32, bool)>| entries.into_iter().filter(|(_, may)| *may).map(|(id, _)| id);
-        Who::Only {
+        AllowedUsers::Only {
             users: allowed(users).chain(owner.then_some(self.uid)).filter(|uid| *uid != 0).collect(),
             groups: allowed(groups).chain(group.then_some(self.gid)).collect(),
         }
@@ -148,7 +148,7 @@ impl Access {
 
     /// Tells whether every user has a permission.
     pub fn everybody(&self, permission: Permission) -> bool {
-        self.who(permission) == Who::Everybody
+        self.who(permission) == AllowedUsers::Everybody
     }
 
     /// Tells whether the bits for others allow reading while the list, the owner's bits or the group's bits deny it to some
@@ -240,22 +240,25 @@ mod tests {
         Access { mode, uid: 7, gid: 8, acl }
     }
 
-    fn only(users: &[u32], groups: &[u32]) -> Who {
-        Who::Only { users: users.iter().copied().collect(), groups: groups.iter().copied().collect() }
+    fn only(users: &[u32], groups: &[u32]) -> AllowedUsers {
+        AllowedUsers::Only {
+            users: users.iter().copied().collect(),
+            groups: groups.iter().copied().collect(),
+        }
     }
 
     #[test]
     fn modes_are_sets_of_users() {
         for (mode, who) in [
-            (0o644, Who::Everybody),
-            (0o444, Who::Everybody),
+            (0o644, AllowedUsers::Everybody),
+            (0o444, AllowedUsers::Everybody),
             (0o600, only(&[7], &[])),
             (0o640, only(&[7], &[8])),
             (0o200, only(&[], &[])),
-            (0o040, Who::Mixed),
-            (0o604, Who::Mixed),
-            (0o044, Who::Mixed),
-            (0o004, Who::Mixed),
+            (0o040, AllowedUsers::Mixed),
+            (0o604, AllowedUsers::Mixed),
+            (0o044, AllowedUsers::Mixed),
+            (0o004, AllowedUsers::Mixed),
         ] {
             assert_eq!(access(mode, None).who(Permission::Read), who, "{mode:o}");
         }
@@ -271,12 +274,12 @@ mod tests {
             Some(Acl { users: users.to_vec(), groups: groups.to_vec(), group })
         };
         let denied = access(0o644, list(&[(9, 0)], &[], 4));
-        assert_eq!(denied.who(Permission::Read), Who::Mixed);
+        assert_eq!(denied.who(Permission::Read), AllowedUsers::Mixed);
         assert!(denied.others_bits_leak());
         let added = access(0o640, list(&[(9, 4)], &[(10, 4)], 0));
         assert_eq!(added.who(Permission::Read), only(&[7, 9], &[10]));
         assert!(!added.others_bits_leak());
-        assert_eq!(access(0o640, list(&[(9, 0)], &[], 4)).who(Permission::Read), Who::Mixed);
+        assert_eq!(access(0o640, list(&[(9, 0)], &[], 4)).who(Permission::Read), AllowedUsers::Mixed);
         assert_eq!(access(0o600, list(&[(9, 0)], &[], 0)).who(Permission::Read), only(&[7], &[]));
     }
 

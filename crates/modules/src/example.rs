@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The size of an example. The default is that of the cookbook: 116 modulefiles for an ordinary user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct ExampleSize {
     /// Modulepaths. Range: from 1.
     pub modulepaths: u16,
     /// Names in each.
@@ -25,7 +25,7 @@ pub struct Size {
     pub lines: u16,
 }
 
-impl Default for Size {
+impl Default for ExampleSize {
     fn default() -> Self {
         Self { modulepaths: 2, names: 15, versions: 4, lines: 0 }
     }
@@ -52,7 +52,7 @@ const ODD: [u32; 2] = [6, 11];
 ///
 /// **Errors**: [`ModulesError::Occupied`]; [`ModulesError::Write`], also after [`crate::tools::end_flag`] is set. A partial
 /// example is removed.
-pub fn create(directory: &Path, size: Size) -> Result<Example, ModulesError> {
+pub fn create(directory: &Path, size: ExampleSize) -> Result<Example, ModulesError> {
     let is_new = !directory.exists();
     let absolute = std::path::absolute(directory).map_err(ModulesError::write(directory))?;
     crate::place::make_trusted_directory(&absolute)?;
@@ -70,7 +70,7 @@ pub fn create(directory: &Path, size: Size) -> Result<Example, ModulesError> {
     made
 }
 
-fn fill(directory: &Path, size: Size) -> Result<Example, ModulesError> {
+fn fill(directory: &Path, size: ExampleSize) -> Result<Example, ModulesError> {
     let mut example = Example { modulepaths: Vec::new(), files: 0, modulefiles: 0 };
     for number in 0..size.modulepaths {
         let shape = if number % 2 == 0 { Shape::Applications } else { Shape::Libraries };
@@ -126,7 +126,7 @@ fn name(
     modulepath: &Path,
     shape: Shape,
     index: u32,
-    size: Size,
+    size: ExampleSize,
     example: &mut Example,
 ) -> Result<(), ModulesError> {
     let letter = char::from_u32(u32::from('a') + index % ROUND).expect("a letter from a to o");
@@ -174,7 +174,7 @@ fn modulefile(name: &str, version: u16, lines: u16) -> String {
 mod tests {
     use super::*;
 
-    fn made(size: Size) -> (tempfile::TempDir, Example) {
+    fn made(size: ExampleSize) -> (tempfile::TempDir, Example) {
         let directory = tempfile::tempdir().unwrap();
         let example = create(directory.path(), size).unwrap();
         (directory, example)
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_cookbook_has_116_modulefiles() {
-        let (directory, example) = made(Size::default());
+        let (directory, example) = made(ExampleSize::default());
         // 30 rc files, 120 modulefiles, 4 READMEs, 4 of Modules 99.
         assert_eq!((example.files, example.modulefiles), (158, 116));
         assert_eq!(
@@ -196,16 +196,16 @@ mod tests {
         let mode = fs::metadata(directory.path().join("applications/appl/1.0")).unwrap().permissions().mode();
         assert_eq!(mode & 0o444, 0);
         assert!(matches!(
-            create(directory.path(), Size::default()),
+            create(directory.path(), ExampleSize::default()),
             Err(ModulesError::Occupied { path }) if path == directory.path()
         ));
     }
 
     #[test]
     fn scaled_it_keeps_the_pattern() {
-        let (_directory, example) = made(Size { names: 250, ..Size::default() });
+        let (_directory, example) = made(ExampleSize { names: 250, ..ExampleSize::default() });
         assert_eq!(example.modulefiles, 1934);
-        let (directory, example) = made(Size { modulepaths: 3, names: 16, versions: 1, lines: 4 });
+        let (directory, example) = made(ExampleSize { modulepaths: 3, names: 16, versions: 1, lines: 4 });
         assert_eq!(example.modulepaths[2], directory.path().join("applications1"));
         let text = fs::read_to_string(directory.path().join("applications/appa1/1.0")).unwrap();
         assert_eq!(text.lines().count(), 5);

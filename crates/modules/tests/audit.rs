@@ -3,8 +3,8 @@
 
 mod support;
 
-use quell_modules::audit::{CODES, Finding, Options, audit, read_lmod_cache, unlisted};
-use quell_modules::example::{self, Size};
+use quell_modules::audit::{AuditOptions, CODES, Finding, audit, read_lmod_cache, unlisted};
+use quell_modules::example::{self, ExampleSize};
 use quell_modules::scan::{self, Tree};
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,8 +18,8 @@ fn write(root: &Path, name: &str, content: &str, mode: u32) {
     fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-fn options() -> Options {
-    Options { version: b"5.7.0".to_vec(), lmod: true }
+fn options() -> AuditOptions {
+    AuditOptions { version: b"5.7.0".to_vec(), lmod: true }
 }
 
 /// A directory that every user may list.
@@ -85,8 +85,8 @@ fn every_code_has_a_tree_that_shows_it() {
     write(&cache, "spiderT.lua", "[\"fn\"] = \"/elsewhere\"", 0o600);
     let open = directory.path().join("open");
     write(&open, "spiderT.lua", &format!("[\"fn\"] = \"{}\"", root.join("foo/group").display()), 0o644);
-    let tree = Tree::scan(&root, scan::Options::default()).unwrap();
-    let caches = [&cache, &open].map(|cache| read_lmod_cache(cache, scan::Options::default()).unwrap());
+    let tree = Tree::scan(&root, scan::ScanOptions::default()).unwrap();
+    let caches = [&cache, &open].map(|cache| read_lmod_cache(cache, scan::ScanOptions::default()).unwrap());
     let mut audited = audit(&[tree], &caches, &options());
     audited.findings.push(unlisted(Path::new("/closed"), &std::io::ErrorKind::PermissionDenied.into()));
     let codes: BTreeSet<&str> = audited.findings.iter().map(|finding| finding.code).collect();
@@ -110,8 +110,8 @@ fn every_code_has_a_tree_that_shows_it() {
 #[test]
 fn the_cookbooks_tree_has_what_the_cookbook_put_there() {
     let directory = open();
-    let made = example::create(&directory.path().join("example"), Size::default()).unwrap();
-    let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::Options::default()).unwrap();
+    let made = example::create(&directory.path().join("example"), ExampleSize::default()).unwrap();
+    let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::ScanOptions::default()).unwrap();
     let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
     let audited = audit(&trees, &[], &options());
     assert_eq!((audited.modulefiles, audited.restricted), (116, 0));
@@ -127,7 +127,7 @@ fn a_tree_in_order_has_no_findings() {
     write(directory.path(), "foo/1.0", "#%Module\nif {[versioncmp $ModuleToolVersion 5.3] < 0} {}\n", 0o644);
     write(directory.path(), "flat", "#%Module 1.0\n", 0o644);
     write(directory.path(), ".modulerc", "#%Module\nmodule-version foo/1.0 default\n", 0o644);
-    let tree = Tree::scan(directory.path(), scan::Options::default()).unwrap();
+    let tree = Tree::scan(directory.path(), scan::ScanOptions::default()).unwrap();
     let audited = audit(&[tree], &[], &options());
     assert_eq!((audited.findings, audited.modulefiles), (Vec::new(), 2));
 }
@@ -135,7 +135,7 @@ fn a_tree_in_order_has_no_findings() {
 #[test]
 fn twenty_thousand_modulefiles_are_opened_once_each() {
     let directory = open();
-    let size = Size { modulepaths: 2, names: 250, versions: 40, lines: 2 };
+    let size = ExampleSize { modulepaths: 2, names: 250, versions: 40, lines: 2 };
     let made = example::create(&directory.path().join("example"), size).unwrap();
     let names = |modulepath: &std::path::PathBuf| {
         modulepath.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
@@ -145,7 +145,7 @@ fn twenty_thousand_modulefiles_are_opened_once_each() {
         .unwrap();
     let mut found = 0;
     let opens = support::opens(&names, || {
-        let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::Options::default()).unwrap();
+        let scan = |path: &std::path::PathBuf| Tree::scan(path, scan::ScanOptions::default()).unwrap();
         let trees: Vec<Tree> = made.modulepaths.iter().map(scan).collect();
         found = audit(&trees, &[], &options()).modulefiles;
     });
@@ -164,8 +164,8 @@ fn a_cache_of_environment_modules_makes_none_of_lmod_stale() {
     let known = root.join("foo/1.0").display().to_string();
     write(&cache, "spiderT.lua", &format!("[\"fn\"] = \"{known}\""), 0o644);
     let stale = || {
-        let tree = Tree::scan(&root, scan::Options::default()).unwrap();
-        let caches = [read_lmod_cache(&cache, scan::Options::default()).unwrap()];
+        let tree = Tree::scan(&root, scan::ScanOptions::default()).unwrap();
+        let caches = [read_lmod_cache(&cache, scan::ScanOptions::default()).unwrap()];
         let findings = audit(&[tree], &caches, &options()).findings;
         findings.iter().any(|finding| finding.code == "lmod-cache-stale")
     };

@@ -5,9 +5,9 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::caches::modules::{self, Built, Extent};
-use quell_modules::caches::{Barrier, What, closed_above, lmod};
-use quell_modules::example::{self, Size};
-use quell_modules::tools::{self, Environment, Kind, Tool, User};
+use quell_modules::caches::{Barrier, Staleness, closed_above, lmod};
+use quell_modules::example::{self, ExampleSize};
+use quell_modules::tools::{self, Environment, Tool, ToolKind, User};
 use quell_modules::verify::{Side, Tools};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -25,9 +25,9 @@ struct Site {
 
 impl Site {
     fn new(version: &str) -> Option<Self> {
-        let tool = tool(Kind::Modules, version)?;
+        let tool = tool(ToolKind::Modules, version)?;
         let directory = open_directory();
-        let size = Size { modulepaths: 1, names: 7, versions: 2, lines: 1 };
+        let size = ExampleSize { modulepaths: 1, names: 7, versions: 2, lines: 1 };
         let made = example::create(directory.path(), size).unwrap();
         Some(Self { modulepath: made.modulepaths[0].clone(), directory, tool })
     }
@@ -50,7 +50,7 @@ impl Site {
     }
 
     /// The differences in words.
-    fn changes(&self) -> Vec<(String, What)> {
+    fn changes(&self) -> Vec<(String, Staleness)> {
         let changes = modules::check(&self.modulepath, None).unwrap().changes;
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
@@ -90,7 +90,7 @@ fn privileged_a_cache_is_what_the_tool_alone_makes() {
 #[test]
 fn privileged_what_changed_is_named_and_built_anew() {
     let Some(site) = Site::new("5.7.0") else { return };
-    assert_eq!(site.changes(), [(String::new(), What::NoCache)]);
+    assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
     site.build(Extent::All);
     site.write("appa/1.0", "#%Module\nsetenv A changed\n");
     site.write("appb/9.0", "#%Module\n");
@@ -100,13 +100,13 @@ fn privileged_what_changed_is_named_and_built_anew() {
     fs::set_permissions(site.path("appe/1.0"), Permissions::from_mode(0o640)).unwrap();
     Command::new("touch").args(["-d", "2001-01-01"]).arg(site.path("appf/1.0")).status().unwrap();
     let expected = [
-        ("appa/1.0", What::Changed),
-        ("appb/9.0", What::Added),
-        ("appc/1.0", What::Removed),
-        ("appd/.version", What::Changed),
-        ("appe/1.0", What::Closed),
-        ("appf/1.0", What::Touched),
-        ("new/1", What::Added),
+        ("appa/1.0", Staleness::Changed),
+        ("appb/9.0", Staleness::Added),
+        ("appc/1.0", Staleness::Removed),
+        ("appd/.version", Staleness::Changed),
+        ("appe/1.0", Staleness::Closed),
+        ("appf/1.0", Staleness::Touched),
+        ("new/1", Staleness::Added),
     ];
     assert_eq!(site.changes(), expected.map(|(path, what)| (path.to_owned(), what)));
     let built = site.build(Extent::Changed);
@@ -120,7 +120,7 @@ fn privileged_what_changed_is_named_and_built_anew() {
     assert_eq!(site.build(Extent::Changed).rebuilt, 9);
     assert_eq!(site.changes(), []);
     fs::set_permissions(site.path(modules::NAME), Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(site.changes(), [(String::new(), What::Unreadable)]);
+    assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
         modules::build(&site.tool, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
     assert!(matches!(error, ModulesError::Barred { barrier: Barrier::Modulepath, .. }), "{error}");
     assert!(error.to_string().contains("not every user can enter it"), "{error}");
-    let Some(old) = tool(Kind::Modules, "5.2.0") else { return };
+    let Some(old) = tool(ToolKind::Modules, "5.2.0") else { return };
     let error = modules::build(&old, &site.modulepath, None, Extent::All, site.directory.path()).unwrap_err();
     assert!(error.to_string().contains("Modules 5.2.0 makes none"), "{error}");
 }
@@ -232,7 +232,7 @@ fn privileged_a_modulepath_that_is_closed_has_no_cache() {
 #[test]
 fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
     for version in ["8.6.19", "8.7.60"] {
-        let Some(lmod) = tool(Kind::Lmod, version) else { continue };
+        let Some(lmod) = tool(ToolKind::Lmod, version) else { continue };
         let directory = open_directory();
         let (open, closed) = (directory.path().join("open"), directory.path().join("closed"));
         for (modulepath, name) in [(&open, "a"), (&open, "b"), (&closed, "c")] {
@@ -277,7 +277,7 @@ fn privileged_a_cache_of_lmod_leaves_out_what_is_closed() {
         let changes = lmod::check(&cache).unwrap();
         let changes: Vec<_> =
             changes[0].1.iter().map(|change| (change.path.as_slice(), change.what)).collect();
-        assert_eq!(changes, [(&b"a/3.0"[..], What::Added), (b"b/1.0", What::Changed)]);
+        assert_eq!(changes, [(&b"a/3.0"[..], Staleness::Added), (b"b/1.0", Staleness::Changed)]);
         assert!(lmod::build(&lmod, &modulepaths, &cache).unwrap().rebuilt);
         let error = lmod::build(&lmod, &[closed], &cache).unwrap_err().to_string();
         assert!(error.contains("not every user can read `") && error.contains("/closed/c/1.0`"), "{error}");
@@ -315,7 +315,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
         assert!(matches!(&error, ModulesError::Barred { barrier, .. } if *barrier == above), "{error}");
         // An older cache outside of the directory shows the modulepath to every user.
         let checked = modules::check(&modulepath, Some(&open)).unwrap();
-        assert_eq!((checked.changes[0].what, checked.barrier), (What::Closed, Some(above.clone())));
+        assert_eq!((checked.changes[0].what, checked.barrier), (Staleness::Closed, Some(above.clone())));
     }
     // A link within the tree leads only to places that every reader of the cache can reach.
     symlink("1.0", site.path("appa/default")).unwrap();
@@ -330,7 +330,7 @@ fn privileged_what_lies_below_a_closed_directory_is_shown_to_nobody_outside_of_i
 #[test]
 fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() {
     let Some(mut site) = Site::new("5.7.0") else { return };
-    let Some(lmod) = tool(Kind::Lmod, "8.7.60") else { return };
+    let Some(lmod) = tool(ToolKind::Lmod, "8.7.60") else { return };
     fs::remove_dir_all(site.path("appg")).unwrap();
     let other = site.directory.path().join("other");
     fs::create_dir_all(other.join("a")).unwrap();
@@ -358,7 +358,10 @@ fn privileged_a_cache_of_lmod_shows_nobody_what_lies_below_a_closed_directory() 
     lmod::build(&lmod, &both, &cache).unwrap();
     fs::set_permissions(&restricted, Permissions::from_mode(0o750)).unwrap();
     let found = lmod::check(&cache).unwrap();
-    assert!(found.len() == 1 && found[0].1.iter().all(|change| change.what == What::Closed), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].1.iter().all(|change| change.what == Staleness::Closed),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -402,7 +405,7 @@ fn a_pipe_with_a_caches_name_holds_nobody() {
     let pipe = directory.path().join(modules::NAME);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
-    assert_eq!(modules::check(directory.path(), None).unwrap().changes[0].what, What::NoCache);
+    assert_eq!(modules::check(directory.path(), None).unwrap().changes[0].what, Staleness::NoCache);
     fs::rename(&pipe, directory.path().join(lmod::LIST)).unwrap();
     assert!(lmod::check(directory.path()).is_err());
 }
@@ -449,10 +452,10 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     symlink(all.join("1.0"), site.path("bio/1.0")).unwrap();
     site.build(Extent::All);
     // One change at a time, so that no other change makes the name stale.
-    let steps: [(&str, &dyn Fn(), What); 3] = [
-        ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), What::Changed),
-        ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), What::Removed),
-        ("appg/README", &|| site.write("appg/README", "no more\n"), What::Changed),
+    let steps: [(&str, &dyn Fn(), Staleness); 3] = [
+        ("appg/README", &|| site.write("appg/README", "#%Module1.0\n"), Staleness::Changed),
+        ("bio/1.0", &|| fs::remove_file(all.join("1.0")).unwrap(), Staleness::Removed),
+        ("appg/README", &|| site.write("appg/README", "no more\n"), Staleness::Changed),
     ];
     for (name, change, what) in steps {
         change();
@@ -465,7 +468,7 @@ fn privileged_what_becomes_a_modulefile_or_is_one_no_more_is_built_anew() {
     }
     // No command of a cache depends on a directory's bits for its owner.
     fs::set_permissions(site.path("appa"), Permissions::from_mode(0o555)).unwrap();
-    assert_eq!(site.changes(), [(String::new(), What::Other)]);
+    assert_eq!(site.changes(), [(String::new(), Staleness::Other)]);
     assert!(site.build(Extent::Changed).rebuilt > 7);
     assert_eq!(site.changes(), []);
 }
@@ -488,7 +491,7 @@ fn privileged_what_lies_behind_a_loop_is_left_to_the_tree() {
     let question = ["cachebuild".into(), site.modulepath.clone().into()];
     tools::ask_apart(&site.tool, &Environment::default(), &User::ourselves(), &question).unwrap();
     assert!(site.cache().contains("appa/self/1.0") && site.cache().contains("s3cret"));
-    let leaks = site.changes().into_iter().filter(|(_, what)| *what == What::Closed);
+    let leaks = site.changes().into_iter().filter(|(_, what)| *what == Staleness::Closed);
     assert!(leaks.map(|(name, _)| name).any(|name| name == "appa/self/1.0"));
 
     let built = site.build(Extent::All);
@@ -534,7 +537,7 @@ fn privileged_a_cache_that_users_cannot_read_is_put_right() {
     // The rest of an interrupted build.
     site.write(".modulecacheAbC123~", "half");
     site.write(".modulecache-of-mine~", "kept");
-    assert_eq!(site.changes(), [(String::new(), What::Unreadable)]);
+    assert_eq!(site.changes(), [(String::new(), Staleness::Unreadable)]);
     let built = site.build(Extent::Changed);
     assert_eq!((built.is_new, built.rebuilt), (true, 0));
     assert_eq!(site.changes(), []);
@@ -549,7 +552,7 @@ fn privileged_a_cache_elsewhere_is_compared_with_its_modulepath() {
     let aside = site.directory.path();
     modules::build(&site.tool, &site.modulepath, Some(&target), Extent::Changed, aside).unwrap();
     assert_eq!(modules::check(&site.modulepath, Some(&target)).unwrap().changes, []);
-    assert_eq!(site.changes(), [(String::new(), What::NoCache)]);
+    assert_eq!(site.changes(), [(String::new(), Staleness::NoCache)]);
     site.write("appa/9.0", "#%Module\n");
     let changes = modules::check(&site.modulepath, Some(&target)).unwrap().changes;
     assert_eq!(changes.iter().map(|change| change.path.as_slice()).collect::<Vec<_>>(), [b"appa/9.0"]);

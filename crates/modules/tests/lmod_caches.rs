@@ -6,9 +6,9 @@ mod support;
 
 use quell_modules::ModulesError;
 use quell_modules::audit::{self, read_lmod_cache};
-use quell_modules::caches::{Barrier, What, lmod};
+use quell_modules::caches::{Barrier, Staleness, lmod};
 use quell_modules::scan::{self, Tree};
-use quell_modules::tools::{self, Answer, Environment, Kind, Tool, User};
+use quell_modules::tools::{self, Answer, Environment, Tool, ToolKind, User};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ struct Site {
 
 impl Site {
     fn new(version: &str) -> Option<Self> {
-        let lmod = tool(Kind::Lmod, version)?;
+        let lmod = tool(ToolKind::Lmod, version)?;
         let site = Self { directory: open_directory(), lmod };
         for name in ["a/1.0", "a/2.0", "b/1.0"] {
             site.write(name, "#%Module\nsetenv A b\n");
@@ -67,7 +67,7 @@ impl Site {
     }
 
     /// The differences in words. Changes of the modulepath have their names, those of the cache none.
-    fn changes(&self) -> Vec<(String, What)> {
+    fn changes(&self) -> Vec<(String, Staleness)> {
         let found = lmod::check(&self.cache()).unwrap();
         let changes = found.into_iter().flat_map(|(_, changes)| changes);
         changes.map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
@@ -103,7 +103,7 @@ fn privileged_lmod_reads_the_cache_and_not_the_tree() {
         let stamp = fs::File::options().write(true).open(site.cache().join("timestamp")).unwrap();
         stamp.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).unwrap();
         assert_eq!(opened(&listings, "avail").1, 3, "{version}");
-        assert_eq!(site.changes(), [(String::new(), What::Outdated)]);
+        assert_eq!(site.changes(), [(String::new(), Staleness::Outdated)]);
     }
 }
 
@@ -111,18 +111,18 @@ fn privileged_lmod_reads_the_cache_and_not_the_tree() {
 fn privileged_a_cache_that_lmod_does_not_use_is_stale_and_built_anew() {
     let Some(site) = Site::new("8.7.60") else { return };
     let cache = site.cache().join("spiderT.lua");
-    let faults: [(&dyn Fn(), What); 5] = [
-        (&|| fs::remove_file(&cache).unwrap(), What::NoCache),
-        (&|| fs::remove_file(site.cache().join(lmod::SETTINGS)).unwrap(), What::NoCache),
-        (&|| fs::set_permissions(&cache, Permissions::from_mode(0o600)).unwrap(), What::Unreadable),
+    let faults: [(&dyn Fn(), Staleness); 5] = [
+        (&|| fs::remove_file(&cache).unwrap(), Staleness::NoCache),
+        (&|| fs::remove_file(site.cache().join(lmod::SETTINGS)).unwrap(), Staleness::NoCache),
+        (&|| fs::set_permissions(&cache, Permissions::from_mode(0o600)).unwrap(), Staleness::Unreadable),
         (
             &|| {
                 let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
                 fs::File::options().write(true).open(&cache).unwrap().set_modified(long_ago).unwrap();
             },
-            What::Outdated,
+            Staleness::Outdated,
         ),
-        (&|| fs::write(&cache, "spiderT = {}\n").unwrap(), What::Replaced),
+        (&|| fs::write(&cache, "spiderT = {}\n").unwrap(), Staleness::Replaced),
     ];
     assert!(site.build().rebuilt);
     for (damage, what) in faults {
@@ -191,8 +191,11 @@ fn privileged_every_name_that_lmod_looks_at_counts() {
     // Files that Lmod does not look at.
     site.write(".modulecache", "#%Module5.3\n");
     site.write("a/1.0~", "#%Module\n");
-    let expected =
-        [("CVS/deep/CVS/2.0", What::Added), ("a/1.0,v", What::Changed), ("a/default", What::Changed)];
+    let expected = [
+        ("CVS/deep/CVS/2.0", Staleness::Added),
+        ("a/1.0,v", Staleness::Changed),
+        ("a/default", Staleness::Changed),
+    ];
     // The link shows everything a second time.
     let found: Vec<_> = site.changes().into_iter().filter(|(name, _)| !name.contains("/up/")).collect();
     assert_eq!(found, expected.map(|(name, what)| (name.to_owned(), what)));
@@ -280,9 +283,9 @@ fn privileged_a_cache_that_root_builds_loses_modules_of_a_group_and_ours_does_no
     let (loads, said) = load(&site.cached(&settings, "yes"));
     assert!(!loads && said.contains("unknown"), "{said}");
     // The audit reports it.
-    let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
-    let cache = read_lmod_cache(&theirs, scan::Options::default()).unwrap();
-    let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+    let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+    let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
+    let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
     let findings = audit::audit(&[tree], &[cache], &options).findings;
     assert!(findings.iter().any(|finding| finding.code == "lmod-cache-misses"), "{findings:?}");
     // quell leaves that modulepath out and keeps another that is open.
@@ -309,9 +312,9 @@ fn privileged_a_cache_of_lmod_that_shows_what_a_list_denies_is_a_leak() {
         assert!(command.arg(site.modulepath()).output().unwrap().status.success());
     };
     let leaks = || {
-        let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
-        let cache = read_lmod_cache(&theirs, scan::Options::default()).unwrap();
-        let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let cache = read_lmod_cache(&theirs, scan::ScanOptions::default()).unwrap();
+        let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let mut findings = audit::audit(&[tree], &[cache], &options).findings;
         findings.retain(|finding| finding.code == "lmod-cache-leak");
         findings.into_iter().map(|finding| finding.text).collect::<Vec<_>>()
@@ -363,8 +366,8 @@ fn privileged_a_lua_modulefile_that_cannot_be_read_empties_listings_of_lmod_8_7(
         fs::set_permissions(site.path("c/1.0.lua"), Permissions::from_mode(0o600)).unwrap();
         assert_eq!(!listing("avail").contains("a/1.0"), is_empty, "{version}: {}", listing("avail"));
         assert_eq!(!listing("spider").contains("a:"), is_empty, "{version}: {}", listing("spider"));
-        let tree = Tree::scan(&site.modulepath(), scan::Options::default()).unwrap();
-        let options = audit::Options { version: b"5.7.0".to_vec(), lmod: true };
+        let tree = Tree::scan(&site.modulepath(), scan::ScanOptions::default()).unwrap();
+        let options = audit::AuditOptions { version: b"5.7.0".to_vec(), lmod: true };
         let findings = audit::audit(&[tree], &[], &options).findings;
         assert!(findings.iter().any(|finding| finding.code == "lua-unreadable"), "{findings:?}");
     }

@@ -3,8 +3,8 @@
 
 mod support;
 
-use quell_modules::example::{self, Size};
-use quell_modules::tools::{self, Kind, Question, User};
+use quell_modules::example::{self, ExampleSize};
+use quell_modules::tools::{self, Question, ToolKind, User};
 use std::fs;
 use support::{environment, installed, open_directory};
 
@@ -16,7 +16,7 @@ fn question(words: &str) -> Question {
 fn privileged_many_answers_of_one_process_are_those_of_one_each() {
     let Some(tools) = installed() else { return };
     let directory = open_directory();
-    let size = Size { names: 7, versions: 2, ..Size::default() };
+    let size = ExampleSize { names: 7, versions: 2, ..ExampleSize::default() };
     let mut modulepaths = example::create(directory.path(), size).unwrap().modulepaths;
     // Modulefiles that try to leave something behind in the process.
     let odd = directory.path().join("odd/m");
@@ -47,7 +47,8 @@ fn privileged_many_answers_of_one_process_are_those_of_one_each() {
             let shown = |answer: &tools::Answer| {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 // Lmod notes the time it took, in the table that it keeps in the environment.
-                let is_lasting = |line: &&str| tool.kind == Kind::Modules || !line.contains("_ModuleTable0");
+                let is_lasting =
+                    |line: &&str| tool.kind == ToolKind::Modules || !line.contains("_ModuleTable0");
                 let lines: Vec<String> =
                     text(&answer.stdout).lines().filter(is_lasting).map(str::to_owned).collect();
                 (lines, text(&answer.stderr), answer.status)

@@ -4,8 +4,8 @@
 mod support;
 
 use quell_modules::ModulesError;
-use quell_modules::example::{self, Size};
-use quell_modules::tools::{Kind, Tool, User};
+use quell_modules::example::{self, ExampleSize};
+use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::verify::{Comparison, Side, Tools};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ impl Pair {
     fn new() -> Self {
         let directory = open_directory();
         for side in ["old", "new"] {
-            let size = Size { names: 2, versions: 2, ..Size::default() };
+            let size = ExampleSize { names: 2, versions: 2, ..ExampleSize::default() };
             example::create(&directory.path().join(side), size).unwrap();
         }
         Self { directory }
@@ -66,7 +66,7 @@ fn privileged_a_copy_says_the_same() {
 
 #[test]
 fn privileged_each_change_of_meaning_is_found() {
-    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let Some(tool) = tool(ToolKind::Modules, "5.2.0") else { return };
     let pair = Pair::new();
     let changes = [
         ("applications/appa/.version", "set ModulesVersion 1.0", "load appa"),
@@ -95,7 +95,7 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
     if !is_root() {
         return;
     }
-    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let Some(tool) = tool(ToolKind::Modules, "5.2.0") else { return };
     let pair = Pair::new();
     for side in ["old", "new"] {
         let file = pair.directory.path().join(side).join("libraries/liba/1.0");
@@ -117,7 +117,7 @@ fn privileged_a_class_of_users_sees_what_others_do_not() {
 
 #[test]
 fn privileged_what_no_tool_can_look_at_proves_nothing() {
-    let Some(tool) = tool(Kind::Modules, "5.2.0") else { return };
+    let Some(tool) = tool(ToolKind::Modules, "5.2.0") else { return };
     let directory = open_directory();
     // Environment Modules expands `$x` in MODULEPATH.
     let odd = directory.path().join("a$x");

@@ -9,8 +9,8 @@ use quell_modules::ModulesError;
 use quell_modules::convert::{
     Consent, Destination, Strategy, SystemNames, Written, plan, undo, would_undo, write,
 };
-use quell_modules::example::{self, Size};
-use quell_modules::scan::{Options, Tree};
+use quell_modules::example::{self, ExampleSize};
+use quell_modules::scan::{ScanOptions, Tree};
 use quell_modules::verify::{Difference, Judge, Side};
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ fn same() -> Verdict {
 
 fn made() -> (tempfile::TempDir, Vec<PathBuf>) {
     let directory = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
-    let size = Size { names: 8, ..Size::default() };
+    let size = ExampleSize { names: 8, ..ExampleSize::default() };
     let made = example::create(&directory.path().join("example"), size).unwrap();
     symlink("2.0", made.modulepaths[0].join("appa/new")).unwrap();
     symlink("../../README", made.modulepaths[0].join("appa/out")).unwrap();
@@ -47,7 +47,8 @@ fn convert(
     to: &Destination,
     judge: &mut Verdict,
 ) -> Result<Written, ModulesError> {
-    let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+    let trees: Vec<Tree> =
+        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
     write(&plan(&trees, strategy, Consent::default(), &mut SystemNames), to, judge)
 }
 
@@ -196,7 +197,7 @@ fn an_rc_file_at_the_root_that_is_a_link_is_not_taken_apart_from_its_target() {
     symlink(&shared, paths[0].join(".modulerc")).unwrap();
     fs::write(paths[0].join("appa/README"), "read me").unwrap();
     for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
-        let tree = Tree::scan(&paths[0], Options::default()).unwrap();
+        let tree = Tree::scan(&paths[0], ScanOptions::default()).unwrap();
         let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
         let tree = &plan.trees[0];
         let why = "a symbolic link leads to it";
@@ -297,7 +298,8 @@ fn a_name_that_is_taken_meanwhile_costs_no_tree() {
     }
     let (directory, paths) = made();
     let before = paths.iter().map(|path| everything(path)).collect::<Vec<_>>();
-    let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+    let trees: Vec<Tree> =
+        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
     let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
     let backup = names(&paths[1])[2].clone();
     let refused = write(&plan, &Destination::InPlace, &mut Taking(backup.clone()));
@@ -336,7 +338,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
     for (number, change) in changes.into_iter().enumerate() {
         let destinations = [Destination::InPlace, Destination::Out(directory.path().join("out"))];
         let scanned: Vec<Tree> =
-            paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+            paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
         let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
         let refused = write(&plan, &destinations[number % 2], &mut Changing(change));
         assert!(
@@ -347,7 +349,7 @@ fn a_tree_that_is_changed_while_it_is_converted_keeps_the_change() {
         assert!(!directory.path().join("out").exists());
     }
     // A cache that is built meanwhile belongs to the old tree.
-    let scanned = [Tree::scan(tree, Options::default()).unwrap()];
+    let scanned = [Tree::scan(tree, ScanOptions::default()).unwrap()];
     let cache = || fs::write(tree.join(".modulecache"), "#%Module\n").unwrap();
     let plan = plan(&scanned, Strategy::Rc, Consent::default(), &mut SystemNames);
     write(&plan, &Destination::InPlace, &mut Changing(&cache)).unwrap();
@@ -488,7 +490,7 @@ fn an_rc_file_that_was_not_read_whole_stays() {
     );
     fs::write(paths[0].join(".modulerc"), long + "module-alias z appa/1.0\n").unwrap();
     for strategy in [Strategy::Rc, Strategy::Eval, Strategy::Virtual] {
-        let tree = Tree::scan(&paths[0], Options::default()).unwrap();
+        let tree = Tree::scan(&paths[0], ScanOptions::default()).unwrap();
         let plan = plan(&[tree], strategy, Consent::default(), &mut SystemNames);
         let is_written = plan.trees[0].changes.contains_key(b".modulerc".as_slice());
         assert!(!is_written, "{strategy:?}: {:?}", plan.trees[0].refusals);
@@ -522,7 +524,7 @@ fn every_setting_is_judged_although_words_differ_with_the_first() {
     let out = Destination::Out(directory.path().join("out/of"));
     let write_with = |judge: &mut dyn Judge, exact| {
         let trees: Vec<Tree> =
-            paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+            paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
         let consent = Consent { exact, ..Consent::default() };
         write(&plan(&trees, Strategy::Eval, consent, &mut SystemNames), &out, judge).unwrap()
     };

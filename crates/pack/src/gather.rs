@@ -6,16 +6,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use quell_image::erofs::BLOCK_BYTES;
 use quell_image::original::{OriginalDirectory, OriginalError, attributes_of};
 use quell_image::path::{components, is_within, join, split};
 use quell_image::write::Audience;
-use quell_image::{
-    Attributes, BlockSet, ContentSource, Coverage, FileKind, ImageTree, Timestamp, TreeNodeId,
-};
+use quell_image::{Attributes, Coverage, FileKind, ImageTree, Timestamp, TreeNodeId};
 
 use crate::error::PackError;
-use crate::extents::Extent;
+use crate::hold::{FileToHold, hold_files, part_to_hold};
 use crate::options::Hold;
 use crate::outcome::{LeftOutPath, PackProgress};
 use crate::path_tree::PathTree;
@@ -25,9 +22,6 @@ use crate::secrets::{HEAD, suspicion};
 /// Directories with more entries are packed in part: those that the recording asked for, and those it missed.
 /// A listing of this many takes about 2 MB of index and some seconds of a busy metadata server.
 pub(crate) const PARTIAL_ABOVE: usize = 20_000;
-
-/// Largest file that is always held whole: one or two READs get all of it, which costs less than pushing a part.
-const WHOLE_UP_TO: u64 = 32 << 10;
 
 /// The permission of others to read a file or list a directory.
 const READ: u16 = 0o4;
@@ -82,17 +76,8 @@ struct Gatherer<'a> {
     live: &'a [(Vec<u8>, String)],
     /// Nodes with several names, by device and inode.
     linked: HashMap<(u64, u64), TreeNodeId>,
-    held: Vec<ToHold>,
+    held: Vec<FileToHold>,
     progress: &'a mut dyn FnMut(PackProgress),
-}
-
-/// A file to hold.
-struct ToHold {
-    first_access: u64,
-    node: TreeNodeId,
-    path: Vec<u8>,
-    /// The blocks that were used; `None` for all.
-    part: Option<BlockSet>,
 }
 
 /// A directory of the tree that is being read.
@@ -319,26 +304,10 @@ impl Gatherer<'_> {
         } else if !place.original.is_readable(name) {
             self.leave_out(&path, "it may not be read");
         } else {
-            let part = self.part(node, &seen.seen.extent);
-            self.held.push(ToHold { first_access, node, path, part });
+            let attributes = self.gathered.tree.attributes(node);
+            let part = part_to_hold(self.hold, attributes, &seen.seen.extent);
+            self.held.push(FileToHold { first_access, node, path, part });
         }
-    }
-
-    /// The blocks to hold of a file, unless it is to be held whole. Every reader of a file reads its first block, and so does
-    /// the kernel that executes it.
-    fn part(&self, node: TreeNodeId, extent: &Extent) -> Option<BlockSet> {
-        let attributes = self.gathered.tree.attributes(node);
-        let time = attributes.mtime;
-        let seconds = u64::try_from(time.seconds).ok()?;
-        let modified = seconds.checked_mul(1_000_000_000)?.checked_add(time.nanoseconds.into())?;
-        // A changed file may need other blocks.
-        let same = extent.version.is_none_or(|version| version == (attributes.size, modified));
-        let used = self.hold == Hold::Used && same && !extent.whole && attributes.size > WHOLE_UP_TO;
-        used.then(|| {
-            let mut blocks = extent.blocks.clone();
-            blocks.insert(0..1);
-            blocks
-        })
     }
 
     fn leave_out(&mut self, path: &[u8], reason: &'static str) {
@@ -346,32 +315,7 @@ impl Gatherer<'_> {
     }
 
     fn finish(mut self) -> Result<Gathered, PackError> {
-        self.held.sort_unstable_by(|a, b| {
-            (a.first_access, a.node, &a.path).cmp(&(b.first_access, b.node, &b.path))
-        });
-        // A file with several names needs the blocks that were used under any of them.
-        let mut parts: HashMap<TreeNodeId, Option<BlockSet>> = HashMap::new();
-        for file in &self.held {
-            let part = parts.entry(file.node).or_insert_with(|| Some(BlockSet::default()));
-            match (part.as_mut(), &file.part) {
-                (Some(blocks), Some(further)) => blocks.union(further),
-                _ => *part = None,
-            }
-        }
-        for ToHold { node, path, .. } in &self.held {
-            let source = ContentSource::File(as_path(path).into());
-            match parts.remove(node) {
-                Some(Some(mut blocks)) => {
-                    let size = self.gathered.tree.attributes(*node).size;
-                    // The kernel reads ahead over a single missing block between two held ones, which a server cannot
-                    // tell from a need.
-                    blocks.fill_single_gaps(size.div_ceil(BLOCK_BYTES));
-                    self.gathered.tree.hold_part(*node, source, &blocks)?;
-                }
-                Some(None) => self.gathered.tree.hold(*node, source)?,
-                None => {}
-            }
-        }
+        hold_files(&mut self.gathered.tree, self.held)?;
         self.gathered.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(self.gathered)
     }

@@ -8,14 +8,13 @@
 //! The trace decides which paths are packed, the originals their present content: bytecode that a first run wrote is packed
 //! in its final state.
 
-#![forbid(unsafe_code)]
-
 mod added;
 mod agreement;
 mod changes;
 mod error;
 mod extents;
 mod gather;
+mod hold;
 mod job;
 mod learned;
 mod observe;

@@ -8,7 +8,6 @@
 //!
 //! Pure: no input or output, no clock, no environment. A prediction is a range, and carries what it was made from.
 //! Nothing here has been measured where it is shown: measuring is the job of `quell calibrate`.
-#![forbid(unsafe_code)]
 
 mod chance;
 mod changes;

@@ -18,7 +18,7 @@ pub(crate) fn link(process: Pid, name: &str) -> Option<Vec<u8>> {
 
 /// The arguments that a process was started with; bytes that are not text are escaped.
 pub(crate) fn arguments(process: Pid) -> Vec<String> {
-    strings(process, "cmdline").iter().map(|argument| escape(argument)).collect()
+    strings(process, "cmdline").iter().map(escape).collect()
 }
 
 /// The variables that steer searches, of those that a process was started with. Shape: sorted by name.

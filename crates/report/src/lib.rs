@@ -3,10 +3,8 @@
 //! It computes nothing: numbers come from `quell-analyse`, and only percentages, ratios and units are made here, for
 //! the eye. It prints nothing either: each function returns what the caller prints. What comes from a trace is
 //! hostile, so control characters in it are escaped before they can reach a terminal.
-#![forbid(unsafe_code)]
 
 pub mod csv;
-mod date;
 pub mod html;
 pub mod markdown;
 mod number;
@@ -16,16 +14,16 @@ pub mod terminal;
 mod text;
 pub mod view;
 
-/// How text is to look.
+/// The look of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal. Below [`terminal::NARROWEST`] lines are as long as at that width.
     pub width: usize,
-    /// Whether escape sequences may be used. They add nothing that is not in the words.
+    /// The use of escape sequences. They add nothing that is not in the words.
     pub colour: Colour,
 }
 
-/// Whether escape sequences may be used.
+/// The use of escape sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// They may.

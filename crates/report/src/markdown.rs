@@ -1,10 +1,9 @@
 //! Pages of the documentation that are computed: Markdown, written by `cargo xtask` and checked in CI.
 
 use crate::number::{grouped, seconds};
-use crate::published::{ORDER, error, number, outcome, published, range};
+use crate::published::{error, number, published, range};
 use crate::text::finished;
-use crate::view::LimitRow;
-use quell_predict::published::{Row, Validation};
+use crate::view::{LimitRow, ValidateView, ValidationRow};
 use std::fmt::Write as _;
 
 /// `docs/findings.md`.
@@ -26,23 +25,16 @@ const FINDINGS: &str = "# Findings\n\n    $ quell report --fail-on any app.qtrac
     | name | limit | what is measured | a code |\n|---|---|---|---|\n";
 
 /// `docs/validation.md`.
-pub fn validation(validation: &Validation) -> String {
+pub fn validation(validation: &ValidateView) -> String {
     let mut page = String::from(HEAD);
     page += "| | use | outcome |\n|---|---|---|\n";
-    for used in ORDER {
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} |",
-            used.letter(),
-            used.meaning(),
-            outcome(&validation.rows, used)
-        );
+    for used in &validation.uses {
+        let _ = writeln!(page, "| {} | {} | {} |", used.letter, used.meaning, used.outcome);
     }
     page += "\n";
-    for used in ORDER {
-        let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
-        let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter(), used.meaning());
-        rows.iter().for_each(|row| page += &line(row));
+    for used in &validation.uses {
+        let _ = write!(page, "## {}: {}\n\n{TABLE}", used.letter, used.meaning);
+        validation.rows.iter().filter(|row| row.used == used.letter).for_each(|row| page += &line(row));
         page += "\n";
     }
     page += &doubts(validation);
@@ -50,26 +42,26 @@ pub fn validation(validation: &Validation) -> String {
     finished(&page)
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ValidationRow) -> String {
     let words =
         if row.published.words.is_empty() { String::new() } else { format!("\"{}\"", row.published.words) };
-    let log = row.log_error().map_or(String::new(), |error| format!("{error:+.2}"));
+    let log = row.log_error.map_or(String::new(), |error| format!("{error:+.2}"));
     format!(
         "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
         row.name,
         row.what,
-        published(&row.published, row.unit),
-        number(row.predicted.p50, row.unit),
-        range(&row.predicted, row.unit),
+        published(row),
+        number(row.predicted.p50, row.unit_of),
+        range(row),
         error(row),
         log,
-        row.parameters,
-        row.rule.words(),
-        match row.verdict() {
-            quell_predict::published::Verdict::Misses => "**misses**",
-            verdict => verdict.word(),
+        row.fitted_parameters,
+        row.rule,
+        match row.verdict.as_str() {
+            "misses" => "**misses**",
+            verdict => verdict,
         },
-        [row.source, &words, row.note]
+        [row.source.as_str(), &words, row.note.as_deref().unwrap_or_default()]
             .iter()
             .filter(|part| !part.is_empty())
             .copied()
@@ -78,7 +70,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-fn doubts(validation: &Validation) -> String {
+fn doubts(validation: &ValidateView) -> String {
     let mut text = String::from(IDENTIFIABILITY);
     for other in &validation.alternatives {
         let _ = writeln!(
@@ -88,20 +80,21 @@ fn doubts(validation: &Validation) -> String {
             grouped(other.operations.round() as u64),
             grouped(other.home.round() as u64),
             grouped(other.scratch.round() as u64),
-            seconds(other.at_8000),
+            seconds(other.seconds_at_8000),
             other.knee
         );
     }
     text += ELASTICITIES;
     for elasticity in &validation.elasticities {
-        let _ = writeln!(text, "| `{}` | `{}` | {:+.2} |", elasticity.row, elasticity.key, elasticity.value);
+        let _ =
+            writeln!(text, "| `{}` | `{}` | {:+.2} |", elasticity.row, elasticity.key, elasticity.elasticity);
     }
     text + "\n"
 }
 
-fn missing(validation: &Validation) -> String {
+fn missing(validation: &ValidateView) -> String {
     let mut text = String::from(MISSING);
-    for missing in validation.missing {
+    for missing in &validation.not_reproducible {
         let _ = writeln!(text, "| {} | {} | {} |", missing.what, missing.source, missing.lacks);
     }
     text

@@ -57,7 +57,7 @@ pub(crate) fn difference(from: u64, to: u64) -> String {
     }
 }
 
-/// How many times fewer or more.
+/// The factor between two counts, in words.
 pub(crate) fn ratio(from: u64, to: u64) -> String {
     match (from, to) {
         _ if from == to => "same".into(),

@@ -1,8 +1,8 @@
 //! Published figures and predictions as words, the same on a terminal and on the page of the documentation.
 
 use crate::number::{GLUE, grouped, seconds};
-use quell_predict::create::Spread;
-use quell_predict::published::{Published, Row, Unit, Use, Verdict};
+use crate::view::{Range, ValidationRow};
+use quell_predict::published::Unit;
 
 /// A number with its unit.
 pub(crate) fn number(value: f64, unit: Unit) -> String {
@@ -17,12 +17,16 @@ pub(crate) fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// What was published, with both ends where there are two.
-pub(crate) fn published(published: &Published, unit: Unit) -> String {
-    if published.low == published.high {
-        return number(published.low, unit);
+/// A published figure, with both ends where there are two.
+pub(crate) fn published(row: &ValidationRow) -> String {
+    between(row.published.low, row.published.high, row.unit_of)
+}
+
+fn between(low: f64, high: f64, unit: Unit) -> String {
+    if low == high {
+        return number(low, unit);
     }
-    let (low, high) = (number(published.low, unit), number(published.high, unit));
+    let (low, high) = (number(low, unit), number(high, unit));
     // One unit for both, where it is the same. Counts have none, and spaces between their digits.
     let split = |text: &str| match unit {
         Unit::Count => None,
@@ -35,42 +39,20 @@ pub(crate) fn published(published: &Published, unit: Unit) -> String {
     }
 }
 
-/// The range, where there is one.
-pub(crate) fn range(spread: &Spread, unit: Unit) -> String {
-    if spread.p10 == spread.p90 {
-        return String::new();
-    }
-    published(&Published::between(spread.p10, spread.p90, ""), unit)
+/// The range of a prediction, where there is one.
+pub(crate) fn range(row: &ValidationRow) -> String {
+    let Range { p10, p90, .. } = row.predicted;
+    if p10 == p90 { String::new() } else { between(p10, p90, row.unit_of) }
 }
 
-/// By how much the median is off the middle.
-pub(crate) fn error(row: &Row) -> String {
-    let factor = row.factor();
-    match factor {
-        _ if row.log_error().is_none() => String::new(),
-        factor if factor >= 2.0 => format!("x{GLUE}{factor:.1}"),
-        factor if factor <= 0.5 => format!("/{GLUE}{:.1}", 1.0 / factor),
-        factor if (factor - 1.0).abs() < 0.0005 => format!("0{GLUE}%"),
-        factor if (factor - 1.0).abs() < 0.01 => format!("{:+.1}{GLUE}%", (factor - 1.0) * 100.0),
-        factor => format!("{:+.0}{GLUE}%", (factor - 1.0) * 100.0),
-    }
-}
-
-/// The uses in the order in which they are shown: what proves most first.
-pub(crate) const ORDER: [Use; 6] =
-    [Use::Validation, Use::Derived, Use::Bound, Use::Arithmetic, Use::Calibration, Use::PostHoc];
-
-/// What came of a use, in a line.
-pub(crate) fn outcome(rows: &[Row], used: Use) -> String {
-    let count = |verdict| rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count();
-    let (holds, misses, fitted) = (count(Verdict::Holds), count(Verdict::Misses), count(Verdict::Fitted));
-    match (holds + misses, fitted) {
-        (0, fitted) => format!("{fitted}, not judged"),
-        (all, _) if misses == 0 => format!("{holds} of {all} hold"),
-        (all, _) => {
-            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == Verdict::Misses);
-            let names: Vec<&str> = missed.map(|row| row.name).collect();
-            format!("{holds} of {all} hold; misses: {}", names.join(", "))
-        }
+/// The error of the median against the middle.
+pub(crate) fn error(row: &ValidationRow) -> String {
+    match row.factor {
+        None => String::new(),
+        Some(factor) if factor >= 2.0 => format!("x{GLUE}{factor:.1}"),
+        Some(factor) if factor <= 0.5 => format!("/{GLUE}{:.1}", 1.0 / factor),
+        Some(factor) if (factor - 1.0).abs() < 0.0005 => format!("0{GLUE}%"),
+        Some(factor) if (factor - 1.0).abs() < 0.01 => format!("{:+.1}{GLUE}%", (factor - 1.0) * 100.0),
+        Some(factor) => format!("{:+.0}{GLUE}%", (factor - 1.0) * 100.0),
     }
 }

@@ -67,7 +67,7 @@ impl Table {
         self.total = Some(cells);
     }
 
-    /// Whether there is no row.
+    /// True without any row.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

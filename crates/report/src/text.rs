@@ -44,7 +44,7 @@ fn begin(text: &str, columns: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// What applying a remedy costs, in words.
+/// The price of applying a remedy, in words.
 pub(crate) fn price(cost: &str) -> &'static str {
     match cost {
         "nothing" => "costs nothing",
@@ -52,6 +52,18 @@ pub(crate) fn price(cost: &str) -> &'static str {
         "setup" => "changes the set-up",
         _ => "changes the program",
     }
+}
+
+/// The words with a capital letter.
+pub(crate) fn capitalised(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
+}
+
+/// The sentence with a capital letter and without its full stop, which the page sets.
+pub(crate) fn stopless(words: &str) -> String {
+    capitalised(words).trim_end_matches('.').to_owned()
 }
 
 /// Stands where text was left out.
@@ -89,11 +101,11 @@ fn begins_with_unit(text: &str) -> bool {
     UNITS.contains(&&text[..end.unwrap_or(text.len())])
 }
 
-/// What stands behind numbers; `1 in 3` is none.
+/// Units behind numbers; the `in` of `1 in 3` is none.
 const UNITS: [&str; 15] =
     ["ns", "us", "ms", "s", "min", "h", "days", "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// What a piece of text is.
+/// The role of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Says what the following is.

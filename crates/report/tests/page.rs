@@ -1,4 +1,4 @@
-//! What a person and a program read of two constructed runs: one on a network file system, one from an image.
+//! The outputs of two constructed runs: one on a network file system, one from an image.
 
 use quell_analyse::searches::{EntryCounts, EntryKey};
 use quell_analyse::{Rules, SearchKind, Summary, Tally, compare, diagnose};

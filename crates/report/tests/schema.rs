@@ -1,4 +1,4 @@
-//! What is printed has the structure that the schema promises: every property declared, every required one there,
+//! The output has the structure that the schema promises: every property declared, every required one there,
 //! every type right.
 
 use quell_analyse::{Rules, Summary, Tally, compare, diagnose};

@@ -18,7 +18,6 @@ pub mod event;
 mod fd;
 pub mod flags;
 pub mod header;
-pub mod import;
 pub mod path;
 pub mod process;
 pub mod recording;

@@ -10,8 +10,6 @@
 //!
 //! It refuses to model bandwidth, loss, jitter or reordering: its one number is the delay.
 
-#![forbid(unsafe_code)]
-
 mod control;
 mod delay;
 mod packet;

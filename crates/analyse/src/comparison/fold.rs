@@ -15,7 +15,7 @@ const TEMPORARY_NAMES: &[&[u8]] = &[b"tmp", b".tmp", b"temp", b"TMP"];
 const LONG: usize = 9;
 /// A job's number is looked for from so many digits on: `1` would be everywhere.
 const JOB: usize = 3;
-/// How Python's `tempfile` begins a name, and how many characters it appends. Source: CPython, `Lib/tempfile.py`.
+/// The begin of a name of Python's `tempfile`, and the number of characters behind it. Source: CPython, `Lib/tempfile.py`.
 const PYTHON: &[u8] = b"tmp";
 const PYTHON_RANDOM: usize = 8;
 /// Shorter words are not made up: `mkstemp(3)` makes six characters.
@@ -67,7 +67,7 @@ fn fold_word(word: &[u8], temporary: bool, jobs: &[&[u8]], folded: &mut Vec<u8>)
     }
 }
 
-/// Whether a word in a temporary directory looks as `mkstemp(3)` makes it.
+/// True for a word in a temporary directory that looks as `mkstemp(3)` makes it.
 fn is_made_up(word: &[u8]) -> bool {
     let has = |kind: fn(&u8) -> bool| word.iter().any(kind);
     let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
@@ -75,7 +75,7 @@ fn is_made_up(word: &[u8]) -> bool {
     word.len() >= RANDOM && mixed
 }
 
-/// Whether a name is as Python's `tempfile` makes it: `tmpab12cd_x`, with or without an ending.
+/// True for a name as Python's `tempfile` makes it: `tmpab12cd_x`, with or without an ending.
 fn is_pythons(name: &[u8]) -> bool {
     let length = PYTHON.len() + PYTHON_RANDOM;
     let ends = name.get(length).is_none_or(|byte| *byte == b'.');

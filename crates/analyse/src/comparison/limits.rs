@@ -118,17 +118,17 @@ impl FromStr for Limit {
     }
 }
 
-/// Why a text is no [`Limit`].
+/// The reason for which a text is no [`Limit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitError {
     /// There is no total of this name.
     UnknownMetric {
-        /// What was given.
+        /// The text.
         name: String,
     },
-    /// What stands behind the name is neither a count nor a percentage.
+    /// The text behind the name is neither a count nor a percentage.
     BadTolerance {
-        /// What was given.
+        /// The text.
         text: String,
     },
 }

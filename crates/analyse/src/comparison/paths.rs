@@ -30,9 +30,9 @@ pub struct PathPair {
     pub path: String,
     /// The paths that it stands for.
     pub paths: u64,
-    /// What the first run asked.
+    /// Its operations in the first run.
     pub a: PathCounts,
-    /// What the second run asked.
+    /// Its operations in the second run.
     pub b: PathCounts,
 }
 
@@ -48,7 +48,7 @@ pub struct Share {
 }
 
 impl PathPair {
-    /// What became of it.
+    /// The change.
     pub fn change(&self) -> Change {
         match Change::of(self.a.metadata_operations, self.b.metadata_operations) {
             Change::Otherwise if self.a == self.b => Change::Same,
@@ -59,7 +59,7 @@ impl PathPair {
 }
 
 impl Paths {
-    /// How many paths became what, with their operations. Shape: one entry for each change that there is, in the
+    /// The paths of each change, with their operations. Shape: one entry for each change that there is, in the
     /// order of [`Change::ALL`].
     pub fn shares(&self) -> Vec<(Change, Share)> {
         let mut shares = BTreeMap::from([(Change::Same, self.same)]);
@@ -85,11 +85,11 @@ impl Paths {
 pub struct Common<'a> {
     /// The directory, or the last component; escaped.
     pub name: &'a str,
-    /// What became of them.
+    /// Their share of the change.
     pub share: Share,
 }
 
-/// What paths have in common.
+/// The part of a path that rows have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The directory that they are in.

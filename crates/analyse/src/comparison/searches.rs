@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 pub struct EntryPair {
     /// The entry.
     pub key: EntryKey,
-    /// What the first run asked of it; `None` when it was not in the list.
+    /// Its operations in the first run; `None` when it was not in the list.
     pub a: Option<EntryCounts>,
     /// The same of the second run.
     pub b: Option<EntryCounts>,
 }
 
 impl EntryPair {
-    /// What became of it.
+    /// The change.
     pub fn change(&self) -> Change {
         match (self.a, self.b) {
             (Some(_), None) => Change::Gone,

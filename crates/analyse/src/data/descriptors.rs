@@ -7,7 +7,7 @@
 //!
 //! An open file is what `open(2)` calls an open file description. It ends with its last descriptor: by a close, an
 //! `execve`, or the end of the last process that has its table. Descriptors passed over sockets are not followed: what is
-//! done with them counts, but nobody knows where in the file.
+//! done with them counts, but their place in the file is unknown.
 
 use super::transfers::{Direction, Order, Place};
 use quell_trace::{Bytes, Context, Event, Fd, Nanos, Process, ProcessId, Thread, ThreadId};
@@ -51,7 +51,7 @@ impl OpenFile {
         Self { is_stream, counts, ..Self::default() }
     }
 
-    /// What `lseek` returned.
+    /// The result of `lseek`.
     pub(super) fn seek(&mut self, to: u64) {
         self.position = Position { at: to, from_begin: true };
     }
@@ -99,7 +99,7 @@ impl OpenFile {
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     open: OpenId,
-    /// When it was opened.
+    /// The time of its open.
     since: Nanos,
     closes_on_exec: bool,
 }
@@ -120,14 +120,14 @@ pub(super) struct Descriptors {
     /// Shape: one entry a process: its threads that were born.
     threads_of: Vec<Vec<u32>>,
     tables: Vec<Table>,
-    /// Tables that nobody uses.
+    /// Tables without a user.
     free_tables: Vec<usize>,
     open: Vec<OpenFile>,
     free: Vec<OpenId>,
     inherited: BTreeMap<i32, OpenId>,
     /// Shape: sorted by time, the first to come last.
     ends: Vec<(Nanos, ProcessId)>,
-    /// Files that have been closed since anybody looked, and when.
+    /// Files that have been closed since the last look, with their times.
     closed: Vec<Nanos>,
 }
 
@@ -168,7 +168,7 @@ impl Descriptors {
         }
     }
 
-    /// When files were closed for good since the last time this was called, in that order.
+    /// Times at which files were closed for good since the last call of this, in that order.
     pub(super) fn take_closed(&mut self) -> impl Iterator<Item = Nanos> {
         self.closed.drain(..)
     }

@@ -26,7 +26,7 @@ use crate::counts::{add_bytes, add_time};
 use quell_trace::{Bytes, Nanos, RankId};
 use std::collections::{BTreeSet, HashMap};
 
-/// What was done with the data of one file.
+/// The requests on the data of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileData {
     /// Successful opens.
@@ -80,12 +80,12 @@ impl ByRank {
         self.bytes.iter().copied()
     }
 
-    /// How many ranks.
+    /// The number of ranks.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is no rank.
+    /// True without any rank.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -112,7 +112,7 @@ pub struct Data {
     pub ranks: BTreeSet<Option<RankId>>,
 }
 
-/// What went to the standard output and standard error that the commands were started with, whatever they are.
+/// Writes to the standard output and standard error that the commands were started with, whatever they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streams {
     /// Calls that wrote to them.

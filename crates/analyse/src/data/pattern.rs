@@ -1,4 +1,4 @@
-//! Who moves the data of a parallel job: one rank, every rank a file of its own, all ranks one file, or some for all.
+//! The ranks that move the data of a parallel job: one rank, every rank a file of its own, all ranks one file, or some for all.
 //!
 //! Files whose paths differ in numbers only are one family, as `out.0000` to `out.0511`. Only what several recorded ranks
 //! show can be judged; the recorded ranks stand for all. Source of the four strategies: "Short introduction on Optimizing
@@ -8,7 +8,7 @@ use super::{ByRank, Data, Direction, FileData};
 use quell_trace::{Bytes, RankId};
 use std::collections::{BTreeMap, HashMap};
 
-/// Who moves the data.
+/// The ranks that move the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
     /// One rank moves all, or nearly all, for every rank.
@@ -38,9 +38,9 @@ impl Pattern {
 pub struct Family {
     /// The path as bytes, with `#` for a number that differs.
     pub name: Vec<u8>,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Who.
+    /// The pattern.
     pub pattern: Pattern,
     /// Files with data in this direction.
     pub files: u64,
@@ -132,7 +132,7 @@ fn folded(path: &[u8]) -> Vec<u8> {
     pieces(path).flat_map(|piece| if piece[0].is_ascii_digit() { b"#" } else { piece }).copied().collect()
 }
 
-/// What these paths, which differ in numbers only, have in common.
+/// The common form of paths that differ in numbers only.
 fn name<'a>(mut paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let first: Vec<&[u8]> = paths.next().map(|path| pieces(path).collect()).unwrap_or_default();
     let mut same = vec![true; first.len()];

@@ -1,4 +1,4 @@
-//! How many were open over time: the most at any moment of each interval, in bounded memory, exactly mergeable.
+//! Open files over time: the most at any moment of each interval, in bounded memory, exactly mergeable.
 //!
 //! Sums and peaks do not commute: two peaks of one interval may lie at different moments. So every interval length from
 //! the finest is kept, each with its own exact peaks, and merging adds within one length only:

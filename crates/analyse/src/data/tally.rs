@@ -17,7 +17,7 @@ use std::collections::HashMap;
 pub struct DataTally<'a> {
     paths: &'a PathTable,
     rank: Option<RankId>,
-    /// When the recording began. Unit: nanoseconds since 1970.
+    /// The begin of the recording. Unit: nanoseconds since 1970.
     began: i128,
     /// Shape: one entry a path.
     kinds: Vec<Kind>,
@@ -33,7 +33,7 @@ pub struct DataTally<'a> {
     streams: Streams,
 }
 
-/// What a path leads to, as far as the recording tells.
+/// The target of a path, as far as the recording tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unknown,
@@ -41,7 +41,7 @@ enum Kind {
     Other,
 }
 
-/// How a file was at its first open.
+/// The state of a file at its first open.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     size: u64,
@@ -83,7 +83,7 @@ impl<'a> DataTally<'a> {
         self.descriptors.advance(event);
         self.see_closed();
         let Outcome::Success(value) = event.outcome else {
-            // What could not be written is lost, and so is the descriptor. Source: `close(2)`.
+            // A failed close loses data and the descriptor. Source: `close(2)`.
             if event.call == Call::Close && event.outcome.errno() != Some(quell_trace::Errno::EBADF) {
                 self.descriptors.close(event.thread, event.fd.0, event.start);
             }
@@ -104,7 +104,7 @@ impl<'a> DataTally<'a> {
         self.see_closed();
     }
 
-    /// What was found.
+    /// The result.
     pub fn finish(mut self) -> Data {
         self.descriptors.end_all();
         self.see_closed();
@@ -152,7 +152,7 @@ impl<'a> DataTally<'a> {
         let closes_on_exec = event.call != Call::Creat && flags & O_CLOEXEC != 0;
         self.descriptors.open(event, fd as i32, file, closes_on_exec);
         let Some(path) = named else { return };
-        // Without its process nobody would see it closed.
+        // Without its process no close would be seen.
         if self.descriptors.file(event.thread, Fd(fd as i32)).is_some() {
             self.peaks.open(event.end());
         }
@@ -276,7 +276,7 @@ impl<'a> DataTally<'a> {
         }
     }
 
-    /// Whether a path leads to a file with data: a regular one, on a file system that keeps it.
+    /// True where a path leads to a file with data: a regular one, on a file system that keeps it.
     fn holds_data(&self, path: PathId, event: Option<&Event>) -> bool {
         let mount = event.and_then(|event| event.file_system.filter(|_| event.target == Some(path)));
         let made_up = mount.and_then(|mount| self.made_up.get(usize::from(mount.0))).copied();
@@ -287,7 +287,7 @@ impl<'a> DataTally<'a> {
         }
     }
 
-    /// Where the mount is not known, the name tells.
+    /// Without a known mount the name decides.
     fn is_below_made_up(&self, path: PathId) -> bool {
         let bytes = self.paths.bytes(path);
         MADE_UP.iter().any(|directory| bytes.starts_with(directory)) && !bytes.starts_with(b"/dev/shm/")
@@ -303,7 +303,7 @@ impl<'a> DataTally<'a> {
     }
 }
 
-/// Whether a file system of this type holds what the kernel makes up when it is read, or devices.
+/// True for a file system of devices, or of files that the kernel makes up when they are read.
 pub(crate) fn is_made_up(kind: &str) -> bool {
     MADE_UP_TYPES.contains(&kind)
 }
@@ -329,11 +329,11 @@ const MADE_UP_TYPES: &[&str] = &[
     "nsfs",
     "fusectl",
 ];
-/// Where these are mounted.
+/// Mount points of these.
 const MADE_UP: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 /// Standard output and standard error.
 const STREAMS: std::ops::RangeInclusive<i32> = 1..=2;
-/// A file's server and this node may not have the same time. Unit: nanoseconds. A file that was made empty by somebody else
+/// A file's server and this node may not have the same time. Unit: nanoseconds. A file that another process made empty
 /// so shortly before counts as created.
 const CLOCKS_DIFFER: i128 = 2_000_000_000;
 /// Source: `inode(7)`.

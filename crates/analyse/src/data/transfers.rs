@@ -3,7 +3,7 @@
 use crate::counts::add_bytes;
 use quell_trace::{Bytes, Nanos};
 
-/// Which way data goes.
+/// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From files.
@@ -140,20 +140,20 @@ impl Transfers {
     }
 }
 
-/// Where in a file a request lies.
+/// The place of a request in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where it begins; `None` when that is not known.
+    /// Its begin; `None` when that is not known.
     pub(super) begin: Option<u64>,
     pub(super) order: Order,
 }
 
-/// How a request lies to the one before.
+/// The place of a request relative to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Sequential,
     Gap(Bytes),
-    /// Before it, over it, or nobody knows.
+    /// Before it, over it, or unknown.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! What rules look at: a summary with its paths in order, the limits in force, and the file systems that count.
+//! The input of rules: a summary with its paths in order, the limits in force, and the file systems that count.
 
 use super::effect::{Effect, Kind};
 use super::limits::Limit;
@@ -14,7 +14,7 @@ pub(super) struct Case<'a> {
     pub(super) rules: &'a Rules,
     /// Shape: sorted by path; those on file systems that count.
     pub(super) paths: Vec<(&'a [u8], &'a PathCounts)>,
-    /// The network when it, or an image over it, served anything: what is local then costs nobody else anything.
+    /// The network when it, or an image over it, served anything: local operations then cost no other node anything.
     pub(super) scope: Scope,
     /// Recordings, at least 1.
     pub(super) starts: u64,
@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
             .filter(move |(_, path, _)| is_within(path, directory))
     }
 
-    /// What was asked of one path.
+    /// The operations on one path.
     pub(super) fn path(&self, path: &[u8]) -> Option<(u32, &'a PathCounts)> {
         let index = self.paths.binary_search_by_key(&path, |(known, _)| known).ok()?;
         Some((index as u32, self.paths[index].1))
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
         above.max_by_key(|key| key.mount_point.len()).map(|key| key.kind.as_str())
     }
 
-    /// Whether the file system of a path counts.
+    /// True where the file system of a path counts.
     pub(super) fn counts(&self, path: &[u8]) -> bool {
         match self.scope {
             Scope::Network => self.file_system(path).map(ServedBy::of_type) == Some(ServedBy::Network),
@@ -122,7 +122,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// File systems that the kernel makes up: asking them costs nobody but the node.
+/// File systems that the kernel makes up: asking them costs the node alone.
 fn is_of_the_kernel(path: &[u8]) -> bool {
     [&b"/proc"[..], b"/sys", b"/dev"].iter().any(|root| is_within(path, root))
 }

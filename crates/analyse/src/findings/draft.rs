@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub(super) effect: Effect,
 }
 
-/// What a rule knows when what it measured is over its limit.
+/// A finding of a rule before its effect is counted.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) limit: &'static Limit,

@@ -1,9 +1,9 @@
-//! Which operations a remedy takes away: path by path and kind by kind, so that remedies can be added up without
+//! The operations that a remedy takes away: path by path and kind by kind, so that remedies can be added up without
 //! counting an operation twice.
 
 use std::collections::HashMap;
 
-/// What kind of operation on a path disappears.
+/// The kind of operation that disappears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     /// Those that failed because the name is absent.
@@ -23,14 +23,14 @@ const KINDS: usize = Kind::All as usize;
 /// Operations that disappear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Removal {
-    /// Which path. Range: index into [`super::case::Case::paths`].
+    /// The path. Range: index into [`super::case::Case::paths`].
     pub(super) path: u32,
     pub(super) kind: Kind,
-    /// How many.
+    /// Their number.
     pub(super) count: u64,
 }
 
-/// What a remedy changes.
+/// The effect of a remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {
     /// Shape: each path and kind once.
@@ -94,7 +94,7 @@ impl Together {
         total.saturating_sub(self.removed) + self.added
     }
 
-    /// What is removed on a path.
+    /// The operations that are removed on a path.
     fn of(&self, path: u32, operations: &dyn Fn(u32) -> u64) -> u64 {
         let parts = self.paths.get(&path).map_or(0, |kinds| kinds.iter().sum::<u64>());
         parts.max(self.whole.get(&path).copied().unwrap_or(0)).min(operations(path))

@@ -1,6 +1,6 @@
 //! The remedy that helps against most causes: an image of what the program uses, and what it would leave.
 //!
-//! Which directories an image answers for is judged as packing judges it: maximal directories below which the
+//! An image answers for the directories that packing chooses: maximal directories below which the
 //! recording changed nothing. What it answers disappears from the file systems behind; what is outside stays.
 
 use super::Cost;
@@ -170,7 +170,7 @@ impl Chooser<'_, '_> {
         }
     }
 
-    /// Whether the program asks for names in the directory itself.
+    /// True where the program asks for names in the directory itself.
     fn has_own(&self, root: &[u8], range: Range<usize>) -> bool {
         let rows = &self.case.paths[range];
         rows.iter().any(|(path, counts)| {
@@ -179,7 +179,7 @@ impl Chooser<'_, '_> {
         })
     }
 
-    /// Whether nothing in the live directories would be worth a root of its own.
+    /// True where nothing in the live directories would be worth a root of its own.
     fn undisturbed(&self, live: &[&[u8]]) -> bool {
         live.iter().all(|live| {
             let inside = self.case.within(live);

@@ -57,7 +57,7 @@ pub(super) fn julia(case: &Case<'_>) -> Vec<Found> {
     .collect()
 }
 
-/// Where packages lie: the depots that are set, else the user's.
+/// The depots that are set, else the user's.
 fn depots(case: &Case<'_>) -> BTreeSet<String> {
     let set =
         case.variable("JULIA_DEPOT_PATH").unwrap_or_default().split(':').filter(|depot| !depot.is_empty());
@@ -68,7 +68,7 @@ fn depots(case: &Case<'_>) -> BTreeSet<String> {
     depots
 }
 
-/// Whether a path is a package, its precompiled form, or the list of an environment.
+/// True for a package, its precompiled form, or the list of an environment.
 fn is_package_file(path: &[u8], depots: &BTreeSet<String>) -> bool {
     let lists: [&[u8]; 4] = [b"Project.toml", b"Manifest.toml", b"JuliaProject.toml", b"JuliaManifest.toml"];
     let parts = ["packages", "compiled", "dev", "environments"];

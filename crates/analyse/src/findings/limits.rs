@@ -5,9 +5,9 @@ use super::Threshold;
 /// A limit as it is declared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// The name and the value that is in force when nobody says otherwise.
+    /// The name and its default.
     pub threshold: Threshold,
-    /// What is measured against it.
+    /// The figure that is measured against it.
     pub meaning: &'static str,
 }
 

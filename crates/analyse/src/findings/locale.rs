@@ -9,9 +9,9 @@ use super::{Cost, Counted};
 use crate::PathCounts;
 use quell_base::escape;
 
-/// Where locales lie. Source: `setlocale(3)`, `locale(5)`.
+/// Directories of locales. Source: `setlocale(3)`, `locale(5)`.
 const LOCALES: [&[u8]; 1] = [b"/usr/lib/locale"];
-/// Where message catalogues lie, and the aliases of locales' names. Source: `bindtextdomain(3)`, `gettext(3)`.
+/// Directories of message catalogues, and the aliases of locales' names. Source: `bindtextdomain(3)`, `gettext(3)`.
 const CATALOGUES: [&[u8]; 3] = [b"/etc/locale.alias", b"/usr/share/locale", b"/usr/share/locale-langpack"];
 
 /// `locale-files`.
@@ -37,7 +37,7 @@ pub(super) fn locale(case: &Case<'_>) -> Vec<Found> {
     draft.over(case).into_iter().collect()
 }
 
-/// What was asked in some places.
+/// The operations in some places.
 #[derive(Default)]
 struct Looked<'a> {
     rows: Vec<(u64, &'a [u8])>,

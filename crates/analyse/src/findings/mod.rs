@@ -7,13 +7,14 @@
 //!                                                                                       `-> plan: by cost and saving
 //! ```
 //!
-//! Where a network file system was asked, only what it was asked counts; else everything, as if it were shared. Each
+//! In a run that used a network file system, only its operations count; else all, as if they were shared. Each
 //! finding is computed as if its remedy were applied alone; the [`Plan`] adds remedies up without counting twice.
 
 mod case;
 mod draft;
 mod effect;
 mod files;
+mod finding;
 mod image;
 mod julia;
 mod limits;
@@ -30,6 +31,7 @@ mod requests;
 mod search_paths;
 mod words;
 
+pub use finding::{Cost, Counted, Finding, Remedy, Rules, Threshold};
 pub use limits::{LIMITS, Limit};
 pub use plan::{Plan, Step};
 
@@ -37,108 +39,7 @@ use crate::Summary;
 use case::Case;
 use draft::Found;
 
-/// A cause of operations, with what removes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// Its stable name, as `--fail-on` takes it: `search-path-misses`.
-    pub code: &'static str,
-    /// What was seen, in one sentence with its numbers.
-    pub title: String,
-    /// Details, most important first: entries, files, directories; one sentence each.
-    pub evidence: Vec<String>,
-    /// The limit that it is over.
-    pub threshold: Threshold,
-    /// What was measured against the limit, in the threshold's unit.
-    pub measured: f64,
-    /// Metadata operations, or for the data side requests, that it causes.
-    pub operations: u64,
-    /// What `operations` counts.
-    pub counted: Counted,
-    /// What removes them.
-    pub remedy: Remedy,
-}
-
-/// What the operations of a finding are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
-    /// Calls on names or attributes.
-    MetadataOperations,
-    /// Reads, writes, or files on the data side; metadata operations stay as they are.
-    Requests,
-}
-
-impl Counted {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MetadataOperations => "metadata_operations",
-            Self::Requests => "requests",
-        }
-    }
-}
-
-/// A limit of a rule: shown with each finding, and overridable.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
-    /// Its stable name, as `--threshold NAME=VALUE` takes it.
-    pub name: &'static str,
-    /// The limit. What is measured is over it when it is more, not when it is equal.
-    pub value: f64,
-    /// What it counts: `operations`, `bytes`, `files`.
-    pub unit: &'static str,
-}
-
-/// What removes a cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remedy {
-    /// One sentence.
-    pub text: String,
-    /// The exact command or change.
-    pub command: String,
-    /// What applying it costs: remedies that cost nothing come first.
-    pub cost: Cost,
-    /// Metadata operations of the whole run that the file systems behind still have to answer with it. What an image
-    /// answers on the node is not among them.
-    pub metadata_operations_after: u64,
-    /// Of the finding's own operations, those that remain with it.
-    pub operations_after: u64,
-}
-
-/// What applying a remedy costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cost {
-    /// A variable or an option of the command line.
-    Nothing,
-    /// A command of quell before the job.
-    Image,
-    /// A change of configuration, installation or directory layout.
-    Setup,
-    /// A change of the program.
-    Program,
-}
-
-impl Cost {
-    /// Its name in reports and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Image => "image",
-            Self::Setup => "setup",
-            Self::Program => "program",
-        }
-    }
-}
-
-/// The limits in force, and what the rules cannot see in a trace.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
-    /// Limits that the user set, by name.
-    pub thresholds: std::collections::BTreeMap<String, f64>,
-    /// Object storage targets of the file system, for advice on striping.
-    pub osts: Option<u32>,
-}
-
-/// A rule: what it looks for in a case.
+/// A rule: gives its findings in a case.
 type Rule = fn(&Case<'_>) -> Vec<Found>;
 
 /// Every rule with the codes that it may give. Shape: in no order that matters; codes are distinct.
@@ -170,7 +71,7 @@ pub fn codes() -> Vec<&'static str> {
     codes
 }
 
-/// What is wrong, and what to do about it.
+/// Findings and their remedies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
     /// Everything that is over its limit. Shape: sorted by operations, most first, then by code and title.

@@ -12,7 +12,7 @@ use crate::SearchKind;
 use quell_base::escape;
 use std::collections::BTreeSet;
 
-/// Who reads module trees.
+/// Programs that read module trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ModuleTool {
     EnvironmentModules,

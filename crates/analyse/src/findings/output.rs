@@ -7,7 +7,7 @@ use super::limits::CHATTY_OUTPUT;
 use super::words::{bytes, count, last};
 use super::{Cost, Counted};
 
-/// `chatty-output`. Without a launcher output has nobody to wait for.
+/// `chatty-output`. Without a launcher output waits for no other process.
 pub(super) fn output(case: &Case<'_>) -> Vec<Found> {
     let ranks = case.summary.data.ranks.iter().flatten().count() as u64;
     let job = case.summary.recordings.iter().filter_map(|facts| facts.ranks).max().unwrap_or(0);

@@ -61,7 +61,7 @@ pub(super) fn buffering(case: &Case<'_>) -> Vec<Found> {
     .collect()
 }
 
-/// How collective buffering is switched on, in the MPI library that was loaded.
+/// The setting for collective buffering, in the MPI library that was loaded.
 fn hints(case: &Case<'_>) -> (String, String, Cost) {
     let mut libraries = case.summary.data.files.keys().filter(|path| last(path).starts_with(b"libmpi"));
     let Some(library) = libraries.next() else {
@@ -156,7 +156,7 @@ struct Advised {
     why: String,
 }
 
-/// The rules of thumb; `None` where they need the number of targets and nobody told it.
+/// The rules of thumb; `None` where they need the number of targets and it is not given.
 fn advised(written: &Written, osts: Option<u32>) -> Option<Advised> {
     let all = |count| osts.map_or_else(|| "all targets".to_owned(), |osts| count_targets(count, osts));
     match (written.files, written.writers, osts) {

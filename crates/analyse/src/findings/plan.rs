@@ -6,7 +6,7 @@ use super::effect::Together;
 use super::{Cost, Counted, Finding};
 use std::cmp::Reverse;
 
-/// What to do, in this order.
+/// Remedies in the order in which to apply them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Metadata operations of the run as it was recorded.
@@ -49,7 +49,7 @@ pub(super) fn plan(case: &Case<'_>, found: Vec<Found>) -> Plan {
     Plan { metadata_operations: case.total, steps }
 }
 
-/// Whether the steps before did nearly all that this one would do alone: what it is about would not be a finding any more.
+/// True where the steps before did nearly all that this one would do alone: it would not be a finding any more.
 fn is_done(finding: &Finding, gain: u64, saves: u64) -> bool {
     finding.counted == Counted::MetadataOperations && gain.saturating_mul(DONE) <= saves
 }
@@ -82,7 +82,7 @@ fn remedies(found: Vec<Found>) -> Vec<(Found, Vec<&'static str>)> {
     remedies
 }
 
-/// Whether both are removed by the same step: the same command, or an image, of which one is enough.
+/// True where one step removes both: the same command, or an image, of which one is enough.
 fn is_same(a: &Finding, b: &Finding) -> bool {
     a.remedy.command == b.remedy.command || (a.remedy.cost == Cost::Image && b.remedy.cost == Cost::Image)
 }

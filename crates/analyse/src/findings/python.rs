@@ -130,7 +130,7 @@ fn roots(homes: &BTreeMap<&[u8], u64>) -> String {
             roots.push(home);
         }
     }
-    roots.iter().map(|root| quoted(root)).collect::<Vec<_>>().join(" ")
+    roots.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

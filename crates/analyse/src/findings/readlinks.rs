@@ -46,7 +46,7 @@ struct Change {
 }
 
 /// Tcl asks for each component of each file that it opens; the library of Environment Modules opens them itself.
-/// What disappears besides (listings in two passes) is not counted here.
+/// Other operations that disappear (listings in two passes) are not counted here.
 fn extension_library(case: &Case<'_>) -> Change {
     Change {
         text:

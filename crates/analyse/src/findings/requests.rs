@@ -36,7 +36,7 @@ struct Row<'a> {
 fn of_direction(case: &Case<'_>, direction: Direction, limit: &'static Limit) -> Option<Found> {
     let small = Bytes(case.limit(&SMALL_REQUEST).value as u64);
     let most = case.limit(limit).value;
-    // What the program did not open, such as its standard output, it cannot open with a buffer.
+    // A program cannot open with a buffer what it did not open, such as its standard output.
     let files = case.summary.data.files.iter().filter(|(path, file)| case.counts(path) && file.opens > 0);
     let mut rows: Vec<Row<'_>> = files
         .filter_map(|(path, file)| row(path, file, direction, small))
@@ -85,7 +85,7 @@ fn row<'a>(path: &'a [u8], file: &'a FileData, direction: Direction, small: Byte
     (tiny > 0 && is_sequential).then(|| Row { path, tiny, of, each: tiny as f64 / ranks.max(1) as f64 })
 }
 
-/// What buffers it, in the words of the program's language.
+/// The way to buffer it, in the words of the program's language.
 fn remedy(case: &Case<'_>, direction: Direction) -> (String, String, Cost) {
     let program = case.summary.command().first().map_or(&b""[..], |name| last(name.as_bytes()));
     let stem: Vec<u8> = program.iter().copied().take_while(|byte| byte.is_ascii_alphabetic()).collect();

@@ -38,7 +38,7 @@ pub(super) fn search_paths(case: &Case<'_>) -> Vec<Found> {
     found
 }
 
-/// What an entry costs: its probes. Python also lists the directory, and asks how old the listing is.
+/// The cost of an entry: its probes. Python also lists the directory, and asks how old the listing is.
 fn asked(case: &Case<'_>, key: &EntryKey, counts: &EntryCounts) -> u64 {
     let itself = case.path(&key.directory).map_or(0, |(_, counts)| counts.metadata_operations);
     // The program itself may look into where it runs or lies.
@@ -46,7 +46,7 @@ fn asked(case: &Case<'_>, key: &EntryKey, counts: &EntryCounts) -> u64 {
     if alone { counts.probes.max(itself) } else { counts.probes }
 }
 
-/// Whether an entry is the user's own site directory, which PYTHONNOUSERSITE takes out of the list.
+/// True for the user's own site directory, which PYTHONNOUSERSITE takes out of the list.
 fn is_user_site(case: &Case<'_>, key: &EntryKey) -> bool {
     let base = case.variable("PYTHONUSERBASE").map(str::to_owned);
     let base = base.or_else(|| case.variable("HOME").map(|home| format!("{home}/.local")));
@@ -90,7 +90,7 @@ fn misses(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>
     .over(case)
 }
 
-/// Whose list it is, in a sentence.
+/// The owner of the list, for a sentence.
 fn owner(kind: SearchKind) -> &'static str {
     match kind {
         SearchKind::Loader => "the dynamic loader's",
@@ -116,7 +116,7 @@ fn operations(amount: u64) -> String {
     count(amount, "operation")
 }
 
-/// What was looked for most, in one sentence.
+/// The names that were looked for most, in one sentence.
 fn wanted(case: &Case<'_>, kind: SearchKind) -> Option<String> {
     let wanted =
         case.summary.searches.wanted.iter().filter(|(key, counts)| key.kind == kind && counts.missed > 0);
@@ -187,7 +187,7 @@ fn variable(
     Some(Change { text, command, cost: Cost::Nothing, effect: without(case, kind, entries) })
 }
 
-/// Whether a part of a variable names this directory: as it is, or from where the command was started. Lua's parts
+/// True where a part of a variable names this directory: as it is, or from the working directory of the command. Lua's parts
 /// are patterns of file names.
 fn names(case: &Case<'_>, part: &str, entry: &[u8]) -> bool {
     let pattern = part.split('?').next().unwrap_or(part);
@@ -213,7 +213,7 @@ fn normal(path: &[u8]) -> Vec<&[u8]> {
     names
 }
 
-/// What disappears with the entries. A name that is nowhere is looked for in a moved entry all the same.
+/// The operations that disappear with the entries. A program still looks for an absent name in a moved entry.
 fn without(case: &Case<'_>, kind: SearchKind, entries: &Entries<'_>) -> Effect {
     let moved = kind == SearchKind::Command;
     let nowhere = case.summary.searches.wanted.iter();
@@ -258,13 +258,13 @@ fn path_file(case: &Case<'_>, origin: &str, entries: &Entries<'_>) -> Option<Cha
     let text = format!("take {} out of {}", count(entries.len() as u64, "line"), escape(origin.as_bytes()));
     let patterns: String = entries
         .iter()
-        .map(|(key, _)| format!(" -e {}", quoted(&[b"^", &*key.directory, b"/*$"].concat())))
+        .map(|(key, _)| format!(" -e {}", quoted([b"^", &*key.directory, b"/*$"].concat())))
         .collect();
     let command = format!("grep -v{patterns} {file} > {file}.new; mv {file}.new {file}");
     Some(Change { text, command, cost: Cost::Setup, effect: without(case, SearchKind::Python, entries) })
 }
 
-/// What Python puts in front of its list unasked. Source: `python3(1)`, `-P`; from Python 3.11.
+/// The entry that Python puts in front of its list by itself. Source: `python3(1)`, `-P`; from Python 3.11.
 const UNSAFE: [&str; 2] = ["working directory", "directory of the script"];
 
 fn safe_path(case: &Case<'_>, kind: SearchKind, origin: &str, entries: &Entries<'_>) -> Option<Change> {

@@ -22,7 +22,7 @@ pub(super) fn directory(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether `path` is `directory` or lies below it.
+/// True where `path` is `directory` or lies below it.
 pub(super) fn is_within(path: &[u8], directory: &[u8]) -> bool {
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')

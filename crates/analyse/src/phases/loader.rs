@@ -5,7 +5,7 @@ use quell_trace::flags::{O_ACCMODE, O_CREAT, O_DIRECTORY};
 use quell_trace::{Call, Class, Context, Event, PathId, PathTable};
 use std::collections::HashMap;
 
-/// What programs and libraries need, by their ELF headers. Names are numbered, so that programs are cheap to follow.
+/// The needs of programs and libraries, by their ELF headers. Names are numbered, so that programs are cheap to follow.
 #[derive(Debug, Default)]
 pub(super) struct Libraries {
     files: HashMap<PathId, Library>,
@@ -19,7 +19,7 @@ struct Library {
     needed: Vec<u32>,
 }
 
-/// What is known of a program before it runs.
+/// A program before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Linkage {
     Dynamic,
@@ -56,14 +56,14 @@ impl Libraries {
 /// A program that is being loaded.
 #[derive(Debug, Default)]
 pub(super) struct Loading {
-    /// Whether each name that is needed has been mapped.
+    /// One entry for each needed name: true once it has been mapped.
     names: HashMap<u32, bool>,
     missing: usize,
     /// The file that is open, and its name as it was asked for.
     current: Option<(PathId, Option<u32>)>,
     /// The name that was last not found: the loader then asks for its directories.
     absent: Option<PathId>,
-    /// Whether anything was mapped.
+    /// Something was mapped.
     pub(super) has_loaded: bool,
 }
 
@@ -79,7 +79,7 @@ impl Loading {
         loading
     }
 
-    /// Whether the event is the loader's. Nothing is, from the first that is not.
+    /// True for an event of the loader. From the first that is not, none is.
     pub(super) fn takes(&mut self, event: &Event, paths: &PathTable, libraries: &Libraries) -> bool {
         let about_current = event.path.is_none()
             && event.target.is_some()

@@ -23,7 +23,7 @@
 //! It needs an MPI library in the program, or a static program. It begins with the first landmark and ends with the last
 //! that no more than a few other operations separate from the one before.
 //!
-//! How exact that is was measured with programs that mark the borders by calls of their own (glibc 2.36, Python 3.11, Open
+//! The error was measured with programs that mark the borders by calls of their own (glibc 2.36, Python 3.11, Open
 //! MPI 4.1, MPICH 4.0; 700 to 900 metadata operations each): the end of the loader, of the imports, and both ends of MPI_Init
 //! came out to the operation. Tests allow MPI_Init 2 operations in 100, because neighbours are waited for.
 
@@ -65,7 +65,7 @@ impl Phase {
     }
 }
 
-/// What was asked in a phase.
+/// The operations of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseCounts {
     /// Metadata operations of programs that were in it.

@@ -1,8 +1,8 @@
-//! What the name of a file says about who looks for it: code, a library, MPI, the system.
+//! The reader of a file by its name: code, a library, MPI, the system.
 
 use quell_trace::{PathId, PathTable};
 
-/// What a name says. Shape: bits.
+/// The meaning of a name. Shape: bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kind(u8);
 
@@ -29,7 +29,7 @@ impl Kind {
         self.0 & Self::MPI_LIBRARY != 0
     }
 
-    /// MPI looks for it while it initialises, and hardly anybody else.
+    /// MPI looks for it while it initialises, and hardly any other program.
     pub(super) fn is_landmark(self) -> bool {
         self.0 & Self::LANDMARK != 0
     }
@@ -90,7 +90,7 @@ pub(super) fn is_library(name: &[u8]) -> bool {
     name.windows(3).enumerate().any(|(at, part)| part == b".so" && is_version(&name[at + 3..]))
 }
 
-/// What hwloc reads of each processor. The C library and libnuma read other names there.
+/// Names that hwloc reads of each processor. The C library and libnuma read other names there.
 fn is_topology(path: &[u8]) -> bool {
     let processor = path.strip_prefix(b"/sys/devices/system/cpu/cpu").unwrap_or_default();
     processor.splitn(2, |&byte| byte == b'/').nth(1).is_some_and(|name| name.starts_with(b"topology"))

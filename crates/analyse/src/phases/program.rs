@@ -56,7 +56,7 @@ pub(super) struct Program {
     decided_until: Nanos,
     /// The end of its last event.
     last: Nanos,
-    /// When something new was loaded last.
+    /// The time of the last load of something new.
     loaded: Nanos,
     /// Nothing new was loaded for long: what comes is no initialisation.
     settled: bool,
@@ -65,7 +65,7 @@ pub(super) struct Program {
     mpi: Mpi,
 }
 
-/// How far the program is with MPI.
+/// The progress of the program in MPI.
 #[derive(Debug)]
 enum Mpi {
     /// It has no library that could initialise.
@@ -83,13 +83,13 @@ struct Within {
     counts: Counts,
     since: Nanos,
     until: Nanos,
-    /// What came after the last landmark.
+    /// The events after the last landmark.
     tail: Counts,
     /// Operations in it that are not MPI's.
     others: u32,
 }
 
-/// What a program's events mean.
+/// The meaning of a program's events.
 #[derive(Debug)]
 pub(super) struct World<'a> {
     pub(super) paths: &'a PathTable,
@@ -116,7 +116,7 @@ impl Program {
         }
     }
 
-    /// Counts an event. `is_first`: nobody in this program has opened the target before.
+    /// Counts an event. `is_first`: this program has not opened the target before.
     pub(super) fn add(&mut self, event: &Event, kind: Kind, is_first: bool, world: &mut World<'_>) {
         let counts = Counts::of(event);
         if kind.is_mpi_library() && event.outcome.is_success() && matches!(self.mpi, Mpi::None) {
@@ -152,7 +152,7 @@ impl Program {
     }
 
     fn end_loading(&mut self, decided: &mut Decided) {
-        // What loaded nothing is static, or is no program that we know.
+        // A program that loaded nothing is static, or unknown to us.
         if self.loading.take().is_some_and(|loading| loading.has_loaded) {
             self.decide(Phase::Loader, self.last, decided);
         }
@@ -246,7 +246,7 @@ impl Within {
     }
 }
 
-/// What is taken away at the end is no sign of a begin.
+/// A removal at the end is no sign of a begin.
 fn removes(call: Call) -> bool {
     matches!(call, Call::Unlink | Call::Unlinkat | Call::Rmdir)
 }
@@ -256,5 +256,5 @@ fn removes(call: Call) -> bool {
 const QUIET: Nanos = Nanos(1_000_000_000);
 /// Operations of others that may lie between two landmarks: the ancestors of a session directory.
 const OTHERS: u32 = 16;
-/// What MPI reads of the kernel after its last landmark follows within this time.
+/// MPI reads files of the kernel within this time after its last landmark.
 const NEXT: Nanos = Nanos(10_000_000);

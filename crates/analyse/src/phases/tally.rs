@@ -145,7 +145,7 @@ impl<'a> PhaseTally<'a> {
     }
 }
 
-/// How much time these cover together.
+/// The time that these cover together.
 fn covered(mut times: Vec<(Nanos, Nanos)>) -> Nanos {
     times.sort_unstable();
     let (mut sum, mut reached) = (0u64, 0u64);

@@ -1,12 +1,12 @@
-//! What to do about an entry of a search list, and what the lists of one kind cost together.
+//! The advice for an entry of a search list, and the cost of all lists of one kind.
 
 use super::model::{EntryCounts, EntryKey, SearchKind, Searches};
 use std::collections::BTreeMap;
 
-/// What to do about an entry.
+/// The advice for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// It serves, or nobody put it there who could change it. An entry that serves seldom stays where it is: behind
+    /// It serves, or no user can change it. An entry that serves seldom stays where it is: behind
     /// another one that holds the same name it would serve something else, and no trace knows what is behind a hit.
     Keep,
     /// Nothing was found in it.
@@ -35,7 +35,7 @@ impl Advice {
     }
 }
 
-/// Whether somebody put the entry into the list: by a variable, a `.pth` file, or when linking.
+/// True for an entry that a user or a packager chose: by a variable, a `.pth` file, or when linking.
 fn is_chosen(key: &EntryKey) -> bool {
     let origin = key.origin.as_str();
     let is_variable = origin.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
@@ -46,7 +46,7 @@ fn is_chosen(key: &EntryKey) -> bool {
             || origin.ends_with(".pth"))
 }
 
-/// What the lists of one kind cost together.
+/// The cost of the lists of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCosts {
     /// Entries that were looked into.
@@ -62,7 +62,7 @@ pub struct ListCosts {
 }
 
 impl Searches {
-    /// What the lists of each kind cost. Shape: sorted by kind.
+    /// The cost of the lists of each kind. Shape: sorted by kind.
     pub fn costs(&self) -> BTreeMap<SearchKind, ListCosts> {
         let mut costs: BTreeMap<SearchKind, ListCosts> = BTreeMap::new();
         for (key, counts) in &self.entries {

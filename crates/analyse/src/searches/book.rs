@@ -1,4 +1,4 @@
-//! Where searches are counted: each is noted probe by probe, and entered when it has ended and was understood.
+//! Counts searches: notes each probe by probe, and enters a search when it has ended and was understood.
 
 use super::model::{EntryCounts, EntryKey, SearchKind, Searches, WantedCounts, WantedKey};
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct EntryId(u32);
 
-/// What a search looked for, where, and what it cost so far.
+/// A search: its name, its entries, and its cost so far.
 #[derive(Clone, Debug)]
 pub(super) struct Search<'a> {
     /// Separated by slashes as in the paths that were probed.
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whose list, the name, who asked.
+/// The owner of the list, the name, the asking file.
 type Want<'a> = (SearchKind, &'a [u8], Option<&'a [u8]>);
 
 /// Everything that was counted, by number.
@@ -115,7 +115,7 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Counts a search that nobody saw, and that ended with a hit in this entry.
+    /// Counts a search that left no trace but its hit in this entry.
     pub(super) fn serve(&mut self, entry: EntryId, position: u32) {
         let counts = &mut self.counts[entry.0 as usize];
         counts.position = counts.position.min(position);

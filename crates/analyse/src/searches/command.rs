@@ -2,7 +2,7 @@
 //!
 //! Every search begins at the first entry and goes forward, so a run of probes of one name that does is one; a probe
 //! anywhere else is none. A name found at the first entry is indistinguishable from a program named by its whole path,
-//! and counts as found there: an entry that serves must not look as if it served nobody. Source: `exec(3)`.
+//! and counts as found there: an entry that serves must not look useless. Source: `exec(3)`.
 
 use super::book::{Book, EntryId, Search};
 use super::images::{Image, Images};
@@ -21,7 +21,7 @@ pub(super) type CommandLists<'a> = HashMap<&'a str, List>;
 pub(super) struct Commands<'a> {
     list: List,
     current: Option<Current<'a>>,
-    /// What the last search found, which is executed next.
+    /// The hit of the last search, which is executed next.
     found: Node,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Commands<'a> {
 struct Current<'a> {
     search: Search<'a>,
     thread: ThreadId,
-    /// Where in the list the probe before stood.
+    /// The position of the probe before in the list.
     at: usize,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Commands<'a> {
     }
 
     /// The program itself was found in this list before anything was recorded: the entry that holds it serves, although
-    /// nobody was seen to look into it.
+    /// no process was seen to look into it.
     pub(super) fn started(&self, program: Node, tree: &Tree<'a>, book: &mut Book<'a>) {
         let directory = tree.parent(program);
         if let Some(place) = self.list.iter().find(|place| place.node == directory) {
@@ -61,7 +61,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// What a child has of it: everything but the search that is going on.
+    /// The state that a child inherits: everything but the search that is going on.
     pub(super) fn inherited(&self) -> Self {
         Self { list: Arc::clone(&self.list), current: None, found: self.found }
     }
@@ -87,7 +87,7 @@ impl<'a> Commands<'a> {
         // Between two probes of a search every entry is probed. The next goes first: an entry may stand there twice.
         let is_at = |at: &usize| self.list.get(*at).is_some_and(|place| place.node == directory);
         let Some(at) = [current.at + 1, current.at].into_iter().find(is_at) else { return false };
-        // What was found is executed: that is its use, and no search.
+        // The program executes its find: that is a use, and no search.
         if current.search.is_found() && event.call.class() == Class::Exec {
             return true;
         }

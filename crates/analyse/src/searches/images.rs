@@ -1,4 +1,4 @@
-//! Which program a process runs at each time, and the variables and libraries it was started with.
+//! The program of a process at each time, with the variables and libraries of its start.
 
 use super::tree::{Node, Tree};
 use quell_trace::{Context, ElfFile, Nanos, PathId, ProcessId};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Image(u32);
 
-/// What the context says about every execution.
+/// Every execution of the context.
 #[derive(Debug)]
 pub(super) struct Images<'a> {
     context: &'a Context,
@@ -61,7 +61,7 @@ impl<'a> Images<'a> {
         self.program(image).map_or(&[], |program| tree.name(tree.of_path(Some(program))))
     }
 
-    /// What a file asks of the dynamic loader. Range: index for [`Images::elf`].
+    /// The ELF headers of a file. Range: index for [`Images::elf`].
     pub(super) fn elf_of(&self, path: Option<PathId>) -> Option<usize> {
         self.elf.get(&path?).copied()
     }

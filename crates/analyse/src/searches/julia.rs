@@ -90,7 +90,7 @@ fn standard(node: Node, tree: &Tree<'_>) -> Option<Node> {
     is_one.then_some(node)
 }
 
-/// What is looked for in a depot.
+/// The parts of a depot that a search looks for.
 fn in_depot(rest: &[u8]) -> Option<&[u8]> {
     let mut parts = rest.split(|&byte| byte == b'/');
     let kind = parts.next()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct Place {
     pub(super) node: Node,
     pub(super) entry: EntryId,
-    /// Where it stands in its list, from 0.
+    /// Its place in its list, from 0.
     pub(super) position: u32,
 }
 

@@ -8,20 +8,20 @@ use super::model::SearchKind;
 use super::tree::{Node, NodeMap, Tree};
 use quell_trace::{Class, Event, ThreadId};
 
-/// How a language lays out what it looks for.
+/// The layout of a language's search.
 pub(super) trait Rule<'a> {
-    /// Whose lists these are.
+    /// The owner of the lists.
     const KIND: SearchKind;
-    /// Whether calls on a descriptor are probes too: they are where a directory is searched by listing it.
+    /// Calls on a descriptor are probes too: they are where a directory is searched by listing it.
     const BY_DESCRIPTOR: bool = false;
 
     /// The entry that a path is in, and the name that is looked for there; `None` when the path belongs to no search.
     fn split(&self, node: Node, tree: &Tree<'a>) -> Option<(Node, &'a [u8])>;
 
-    /// What put the entry into the list.
+    /// The origin of the entry.
     fn origin(&self, entry: Node, tree: &Tree<'a>) -> String;
 
-    /// Whether a call that succeeded has found the name.
+    /// True where a call that succeeded has found the name.
     fn is_hit(&self, event: &Event, node: Node, tree: &Tree<'a>) -> bool;
 }
 
@@ -29,7 +29,7 @@ pub(super) trait Rule<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Listed<'a, R> {
     rule: R,
-    /// What each path is, once it was asked.
+    /// The role of each path that was asked.
     known: NodeMap<Option<(EntryId, &'a [u8])>>,
     /// Shape: in the order in which entries were first asked.
     order: Vec<EntryId>,
@@ -41,7 +41,7 @@ impl<'a, R: Rule<'a> + Clone> Listed<'a, R> {
         Self { rule, known: NodeMap::default(), order: Vec::new(), current: None }
     }
 
-    /// What a child has of it: everything but the search that is going on.
+    /// The state that a child inherits: everything but the search that is going on.
     pub(super) fn inherited(&self) -> Self {
         Self { current: None, known: NodeMap::default(), order: self.order.clone(), rule: self.rule.clone() }
     }

@@ -13,7 +13,7 @@ use quell_trace::{Class, ElfFile, Event};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Where the loader keeps what `ldconfig` found.
+/// The cache of the loader, written by `ldconfig`.
 const CACHE: &[u8] = b"/etc/ld.so.cache";
 
 /// Directories that are searched without being named, on the systems that are known. Source: `ld.so(8)`; Debian's
@@ -29,9 +29,9 @@ const DEFAULTS: &[&str] = &[
     "/usr/lib",
 ];
 
-/// What `$LIB` may stand for: it is built into each loader.
+/// Values of `$LIB`: each loader has one built in.
 const LIB: &[&str] = &["lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib32"];
-/// What `$PLATFORM` may stand for.
+/// Values of `$PLATFORM`.
 const PLATFORM: &[&str] = &["x86_64", "haswell", "xeon_phi", "aarch64"];
 
 /// Subdirectories that the loader appends to every entry, by the processor. Source: `ld.so(8)`, "Hardware
@@ -44,7 +44,7 @@ const DEEPEST: usize = 4;
 /// `open`'s access mode. Source: `open(2)`.
 const ACCESS_MODE: u64 = 3;
 
-/// What does not change during a recording.
+/// The facts that do not change during a recording.
 #[derive(Debug)]
 pub(super) struct Loaders<'a> {
     /// Names that some object has in NEEDED.
@@ -172,7 +172,7 @@ struct Object {
     origin: Node,
     /// The object that asked for it.
     loader: Option<u16>,
-    /// What one call to `dlopen` loads is a group; the program's is 0.
+    /// The libraries that one call to `dlopen` loads are a group; the program's is 0.
     group: u16,
 }
 
@@ -196,7 +196,7 @@ struct Current<'a> {
     asker: Option<u16>,
     /// Shape: in the order of search.
     lists: Vec<List>,
-    /// Where the probe before stood: list, and place in it.
+    /// The position of the probe before: list, and place in it.
     at: (usize, usize),
     /// The directory of the probe before, which the loader asks for when the probe failed.
     directory: Node,
@@ -229,7 +229,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// What a child has of it: everything but the search that is going on.
+    /// The state that a child inherits: everything but the search that is going on.
     pub(super) fn inherited(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -390,8 +390,8 @@ impl<'a> Loader<'a> {
                 if images.elf(asking.elf).is_some_and(|file| file.runpath.is_none()) {
                     let chain = std::iter::successors(Some(asking), |above| object(above.loader?));
                     lists.extend(chain.filter_map(|object| run_path(object, false)));
-                    // What `dlopen` loaded was asked for by an object that is not known; the program's RPATH is
-                    // looked into whoever asked.
+                    // An unknown object called `dlopen`; the loader looks into the program's RPATH
+                    // for every caller.
                     lists.extend(self.objects.first().and_then(|program| run_path(*program, false)));
                 }
                 run_paths.extend(run_path(asking, true));

@@ -9,7 +9,7 @@ use quell_trace::{Class, Event};
 /// Variables that hold templates; those with a version go before.
 const VARIABLES: &[&str] =
     &["LUA_PATH_5_4", "LUA_PATH_5_3", "LUA_PATH", "LUA_CPATH_5_4", "LUA_CPATH_5_3", "LUA_CPATH"];
-/// What templates end with, longest first.
+/// Endings of templates, longest first.
 const ENDINGS: &[&[u8]] = &[b"/init.lua", b".lua", b".so"];
 
 /// The templates of one program.

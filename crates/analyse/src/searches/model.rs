@@ -1,8 +1,8 @@
-//! What is known of searches: by entry of a list, and by name that was looked for. Both merge.
+//! Searches by entry of a list, and by the name that was looked for. Both merge.
 
 use std::collections::BTreeMap;
 
-/// Whose list was searched.
+/// The list that was searched, by its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SearchKind {
     /// The dynamic loader's: RPATH, LD_LIBRARY_PATH, RUNPATH, cache, default directories. Source: `ld.so(8)`.
@@ -42,19 +42,19 @@ impl SearchKind {
 /// An entry of a list: a directory, or the loader's cache file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryKey {
-    /// Whose list.
+    /// The owner of the list.
     pub kind: SearchKind,
-    /// What put the entry into the list, in the user's words: `LD_LIBRARY_PATH`, `RUNPATH of /a/b.so`, `PYTHONPATH`,
+    /// The origin of the entry, in the user's words: `LD_LIBRARY_PATH`, `RUNPATH of /a/b.so`, `PYTHONPATH`,
     /// `site-packages`, `/a/b.pth`.
     pub origin: String,
     /// The entry as the list has it, with `..` worked out by its text; without subdirectories that the search itself appends.
     pub directory: Box<[u8]>,
 }
 
-/// What was asked of an entry.
+/// The operations on an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounts {
-    /// Where in the list it stands, from 0; the first place when lists differ.
+    /// Its place in the list, from 0; the first place when lists differ.
     pub position: u32,
     /// Searches that looked into it.
     pub searches: u64,
@@ -80,16 +80,16 @@ pub struct WantedKey {
     pub asked_by: Option<Box<[u8]>>,
 }
 
-/// What looking for it cost.
+/// The cost of looking for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedCounts {
-    /// How often it was looked for.
+    /// Searches for it.
     pub searches: u64,
     /// Metadata operations of these searches.
     pub probes: u64,
     /// Those that failed because the name is absent.
     pub missed: u64,
-    /// Where it was found; the first place in byte order when there are several, `None` when it never was.
+    /// The place of a hit; the first in byte order when there are several, `None` without a hit.
     pub found: Option<Box<[u8]>>,
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Modules of one component that nearly every program loads, and that no package has within itself.
 const EVERYBODYS: &[&[u8]] = &[b"strict.pm", b"warnings.pm", b"XSLoader.pm"];
-/// What the name of a module ends with, longest first; `.pmc` is tried before `.pm`.
+/// Endings of module names, longest first; Perl tries `.pmc` before `.pm`.
 const ENDINGS: &[&[u8]] = &[b".pmc", b".pm", b".pl", b".ph", b".al", b".ix", b".bs", b".so"];
 
 /// The directories of `@INC` that the recording shows.

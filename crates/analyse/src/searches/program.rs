@@ -15,7 +15,7 @@ use super::tree::{NodeMap, Tree};
 use quell_trace::{Class, Event, PathId};
 use std::sync::Arc;
 
-/// What is worked out once for all programs of a recording.
+/// The facts that all programs of a recording share.
 #[derive(Debug)]
 pub(super) struct Shared<'a> {
     loaders: Loaders<'a>,
@@ -33,10 +33,10 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// What is going on in one process.
+/// The state of one process.
 #[derive(Debug, Default)]
 pub(super) struct Program<'a> {
-    /// Which execution of the process comes next.
+    /// The next execution of the process.
     pub(super) next: usize,
     loader: Option<Loader<'a>>,
     commands: Option<Commands<'a>>,
@@ -56,7 +56,7 @@ enum Language<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// What a child has of it, until it executes a program of its own.
+    /// The state that a child inherits until it executes a program of its own.
     pub(super) fn inherited(&self) -> Self {
         Self {
             next: 0,

@@ -10,7 +10,7 @@
 //! each import that passes it: those are its probes, and hardly one is a miss. A submodule is looked for in its package,
 //! and counts for the entry that the package is in. `sys.path` itself is not in a trace: entries are those of
 //! PYTHONPATH, and directories that a finder took up, which shows by three `stat` and a listing in a row. Who imports
-//! cannot be seen in system calls, so nobody is named.
+//! cannot be seen in system calls, so no file is named.
 
 use super::book::{Book, EntryId, Search};
 use super::images::{Image, Images};
@@ -19,7 +19,7 @@ use super::tree::{Node, NodeMap, Tree};
 use quell_trace::flags::O_DIRECTORY;
 use quell_trace::{Class, Event, ThreadId};
 
-/// What stands for the name of an import that found nothing: no call shows it.
+/// Stands for the name of an import that found nothing: no call shows it.
 const NOT_FOUND: &[u8] = b"(not found)";
 /// So often in a row a new finder asks for its directory before it lists it: the zip importer, the path hook, the finder.
 const TAKING_UP: u32 = 3;
@@ -37,7 +37,7 @@ struct Entry {
     fresh: bool,
 }
 
-/// What a directory is to imports.
+/// The role of a directory for imports.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     /// Index into the entries.
@@ -75,7 +75,7 @@ struct Current<'a> {
     portion: Option<(usize, Node)>,
 }
 
-/// What a file is to an import.
+/// The role of a file for an import.
 struct Module<'a> {
     /// The entry or package that it is looked for in.
     container: Node,
@@ -108,7 +108,7 @@ impl<'a> Python<'a> {
         python
     }
 
-    /// What a child has of it: everything but the search that is going on.
+    /// The state that a child inherits: everything but the search that is going on.
     pub(super) fn inherited(&self) -> Self {
         Self { current: None, ..self.clone() }
     }
@@ -194,7 +194,7 @@ impl<'a> Python<'a> {
         let origin = self.origin(node, images, tree);
         let entry = self.learn(node, &origin, before, tree, book);
         let rank = self.entries[entry].rank;
-        // What `site` adds stands behind; what the program starts with, before.
+        // Entries of `site` follow; those that the program starts with come first.
         let may_lead = ["working directory", "directory of the script", "added by the program"];
         self.entries[entry].fresh = before.is_some()
             && may_lead.contains(&origin.as_str())
@@ -407,7 +407,7 @@ impl<'a> Python<'a> {
         book.enter(SearchKind::Python, &current.search);
     }
 
-    /// Whether a search that found nothing asked all of `sys.path`: anything less was something else.
+    /// True where a search that found nothing asked all of `sys.path`: anything less was something else.
     fn went_through(&self, current: &Current<'a>) -> bool {
         let ranks = || self.entries.iter().filter(|entry| entry.listed).map(|entry| entry.rank);
         let rank = |entry: usize| self.entries[entry].rank;
@@ -415,7 +415,7 @@ impl<'a> Python<'a> {
             && ranks().max().is_some_and(|most| rank(current.last) >= most)
     }
 
-    /// What put a directory into `sys.path`.
+    /// The origin of a directory in `sys.path`.
     fn origin(&self, node: Node, images: &Images<'a>, tree: &Tree<'a>) -> String {
         let (name, above) = (tree.name(node), tree.name(tree.parent(node)));
         match name {
@@ -457,7 +457,7 @@ impl Current<'_> {
 }
 
 impl<'a> Module<'a> {
-    /// What a file is by its name; `None` when no import asks for such a name.
+    /// The role of a file by its name; `None` when no import asks for such a name.
     fn of(node: Node, tree: &Tree<'a>) -> Option<Self> {
         let name = tree.name(node);
         let mut directory = tree.parent(node);

@@ -21,7 +21,7 @@ impl Node {
 /// A map by node.
 pub(super) type NodeMap<V> = HashMap<Node, V, BuildHasherDefault<NodeHasher>>;
 
-/// Spreads the bits of one small number; nodes are numbered by us, so nobody can choose them to collide.
+/// Spreads the bits of one small number; quell numbers the nodes, so no input can make them collide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeHasher(u64);
 
@@ -97,12 +97,12 @@ impl<'a> Tree<'a> {
         path.and_then(|path| self.of_path.get(path.0 as usize).copied()).unwrap_or(Node::NONE)
     }
 
-    /// Whether a call names what it asks for; an empty name stands for the descriptor, as `fstat` passes it.
+    /// True for a call with a name; an empty name stands for the descriptor, as `fstat` passes it.
     pub(super) fn is_named(&self, event: &Event) -> bool {
         self.of_path(event.path) != Node::NONE
     }
 
-    /// What a call asked for: the path as it was passed when that is absolute, else what it led to.
+    /// The path of a call: as it was passed when that is absolute, else as it was resolved.
     pub(super) fn asked(&self, event: &Event) -> Node {
         let given = self.of_path(event.path);
         if self.is_absolute(given) { given } else { self.of_path(event.target) }
@@ -131,7 +131,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What follows a directory in the path of something in it; empty when it is not in it.
+    /// The rest of a path behind a directory; empty when the path is not below it.
     pub(super) fn below(&self, directory: Node, node: Node) -> &'a [u8] {
         let rest = self.text(node).strip_prefix(self.text(directory)).unwrap_or_default();
         let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();

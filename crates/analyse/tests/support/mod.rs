@@ -41,7 +41,7 @@ pub(crate) struct Recorded {
     pub(crate) context: Context,
     /// Its events.
     pub(crate) events: Vec<Event>,
-    /// When the next event begins; each takes 10 ns.
+    /// The begin of the next event; each takes 10 ns.
     pub(crate) now: u64,
 }
 

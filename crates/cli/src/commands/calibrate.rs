@@ -45,13 +45,14 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     let name = flags.output.file_stem().map_or_else(String::new, |stem| escape(stem.as_bytes()));
     let profile = calibration.profile(&name, note(flags, &kind));
     // First what nothing can take away any more: minutes were spent on it.
-    printer.data(&quell_report::terminal::calibration(&calibration, &profile, printer.style()))?;
+    let view = quell_report::view::calibrate(&calibration, &profile);
+    printer.data(&quell_report::terminal::calibrate(&view, printer.style()))?;
     doubts(&calibration, printer);
     let written = put(&flags.output, profile.to_toml().as_bytes());
     if written.is_err() {
         printer.data(&format!("\n{}", profile.to_toml()))?;
     }
-    let rows = quell_report::csv::calibration(&calibration);
+    let rows = quell_report::csv::calibrate(&view);
     let rows = flags.csv.as_ref().map_or(Ok(()), |csv| put(csv, rows.as_bytes()));
     written.map_err(|failure| failure.hint("the profile is printed after the tables instead"))?;
     rows?;

@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
         }
         Ok(None) => {}
         Err(why) => {
-            let stamp = shown(&stamp::path_of(path));
+            let stamp = shown(stamp::path_of(path));
             printer
                 .warn(&format!("cannot leave `{stamp}`, so the first rank of each job compares too: {why}"));
         }

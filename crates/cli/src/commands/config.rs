@@ -82,7 +82,7 @@ fn unusable(error: &clap::Error, command: &str) -> Failure {
 
 fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValue {
     let flag = key.flag.get_id().as_str();
-    let typed = || matches.get_raw(flag).into_iter().flatten().map(|value| shown(value));
+    let typed = || matches.get_raw(flag).into_iter().flatten().map(shown);
     let by_file = settings.of(key.command, flag);
     let (source, by_file) = match matches.value_source(flag) {
         Some(ValueSource::CommandLine) => ("flag", None),

@@ -120,7 +120,7 @@ fn image(path: &Path, trust: bool) -> DoctorProbe {
 }
 
 fn list(paths: &[std::path::PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().map(|path| shown(path)).collect();
+    let names: Vec<_> = paths.iter().map(shown).collect();
     names.join(", ")
 }
 

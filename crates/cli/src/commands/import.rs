@@ -4,8 +4,8 @@ use super::traces;
 use crate::failure::Failure;
 use crate::flags::{Import, Tool};
 use crate::printer::Printer;
+use quell_import::{ImportError, ImportRequest, Imported};
 use quell_record::node;
-use quell_trace::import::{ImportError, Imported, Request};
 use quell_trace::resolve::Nobody;
 use quell_trace::{Mount, TraceError};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> 
     let directory = flags.output.clone().unwrap_or_else(|| name(&flags.logs));
     let aside = aside(&directory, flags.force)?;
     let mounts = mounts(flags)?;
-    let request = Request {
+    let request = ImportRequest {
         logs: flags.logs.clone(),
         directory: aside.clone().unwrap_or_else(|| directory.clone()),
         working_directory: flags.directory.as_deref().map(working_directory),
@@ -32,10 +32,10 @@ pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> 
     Ok(0)
 }
 
-fn import(request: &Request, flags: &Import) -> Result<Imported, ImportError> {
+fn import(request: &ImportRequest, flags: &Import) -> Result<Imported, ImportError> {
     match flags.here {
-        true => quell_trace::import::strace(request, &mut node::asker(&request.mounts)),
-        false => quell_trace::import::strace(request, &mut Nobody),
+        true => quell_import::strace(request, &mut node::asker(&request.mounts)),
+        false => quell_import::strace(request, &mut Nobody),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn run(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
     printer.data(&describe(&packed, &target, options.beyond))?;
     packed.agreement.iter().for_each(|agreement| warn_of_ranks(agreement, printer));
     describe_transport(flags, &packed, &target, printer)?;
-    let command = trace.recordings[0].header.command.iter().map(|word| quell_base::shell::quoted(word));
+    let command = trace.recordings[0].header.command.iter().map(quell_base::shell::quoted);
     printer.talk(&format!(
         "next: quell run {} -- {}",
         target.display(),

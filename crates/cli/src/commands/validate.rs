@@ -6,10 +6,10 @@ use crate::flags::Validate;
 use crate::printer::Printer;
 
 pub(crate) fn run(flags: &Validate, printer: &mut Printer) -> Result<u8, Failure> {
-    let validation = quell_predict::published::validate();
+    let view = quell_report::view::validate(&quell_predict::published::validate());
     printer.data(&match flags.json {
-        true => report::json(&quell_report::view::validation(&validation))?,
-        false => quell_report::terminal::validation(&validation, printer.style()),
+        true => report::json(&view)?,
+        false => quell_report::terminal::validate(&view, printer.style()),
     })?;
     Ok(0)
 }

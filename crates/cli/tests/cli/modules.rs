@@ -1,9 +1,9 @@
-//! `quell modules audit`, `convert` and `example` as people and programs meet them.
+//! `quell modules audit`, `convert` and `example`: their output for people and programs.
 
 use crate::harness::{Test, snapshot};
 use serde_json::Value;
 
-/// A small tree of everybody's: two names, a default each, a stray.
+/// A small tree that every user can read: two names with a default each, and a stray.
 fn plant(test: &Test) {
     for name in ["foo", "bar"] {
         for version in ["1.0", "2.0"] {
@@ -65,7 +65,7 @@ fn an_audit_takes_modulepath_where_none_is_given() {
     snapshot!(of_environment(""), @"
     status 2
     --- stderr
-    quell: error: no modulepath: none is given, and MODULEPATH has none
+    quell: error: no modulepath is given, and MODULEPATH has none
     hint: `module use DIR`, or name the directories
     ");
 }
@@ -148,7 +148,7 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
     quell: `[DIR]/tree`: 2 rc files stay
       bar/.modulerc: line 2: `puts` is not among the commands that can be moved
       bar/.version: `bar/.modulerc` stays, and both are read together
-    quell: warning: `[DIR]/tree` cannot become `eval`
+    quell: warning: `[DIR]/tree` cannot be converted to `eval`
       `foo/1` cannot be hidden: `foo/1.0` would be hidden too
     ");
     assert!(!test.path("new").exists());
@@ -161,8 +161,8 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
     snapshot!(test.quell(&["modules", "convert", "--to", "rc", "tree"]), @"
     status 2
     --- stderr
-    quell: error: nowhere to write to
-    hint: `--out DIR` makes new modulepaths, `--dry-run` shows the plan alone
+    quell: error: no destination is given
+    hint: `--out DIR` makes new modulepaths; `--dry-run` only shows the plan
     ");
 }
 
@@ -175,7 +175,7 @@ fn an_example_is_made_once() {
     snapshot!(test.quell(&["modules", "example", "ex"]), @"
     status 2
     --- stderr
-    quell: error: `[DIR]/ex` is there already and not empty
-    hint: give the name of a new directory, or move that away
+    quell: error: `[DIR]/ex` exists and is not empty
+    hint: give the name of a new directory, or move the old one away
     ");
 }

@@ -1,5 +1,5 @@
-//! `quell modules convert` where something is in its way: file systems that cannot exchange names, renames that fail, ends
-//! between two steps, paths with `..`, closed directories, trees that others may write.
+//! `quell modules convert` under difficulties: file systems that cannot exchange names, renames that fail, interruptions
+//! between two steps, paths with `..`, closed directories, trees that other users may write.
 
 use crate::harness::{Need, Outcome, Test, snapshot};
 use crate::modules_tools::tool;
@@ -21,7 +21,7 @@ fn plant(test: &Test) {
 
 const IN_PLACE: [&str; 8] = ["modules", "convert", "--to", "rc", "--in-place", "--no-verify", "one", "two"];
 
-/// Runs quell while strace makes its renames fail, or ends it there.
+/// Runs quell while strace makes its renames fail, or kills it there.
 fn injected(test: &Test, inject: &[&str], words: &[&str]) -> Outcome {
     let mut command = vec!["strace", "-f", "-o", "/dev/null", "-e", "trace=rename,renameat,renameat2"];
     inject.iter().for_each(|what| command.extend(["-e", what]));
@@ -29,10 +29,10 @@ fn injected(test: &Test, inject: &[&str], words: &[&str]) -> Outcome {
     test.run(&[&command[..], words].concat())
 }
 
-/// What strace is told for a file system without RENAME_EXCHANGE.
+/// The strace option for a file system without RENAME_EXCHANGE.
 const NO_EXCHANGE: &str = "inject=renameat2:error=EINVAL";
 
-/// What strace can do to a rename.
+/// The effects that strace can have on a rename.
 const FAILS: &str = "inject=rename,renameat:error=EIO:when=";
 const KILLS: &str = "inject=rename,renameat:signal=KILL:when=";
 
@@ -58,7 +58,7 @@ fn privileged_a_rename_that_fails_leaves_everything_as_it_was() {
     plant(&test);
     let before = test.files();
     for other in [&[][..], &[NO_EXCHANGE]] {
-        // Two renames a tree without exchange, one with it.
+        // Two renames for a tree without exchange, one with it.
         for number in 1..=2 + 2 * other.len() {
             let fails = format!("{FAILS}{number}");
             let failed = injected(&test, &[other, &[&fails]].concat(), &IN_PLACE);
@@ -66,7 +66,7 @@ fn privileged_a_rename_that_fails_leaves_everything_as_it_was() {
             assert_eq!(test.files(), before, "{fails} {other:?}\n{failed}");
         }
     }
-    // Where it cannot be taken back either, nothing is removed, and the record says what to do.
+    // If the conversion cannot be reverted either, nothing is removed, and the record allows undoing it.
     let failed = injected(&test, &[NO_EXCHANGE, &format!("{FAILS}4+")], &IN_PLACE);
     assert!(
         failed.stderr.contains("stopped half-way; the record is `[DIR]/one.quell-plan.json`"),
@@ -90,7 +90,7 @@ fn privileged_wherever_a_conversion_is_killed_it_can_be_undone() {
             assert_eq!(killed.code(), 137, "{kills} {other:?}\n{killed}");
             for tree in ["one", "two"] {
                 let record = format!("{tree}.quell-plan.json");
-                // Ended again on the way back, it goes on from there.
+                // Undoing is interrupted too, and goes on from there.
                 let undo = ["modules", "convert", "--undo", &record];
                 injected(&test, &[other, &[&format!("{KILLS}1")]].concat(), &undo);
                 if test.path(&record).exists() {
@@ -115,7 +115,7 @@ fn undoing_is_told_before_it_is_done() {
     snapshot!(test.quell(&["modules", "convert", "--undo", "one.quell-plan.json", "--dry-run"]), @"
     status 0
     --- stderr
-    quell: `[DIR]/one` would be what it was
+    quell: `[DIR]/one` would be restored
     ");
     assert_eq!(test.files(), converted);
     let undo = |tree: &str, more: &[&str]| {
@@ -147,7 +147,7 @@ fn where_nothing_changes_in_place_nothing_is_told_to_be_written() {
     snapshot!(test.quell(&IN_PLACE), @"
     status 0
     --- stderr
-    quell: warning: nobody is asked whether old and new say the same
+    quell: warning: verification is skipped: no tool compares old and new
     quell: `[DIR]/one`: nothing to change
     quell: `[DIR]/two`: nothing to change
     ");
@@ -204,7 +204,7 @@ fn privileged_a_conversion_is_the_same_with_any_umask_and_says_what_is_out_of_re
     status 2
     --- stderr
     quell: error: nobody cannot reach `[DIR]/closed/new/.quell-new/one`, so nothing can be asked about it
-    hint: `--out` or TMPDIR may be below a directory that is closed to others
+    hint: `--out` or TMPDIR may lie below a directory that is closed to other users
     ");
     assert_eq!(test.run(&["ls", "-A", "closed"]).succeeds(), "");
 }
@@ -238,7 +238,7 @@ fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
     plant(&test);
     let mode = |path: &Path| std::fs::metadata(path).unwrap();
     let out = ["modules", "convert", "--to", "rc", "one", "--no-verify", "--out"];
-    // What everybody reads may be anybody's.
+    // A file that every user may read may belong to any user.
     test.quell(&[&out[..], &["new"]].concat()).succeeds();
     let file = test.path("one/foo/2.0");
     chown(&file, Some(65534), Some(60)).unwrap();
@@ -251,7 +251,7 @@ fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
         "{refused}"
     );
     assert!(!test.path("other").exists());
-    // A member of the group can give it away.
+    // A member of the group can give the file to the group.
     let member = ["setpriv", "--reuid", "65534", "--regid", "65534", "--groups", "60", "--"];
     let words: Vec<&str> = [&member[..], &[*crate::harness::QUELL], &out, &["other"]].concat();
     let mut command = std::process::Command::new(words[0]);
@@ -261,7 +261,7 @@ fn privileged_who_is_not_root_makes_no_copy_that_somebody_else_reads() {
     use std::os::unix::fs::MetadataExt;
     let copy = mode(&test.path("other/one/foo/2.0"));
     assert_eq!((copy.gid(), copy.mode() & 0o777), (60, 0o640));
-    // In place a file of somebody else's would become ours.
+    // In place, another user's file would become ours.
     chown(&file, Some(0), Some(0)).unwrap();
     test.mode("one/foo/2.0", 0o644);
     let refused = test.quell(&["modules", "convert", "--to", "rc", "one", "--no-verify", "--in-place"]);

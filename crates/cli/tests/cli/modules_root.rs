@@ -1,5 +1,5 @@
-//! `quell modules`, run by root on what another user owns: what that user wrote is not evaluated as root, what that user planted is
-//! not followed, and what that user holds stops nothing.
+//! `quell modules`, run by root on trees of another user. Root evaluates nothing that the other user wrote, follows no link
+//! that the other user planted, and no lock of the other user stops it.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::CommandExt;
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use crate::harness::{Need, Outcome, Test, skip};
 use crate::modules_tools::tool;
 
-/// The other user. No system gives it a name.
+/// The other user. No system gives this number a name.
 const STRANGER: u32 = 12345;
 
-/// What no other user than root may read.
+/// A file that only root may read.
 const SECRET: &str = "s3cret-of-root";
 
-/// A tree `m` of the stranger's, of which every file appends the user and groups it is evaluated as to `who`.
+/// A tree `m` of the other user. Each of its files appends to `who` the user and groups as which it is evaluated.
 fn strangers(needs: &[Need]) -> Option<Test> {
     let test = Test::privileged(&[&[Need::Root, Need::Program("setpriv")], needs].concat())?;
     test.write_mode("who", "", 0o666);
@@ -32,7 +32,7 @@ fn spy(test: &Test) -> String {
     format!("#%Module\ncatch {{exec sh -c {{echo $(id -u) $(id -G) >>{}}}}}\n", test.text("who"))
 }
 
-/// What `--to rc` changes.
+/// A change that `--to rc` makes.
 fn mergeable(test: &Test) {
     test.write("m/.modulerc", "#%Module\n");
     test.write("m/foo/.modulerc", "#%Module\nmodule-version ./2.0 sym\n");
@@ -43,7 +43,7 @@ fn give(test: &Test, name: &str) {
     test.run(&["chown", "-hR", &stranger, name]).succeeds();
 }
 
-/// As whom it was evaluated since the last time: user and groups.
+/// The users and groups as which the tree was evaluated since the last call.
 fn who(test: &Test) -> Vec<Vec<u32>> {
     let text = test.read_text("who");
     test.write_mode("who", "", 0o666);
@@ -61,7 +61,7 @@ fn not_as_root(test: &Test) {
     assert!(who.iter().all(|ids| !ids.contains(&0)), "{who:?}");
 }
 
-/// A process of the stranger's. It is ended when this is dropped.
+/// A process of the other user. It is killed when this is dropped.
 struct Stranger(Child);
 
 impl Stranger {
@@ -159,7 +159,7 @@ fn privileged_what_others_wrote_is_not_evaluated_as_root_when_a_cache_is_built()
         let again =
             test.quell(&[&["modules", "check"][..], &[if to == "cache" { "m" } else { "out" }]].concat());
         assert_eq!(again.code(), 0, "{again}");
-        // A tree of root's, below a directory that others can exchange it in.
+        // A tree of root's, below a directory in which other users can exchange it.
         std::fs::create_dir(test.path("theirs")).unwrap();
         test.run(&["cp", "-r", "m", "theirs/m"]).succeeds();
         test.run(&["rm", "-f", "theirs/m/.modulecache"]).succeeds();
@@ -167,7 +167,7 @@ fn privileged_what_others_wrote_is_not_evaluated_as_root_when_a_cache_is_built()
         *build.iter_mut().find(|word| **word == "m").unwrap() = "theirs/m";
         test.quell(&[&build[..], &["--no-verify"]].concat());
         not_as_root(&test);
-        // A closed one: no user without rights can enter it.
+        // A closed tree: no user without rights can enter it.
         test.run(&["rm", "-f", "theirs/m/.modulecache"]).succeeds();
         test.mode("theirs", 0o700);
         let out = [&build[..], &["--no-verify", "--json"]].concat();
@@ -220,7 +220,7 @@ fn privileged_an_owner_of_a_tree_does_not_choose_with_which_rights_it_is_evaluat
     for (name, rule) in [
         ("m/foo/1.0", format!("g:{group}:r")),
         ("m/foo/2.0", format!("u:{user}:---")),
-        // The next number that no file names.
+        // The next number that no file has.
         ("m/.modulerc", "u:65534:r,g:65534:r".to_owned()),
     ] {
         if test.run(&["setfacl", "-m", &rule, name]).code() != 0 {
@@ -288,7 +288,7 @@ fn privileged_what_is_exchanged_while_it_is_copied_is_not_published() {
                     print('begun', flush=True)\n\
                     rename, f, g = ctypes.CDLL(None).renameat2, b'm/.git/d/f', b'm/.git/d/g'\n\
                     while True: rename(-100, f, -100, g, 2)\n";
-    // No scan looks into it, so no change of it ends a conversion.
+    // A scan leaves this directory out, so a change of it does not end a conversion.
     test.write("m/.git/d/f", "");
     symlink(test.path("secret"), test.path("m/.git/d/g")).unwrap();
     test.write_mode("closed/1.0", format!("#%Module\n# {SECRET}\n"), 0o600);
@@ -329,7 +329,7 @@ fn privileged_what_is_planted_beside_a_tree_is_not_followed() {
     refused(&convert(&test, &["--in-place", "theirs/m"]));
     refused(&convert(&test, &["m", "--out", "theirs/out"]));
     refused(&convert(&test, &["m", "--out", "theirs/new"]));
-    // A directory for all, in which each has its own.
+    // A directory for all users, in which each has entries.
     std::fs::create_dir(test.path("shared")).unwrap();
     test.mode("shared", 0o1777);
     std::fs::create_dir(test.path("shared/theirs")).unwrap();
@@ -340,7 +340,7 @@ fn privileged_what_is_planted_beside_a_tree_is_not_followed() {
     refused(&convert(&test, &["m", "--out", "shared/link/new"]));
     assert_eq!(convert(&test, &["m", "--out", "shared/new"]).code(), 0);
     assert_eq!(test.run(&["ls", "-A", "victim"]).succeeds(), "");
-    // Their tree, in a directory of root's.
+    // A tree of the other user, in a directory of root's.
     assert_eq!(convert(&test, &["--in-place", "m"]).code(), 0);
     assert_eq!(test.path("m").metadata().unwrap().uid(), STRANGER);
     assert_eq!(test.quell(&["modules", "convert", "--undo", "m"]).code(), 0);
@@ -356,7 +356,7 @@ fn privileged_a_record_of_others_makes_root_do_nothing() {
     let record = test.read_text("out/quell-plan.json");
     let tree = |name: &str| test.path(name).join("m/foo/1.0").is_file();
     let undone = |what: &str| test.quell(&["modules", "convert", "--undo", what]);
-    // Where they may put anything.
+    // A directory in which the other user may write.
     test.run(&["cp", "-a", "out", "shared"]).succeeds();
     test.mode("shared", 0o1777);
     chown(test.path("shared/quell-plan.json"), Some(STRANGER), None).unwrap();
@@ -364,12 +364,12 @@ fn privileged_a_record_of_others_makes_root_do_nothing() {
     std::fs::write(test.path("shared/quell-plan.json"), &forged).unwrap();
     let refused = undone("shared");
     assert!(refused.code() == 2 && refused.stderr.contains("another user made it"), "{refused}");
-    // One of root's that others may write in.
+    // A record of root's in which other users may write.
     chown(test.path("shared/quell-plan.json"), Some(0), None).unwrap();
     test.mode("shared/quell-plan.json", 0o666);
     let refused = undone("shared");
     assert!(refused.code() == 2 && refused.stderr.contains("other users may write in it"), "{refused}");
-    // One of root's, in a directory of theirs, and a link of theirs to one of root's.
+    // A record of root's in a directory of the other user, and that user's link to a record of root's.
     test.run(&["cp", "-a", "out", "theirs"]).succeeds();
     std::fs::write(test.path("theirs/quell-plan.json"), record.replace("/out/", "/theirs/")).unwrap();
     chown(test.path("theirs"), Some(STRANGER), None).unwrap();
@@ -377,7 +377,7 @@ fn privileged_a_record_of_others_makes_root_do_nothing() {
     symlink(test.path("out/quell-plan.json"), test.path("shared/other.json")).unwrap();
     assert_eq!(undone("shared/other.json").code(), 2);
     assert!(tree("shared") && tree("theirs") && tree("out"));
-    // With any umask root's record is root's alone, and can be undone.
+    // With any umask only root may write root's record, and it can be undone.
     assert_eq!(test.path("out/quell-plan.json").metadata().unwrap().permissions().mode() & 0o777, 0o644);
     assert_eq!(undone("out").code(), 0);
     assert!(!test.path("out").join("m").exists());

@@ -1,4 +1,4 @@
-//! `quell modules` where it runs the site's own tools: measure, verify, convert to a cache, check.
+//! The commands of `quell modules` that run the site's own tools: measure, verify, convert to a cache, check.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,8 @@ use rustix::process::Signal;
 
 use crate::harness::{Need, Outcome, Test, send, skip, wait_until};
 
-/// The prefix of a version that `tests/modules/install` unpacks; `None`, and a line that says why, where it cannot be had.
+/// The prefix of a version that `tests/modules/install` unpacks; `None`, and a line with the reason, if it cannot be
+/// installed.
 pub(crate) fn tool(name: &str) -> Option<String> {
     let directory = match std::env::var_os("QUELL_TEST_MODULE_TOOLS") {
         Some(directory) => PathBuf::from(directory),
@@ -105,7 +106,7 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
     assert_eq!(json(&stale)["changes"][0]["path"], "appa/9.0");
     test.quell(&[&build[..], &["--no-verify"]].concat()).succeeds();
     assert_eq!(test.quell(&["modules", "check", "m/applications"]).code(), 0);
-    // Elsewhere there is another one.
+    // Another cache is at another place.
     let elsewhere =
         |words: &[&str]| test.quell(&[&build[..], &["--out", "caches", "--json"], words].concat());
     let pending = elsewhere(&["--dry-run"]);
@@ -122,7 +123,7 @@ fn privileged_a_cache_is_built_and_told_to_be_stale() {
         "{}",
         strays.stderr
     );
-    // One that can have none is told, and is a failure where nothing else is asked for.
+    // A modulepath that can have no cache is named, and is a failure if no other modulepath is given.
     test.mode("m/libraries", 0o700);
     let both = test.quell(&[&build[..], &["--no-verify", "m/libraries"]].concat());
     assert!(both.code() == 0 && both.stderr.contains("not every user can enter it"), "{both}");
@@ -145,11 +146,11 @@ fn privileged_measure_loads_a_module_that_there_is_with_each_strategy_of_lmod() 
         rows.iter().find(|row| row["name"] == name && row["command"] == command).unwrap()
     };
     let on_tree = |name: &str, command: &str| row(name, command)["on_tree"].as_u64().unwrap();
-    // Without the two symbolic versions, which a terse listing has as well.
+    // The two symbolic versions, which a terse listing has too, do not count.
     assert_eq!(row("plain", "avail")["modulefiles"], 8, "{measured}");
     assert_eq!(measured["not_measured"].as_array().unwrap().len(), 0, "{measured}");
     assert!(on_tree("system cache", "avail") < on_tree("plain", "avail") / 4);
-    // The terse listing and loads pass the cache over, unless they are told.
+    // The terse listing and loads ignore the cache, unless a setting says otherwise.
     for command in ["avail -t", "load"] {
         assert_eq!(on_tree("system cache", command), on_tree("plain", command), "{command}");
         assert!(on_tree("system cache, cached loads", command) < on_tree("plain", command) / 2, "{command}");
@@ -221,8 +222,8 @@ fn privileged_a_cache_that_one_cannot_read_is_not_one_that_is_absent() {
     assert_eq!((checked.code(), json(&checked)["changes"][0]["what"].as_str()), (1, Some("unreadable")));
 }
 
-/// What is in a directory that others cannot enter, with modulefiles in `restricted/m`, and an rc file that tells who can get
-/// to what is made while it is evaluated.
+/// A directory that other users cannot enter, with modulefiles in `restricted/m` and an rc file that, when it is evaluated,
+/// records the users that can reach the temporary files.
 fn restrict(test: &Test, temporary: &str) -> String {
     let (seen, temporary) = (test.text("seen"), test.text(temporary));
     let rc = format!("catch {{exec sh -c {{ls -ld {temporary}/.quell-caches-* >> {seen}}}}}\n");
@@ -250,7 +251,7 @@ fn privileged_what_root_makes_aside_stays_below_a_closed_directory() {
     test.quell(&["modules", "check", "restricted/m"]).succeeds();
     test.quell(&[&build[..], &["--out", "restricted/caches"]].concat()).succeeds();
     let Some(lmod) = tool("lmod-8.7.60") else { return };
-    // It has no words for what that file says.
+    // The cache has no command for that file.
     std::fs::remove_file(test.path("restricted/m/.modulerc")).unwrap();
     let words = [
         "modules",
@@ -300,7 +301,7 @@ fn privileged_a_signal_that_ends_a_command_gives_its_status() {
         let is_waiting = || {
             let status = std::fs::read_to_string(format!("/proc/{quell}/status")).unwrap();
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-            // SIGHUP, the last of the three.
+            // SIGHUP, the last of the three signals.
             u64::from_str_radix(caught.trim(), 16).unwrap() & 1 == 1
         };
         wait_until("signals are waited for", is_waiting);

@@ -1,14 +1,14 @@
 //! Findings about `.modulecache`, the cache of Environment Modules: caches that are stale, that some users cannot read, or
 //! that show what permissions deny.
 
-use super::finding::{Findings, Options, who};
+use super::finding::{AuditOptions, Findings, who};
 use crate::access::Permission;
-use crate::caches::{Change, What, compare};
+use crate::caches::{StaleEntry, Staleness, compare};
 use crate::cookie::{CACHE, Cookie};
 use crate::scan::Entry;
 use quell_base::escape;
 
-pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
+pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     let tree = findings.tree;
     let Some(entry) = tree.find(CACHE) else { return };
     readers(findings, entry);
@@ -25,8 +25,8 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
             "build it with the oldest version that users have",
         );
     }
-    let (leaks, differences): (Vec<Change>, Vec<Change>) =
-        compare(content, tree).into_iter().partition(|change| change.what == What::Closed);
+    let (leaks, differences): (Vec<StaleEntry>, Vec<StaleEntry>) =
+        compare(content, tree).into_iter().partition(|change| change.what == Staleness::Closed);
     for leak in leaks {
         findings.add(
             &leak.path,
@@ -55,7 +55,7 @@ fn readers(findings: &mut Findings<'_>, entry: &Entry) {
 }
 
 /// Reports the first difference between cache and tree, and the number of differences.
-fn stale(findings: &mut Findings<'_>, differences: &[Change]) {
+fn stale(findings: &mut Findings<'_>, differences: &[StaleEntry]) {
     let Some(first) = differences.first() else { return };
     let more = match differences.len() - 1 {
         0 => String::new(),

@@ -1,38 +1,38 @@
 //! Findings about single names: files that are no modulefiles, files that some users may not read, links that lead nowhere.
 
-use super::finding::{Findings, Options, is_for_nobody, who};
-use crate::access::{Permission, Who};
+use super::finding::{AuditOptions, Findings, is_for_nobody, who};
+use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{Cookie, Miss, is_for_lmod};
 use crate::rc::{is_plain, line_of};
-use crate::scan::{Entry, Kind, Role};
+use crate::scan::{Entry, EntryKind, Role};
 use quell_base::escape;
 
-pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
+pub(super) fn look(findings: &mut Findings<'_>, options: &AuditOptions) {
     let tree = findings.tree;
     for entry in &tree.entries {
         match &entry.kind {
-            Kind::Loop => findings.add(
+            EntryKind::Loop => findings.add(
                 &entry.path,
                 "symlink-loop",
                 5,
                 "leads back to a directory above it; tools follow it about 40 times".into(),
                 "remove the link, or change its target",
             ),
-            Kind::Dangling => findings.add(
+            EntryKind::Dangling => findings.add(
                 &entry.path,
                 "dangling-link",
                 5,
                 "leads to nothing".into(),
                 "remove the link, or restore its target",
             ),
-            Kind::TooDeep => findings.add(
+            EntryKind::TooDeep => findings.add(
                 &entry.path,
                 "symlink-loop",
                 5,
                 "lies deeper than any module tree; what is below it was not looked at".into(),
                 "look for links that lead back",
             ),
-            Kind::Special => findings.add(
+            EntryKind::Special => findings.add(
                 &entry.path,
                 "special-file",
                 13,
@@ -40,10 +40,10 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
                     .into(),
                 "move it out of the modulepath",
             ),
-            Kind::Directory | Kind::Unlistable(_) => directory(findings, entry),
-            Kind::IgnoredDirectory if options.lmod => ignored(findings, entry),
-            Kind::IgnoredDirectory => {}
-            Kind::File(_) | Kind::Unreadable(_) => file(findings, entry, options),
+            EntryKind::Directory | EntryKind::Unlistable(_) => directory(findings, entry),
+            EntryKind::IgnoredDirectory if options.lmod => ignored(findings, entry),
+            EntryKind::IgnoredDirectory => {}
+            EntryKind::File(_) | EntryKind::Unreadable(_) => file(findings, entry, options),
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn look(findings: &mut Findings<'_>, options: &Options) {
 fn directory(findings: &mut Findings<'_>, entry: &Entry) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::List);
-    if allowed != Who::Everybody {
+    if allowed != AllowedUsers::Everybody {
         findings.add(
             &entry.path,
             "restricted",
@@ -76,7 +76,7 @@ fn ignored(findings: &mut Findings<'_>, entry: &Entry) {
     }
 }
 
-fn file(findings: &mut Findings<'_>, entry: &Entry, options: &Options) {
+fn file(findings: &mut Findings<'_>, entry: &Entry, options: &AuditOptions) {
     let content = entry.content().unwrap_or_default();
     let lmod = is_for_lmod(entry.name(), content);
     match entry.role() {
@@ -93,7 +93,7 @@ fn file(findings: &mut Findings<'_>, entry: &Entry, options: &Options) {
     comparisons(findings, entry);
 }
 
-fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Options) {
+fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &AuditOptions) {
     readers(findings, entry, lmod, options);
     match entry.cookie() {
         None => {}
@@ -107,19 +107,17 @@ fn module(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Opti
                 "too-new",
                 2,
                 format!("needs Modules {minimum}, and users have {version}"),
-                format!(
-                    "with mcookie_check=eval hide it from older versions; `quell modules convert --to eval` does"
-                ),
+                "with mcookie_check=eval hide it from older versions; `quell modules convert --to eval` does",
             );
         }
         Some(_) => odd_name(findings, entry),
     }
 }
 
-fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &Options) {
+fn readers(findings: &mut Findings<'_>, entry: &Entry, lmod: bool, options: &AuditOptions) {
     let Some(access) = &entry.access else { return };
     let allowed = access.who(Permission::Read);
-    if allowed == Who::Everybody {
+    if allowed == AllowedUsers::Everybody {
         return;
     }
     if lmod && entry.name().ends_with(b".lua") && options.lmod {

@@ -1,6 +1,6 @@
 //! A finding of an audit, and the codes that one can have.
 
-use crate::access::{Permission, Who};
+use crate::access::{AllowedUsers, Permission};
 use crate::scan::{Entry, Tree};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub const CODES: [(&str, &str); 25] = [
 
 /// Settings of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct AuditOptions {
     /// The version of Environment Modules that users have; newer modulefiles are findings.
     pub version: Vec<u8>,
     /// Report what concerns Lmod alone as well.
@@ -60,7 +60,7 @@ pub struct Options {
 
 /// Tells whether only root may read a file.
 pub(super) fn is_for_nobody(entry: &Entry) -> bool {
-    entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == Who::nobody())
+    entry.access.as_ref().is_some_and(|access| access.who(Permission::Read) == AllowedUsers::nobody())
 }
 
 /// The findings of one modulepath.
@@ -88,14 +88,16 @@ impl<'a> Findings<'a> {
 }
 
 /// A set of users in words.
-pub(super) fn who(who: &Who) -> String {
+pub(super) fn who(who: &AllowedUsers) -> String {
     let numbers = |ids: &BTreeSet<u32>| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     match who {
-        Who::Everybody => "every user".into(),
-        Who::Mixed => "some users".into(),
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => "root alone".into(),
-        Who::Only { users, groups } if groups.is_empty() => format!("only user {}", numbers(users)),
-        Who::Only { users, groups } if users.is_empty() => format!("only group {}", numbers(groups)),
-        Who::Only { users, groups } => format!("only user {} and group {}", numbers(users), numbers(groups)),
+        AllowedUsers::Everybody => "every user".into(),
+        AllowedUsers::Mixed => "some users".into(),
+        AllowedUsers::Only { users, groups } if users.is_empty() && groups.is_empty() => "root alone".into(),
+        AllowedUsers::Only { users, groups } if groups.is_empty() => format!("only user {}", numbers(users)),
+        AllowedUsers::Only { users, groups } if users.is_empty() => format!("only group {}", numbers(groups)),
+        AllowedUsers::Only { users, groups } => {
+            format!("only user {} and group {}", numbers(users), numbers(groups))
+        }
     }
 }

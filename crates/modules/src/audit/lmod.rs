@@ -6,8 +6,7 @@ use crate::ModulesError;
 use crate::access::{Access, Permission};
 use crate::caches::{Closed, outside};
 use crate::cookie::{Cookie, is_for_lmod, is_ignored_by_lmod};
-use crate::scan::{CACHE_LIMIT, Entry, Kind, Options, Tree};
-use quell_base::shown;
+use crate::scan::{CACHE_LIMIT, Entry, EntryKind, ScanOptions, Tree};
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,14 +25,14 @@ pub struct LmodCache {
 /// Reads the cache in a directory.
 ///
 /// **Errors**: [`ModulesError::Read`] for a directory without a cache.
-pub fn read_lmod_cache(directory: &Path, options: Options) -> Result<LmodCache, ModulesError> {
+pub fn read_lmod_cache(directory: &Path, options: ScanOptions) -> Result<LmodCache, ModulesError> {
     let tree = Tree::scan(directory, options)?;
     let path = directory.join("spiderT.lua");
     let absent = || ModulesError::read(&path)(std::io::ErrorKind::NotFound);
     let entry = tree.find(b"spiderT.lua").ok_or_else(absent)?;
     let text = match (&entry.kind, entry.content()) {
-        (Kind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
-        (Kind::File(_), _) => {
+        (EntryKind::File(_), Some(content)) if content.len() < crate::scan::FILE_LIMIT => content.to_vec(),
+        (EntryKind::File(_), _) => {
             crate::place::read(&path, CACHE_LIMIT as u64).map_err(ModulesError::read(&path))?
         }
         _ => Vec::new(),
@@ -70,7 +69,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
         let newer = tree.entries.iter().find(|entry| counts(entry) && entry.modified > cache.modified);
         let lost = everybodys.into_iter().find(|entry| !known(entry));
         if let Some(entry) = newer.or(lost) {
-            let path = shown(tree.full_path(&entry.path));
+            let path = quell_base::shown(tree.full_path(&entry.path));
             add(
                 "lmod-cache-stale",
                 23,
@@ -79,7 +78,7 @@ pub(super) fn look(cache: &LmodCache, trees: &[Tree]) -> Vec<Finding> {
             );
         }
         if let Some(entry) = others.into_iter().find(|entry| !known(entry)) {
-            let path = shown(tree.full_path(&entry.path));
+            let path = quell_base::shown(tree.full_path(&entry.path));
             add(
                 "lmod-cache-misses",
                 23,
@@ -115,7 +114,7 @@ fn leak(cache: &LmodCache, tree: &Tree, paths: &HashSet<&[u8]>) -> Option<String
     }
     let mut closed = Closed::new(tree);
     let leaks: Vec<&Vec<u8>> = names.iter().filter(|name| closed.of(name).is_some()).collect();
-    let first = shown(tree.full_path(leaks.first()?));
+    let first = quell_base::shown(tree.full_path(leaks.first()?));
     let more = if leaks.len() > 1 { format!(", and {} more", leaks.len() - 1) } else { String::new() };
     Some(format!(
         "shows every user `{first}`{more}, which not every user may read: Lmod goes by the bits for others alone"

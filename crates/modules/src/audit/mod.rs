@@ -9,7 +9,7 @@ mod finding;
 mod lmod;
 mod rc_files;
 
-pub use finding::{CODES, Finding, Options};
+pub use finding::{AuditOptions, CODES, Finding};
 pub use lmod::{LmodCache, read_lmod_cache};
 
 use crate::rc::Spoken;
@@ -36,7 +36,7 @@ pub struct Audit {
 }
 
 /// Audits modulepaths together, because a name that one of them defines may stand for a module in another.
-pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &Options) -> Audit {
+pub fn audit(trees: &[Tree], lmod_caches: &[LmodCache], options: &AuditOptions) -> Audit {
     let mut audit = Audit::default();
     let known = rc_files::defined(trees);
     let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
@@ -74,7 +74,7 @@ pub fn unlisted(modulepath: &Path, why: &io::Error) -> Finding {
     }
 }
 
-fn count(tree: &Tree, options: &Options, audit: &mut Audit) {
+fn count(tree: &Tree, options: &AuditOptions, audit: &mut Audit) {
     for (entry, role) in tree.files() {
         let everybody = tree.is_for_everybody(entry);
         let accepted = entry.cookie().is_some_and(|cookie| cookie.accepted_by(&options.version));

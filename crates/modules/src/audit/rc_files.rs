@@ -3,7 +3,7 @@
 
 use super::finding::Findings;
 use crate::rc::{Command, Leave, RcFile, Spoken, groups, merge_beside};
-use crate::scan::{Kind, Tree};
+use crate::scan::{EntryKind, Tree};
 use quell_base::escape;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -118,7 +118,7 @@ fn targets(findings: &mut Findings<'_>, file: &RcFile, known: &BTreeSet<Vec<u8>>
 fn virtual_module(findings: &mut Findings<'_>, file: &RcFile, name: &[u8], target: &[u8]) {
     let tree = findings.tree;
     let there = match tree.find(target) {
-        Some(entry) => matches!(entry.kind, Kind::File(_) | Kind::Unreadable(_)),
+        Some(entry) => matches!(entry.kind, EntryKind::File(_) | EntryKind::Unreadable(_)),
         // For a target outside the modulepath only the attributes are asked for.
         None => is_outside(target) && tree.full_path(target).symlink_metadata().is_ok(),
     };

@@ -6,25 +6,27 @@
 use super::digest::{NANOSECONDS, Reader, digest};
 use super::format::{Cache, Item, ItemKind, as_tcl_reads};
 use super::reach::Closed;
-use super::{Change, What};
+use super::{StaleEntry, Staleness};
 use crate::cookie::{CACHE, Cookie};
-use crate::scan::{Entry, Kind, Role, Tree, above};
+use crate::scan::{Entry, EntryKind, Role, Tree, above};
 use std::collections::BTreeSet;
 
 /// The differences, and entries that the cache shows although they are closed to some users. `content` is the cache's.
 ///
 /// Shape: sorted by path; empty for a cache that a build would not change.
-pub(crate) fn compare(content: &[u8], tree: &Tree) -> Vec<Change> {
+pub(crate) fn compare(content: &[u8], tree: &Tree) -> Vec<StaleEntry> {
     differences(&Cache::parse(content), tree)
 }
 
 /// Like [`compare`], for a parsed cache.
-pub(super) fn differences(cache: &Cache, tree: &Tree) -> Vec<Change> {
+pub(super) fn differences(cache: &Cache, tree: &Tree) -> Vec<StaleEntry> {
     let mut changes = changes(cache, tree);
     let is_of_this_tree = cache.digest.as_ref().map(|known| *known == digest(tree, Reader::Modules));
     match is_of_this_tree {
-        Some(true) => changes.retain(|change| change.what == What::Closed),
-        Some(false) if changes.is_empty() => changes.push(Change { path: Vec::new(), what: What::Other }),
+        Some(true) => changes.retain(|change| change.what == Staleness::Closed),
+        Some(false) if changes.is_empty() => {
+            changes.push(StaleEntry { path: Vec::new(), what: Staleness::Other })
+        }
         _ => {}
     }
     changes
@@ -58,7 +60,7 @@ pub(super) fn top(name: &[u8]) -> &[u8] {
     name.split(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-fn changes(cache: &Cache, tree: &Tree) -> Vec<Change> {
+fn changes(cache: &Cache, tree: &Tree) -> Vec<StaleEntry> {
     let mut closed = Closed::new(tree);
     let mut changes = Vec::new();
     for (name, item) in &cache.items {
@@ -69,14 +71,14 @@ fn changes(cache: &Cache, tree: &Tree) -> Vec<Change> {
             // The tool follows a loop many times and gives what it finds there a new name each time.
             _ => shown(item, tree.find(&tree.around_loops(name)), &mut closed),
         };
-        changes.extend(what.map(|what| Change { path: name.clone(), what }));
+        changes.extend(what.map(|what| StaleEntry { path: name.clone(), what }));
     }
     let is_one = |entry: &Entry, role| match role {
         Role::Module | Role::HiddenModule => entry.cookie().is_some_and(|cookie| cookie.is_some()),
         Role::Rc(_) => entry.content().is_some(),
     };
     let added = tree.files().filter(|(entry, role)| is_one(entry, *role) && !is_known(cache, &entry.path));
-    changes.extend(added.map(|(entry, _)| Change { path: entry.path.clone(), what: What::Added }));
+    changes.extend(added.map(|(entry, _)| StaleEntry { path: entry.path.clone(), what: Staleness::Added }));
     changes.sort();
     changes
 }
@@ -89,33 +91,35 @@ fn is_known(cache: &Cache, path: &[u8]) -> bool {
 
 /// The change of a name for which the cache sends users to the tree, and which every user can reach. A dangling link is no
 /// change: the tool cannot read it either.
-fn opened(name: &[u8], tree: &Tree) -> Option<What> {
+fn opened(name: &[u8], tree: &Tree) -> Option<Staleness> {
     match tree.find(name).map(|entry| &entry.kind) {
-        None => Some(What::Removed),
-        Some(Kind::File(_) | Kind::Directory | Kind::IgnoredDirectory) => Some(What::Opened),
+        None => Some(Staleness::Removed),
+        Some(EntryKind::File(_) | EntryKind::Directory | EntryKind::IgnoredDirectory) => {
+            Some(Staleness::Opened)
+        }
         Some(_) => None,
     }
 }
 
 /// The change of a name whose content the cache holds. `entry` is the name's.
-fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<What> {
-    let Some(entry) = entry else { return Some(What::Removed) };
+fn shown(item: &Item, entry: Option<&Entry>, closed: &mut Closed<'_>) -> Option<Staleness> {
+    let Some(entry) = entry else { return Some(Staleness::Removed) };
     let (time, content) = match &item.kind {
         ItemKind::Module(time, content) => (*time, content),
         ItemKind::Rc(content) => (None, content),
-        ItemKind::Invalid(why) => return (!is_still_invalid(why, entry)).then_some(What::Changed),
+        ItemKind::Invalid(why) => return (!is_still_invalid(why, entry)).then_some(Staleness::Changed),
         ItemKind::Limited | ItemKind::LimitedDirectory => return None,
     };
     if closed.of(&entry.path).is_some() {
-        return Some(What::Closed);
+        return Some(Staleness::Closed);
     }
     // The name is now a directory, or a dangling link.
-    let Some(now) = entry.content() else { return Some(What::Removed) };
+    let Some(now) = entry.content() else { return Some(Staleness::Removed) };
     let differs = is_other(content, entry, now);
     let is_touched = time.is_some_and(|time| i128::from(time) != entry.modified.div_euclid(NANOSECONDS));
     match (differs, is_touched) {
-        (true, _) => Some(What::Changed),
-        (false, true) => Some(What::Touched),
+        (true, _) => Some(Staleness::Changed),
+        (false, true) => Some(Staleness::Touched),
         (false, false) => None,
     }
 }
@@ -135,7 +139,7 @@ fn is_still_invalid(why: &[u8], entry: &Entry) -> bool {
     let has_no_cookie = why.starts_with(b"Magic cookie ");
     let too_new = why.strip_prefix(b"Modulefile requires at least Modules version ");
     match (&entry.kind, entry.cookie()) {
-        (Kind::Directory | Kind::IgnoredDirectory, _) | (_, Some(Cookie::Any)) => false,
+        (EntryKind::Directory | EntryKind::IgnoredDirectory, _) | (_, Some(Cookie::Any)) => false,
         (_, Some(Cookie::From(version))) => too_new == Some(version.as_slice()),
         (_, Some(Cookie::None(_))) => has_no_cookie,
         (_, None) => !has_no_cookie && too_new.is_none(),
@@ -146,7 +150,7 @@ fn is_still_invalid(why: &[u8], entry: &Entry) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::scan::Options;
+    use crate::scan::ScanOptions;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
@@ -158,10 +162,10 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        Tree::scan(root, Options::default()).unwrap()
+        Tree::scan(root, ScanOptions::default()).unwrap()
     }
 
-    fn found(cache: &str, tree: &Tree) -> Vec<(String, What)> {
+    fn found(cache: &str, tree: &Tree) -> Vec<(String, Staleness)> {
         let changes = compare(format!("#%Module5.3\n{cache}\n").as_bytes(), tree);
         changes.into_iter().map(|change| (String::from_utf8(change.path).unwrap(), change.what)).collect()
     }
@@ -183,7 +187,7 @@ mod tests {
             "modulefile-invalid a {magic}\nmodulefile-invalid b {magic}\nmodulefile-invalid c {magic}\n\
              modulefile-invalid d {newer}\nmodulefile-invalid e {newer}"
         );
-        let changed = ["a", "b", "e"].map(|name| (name.to_owned(), What::Changed));
+        let changed = ["a", "b", "e"].map(|name| (name.to_owned(), Staleness::Changed));
         assert_eq!(found(&cache, &tree), changed);
     }
 
@@ -197,10 +201,10 @@ mod tests {
         let cache = "modulefile-content foo/1.0 1 #%Module #%Module\nmodulefile-content bar/1.0 1 #%Module #%Module\n\
             modulefile-content baz 1 #%Module #%Module\nlimited-access-file bar/gone\nlimited-access-directory baz";
         let expected = [
-            ("bar/1.0", What::Removed),
-            ("bar/gone", What::Removed),
-            ("baz", What::Opened),
-            ("foo/1.0", What::Removed),
+            ("bar/1.0", Staleness::Removed),
+            ("bar/gone", Staleness::Removed),
+            ("baz", Staleness::Opened),
+            ("foo/1.0", Staleness::Removed),
         ];
         assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
     }
@@ -216,14 +220,14 @@ mod tests {
         let tree = tree(root, &[("foo/1.0", "#%Module"), ("foo/2.0", "#%Module")]);
         assert_eq!(tree.around_loops(b"foo/self/self/up/foo/up/foo/1.0"), b"foo/1.0");
         fs::set_permissions(root.join("foo/2.0"), PermissionsExt::from_mode(0o640)).unwrap();
-        let tree = Tree::scan(root, Options::default()).unwrap();
+        let tree = Tree::scan(root, ScanOptions::default()).unwrap();
         let cache = "modulefile-content foo/1.0 {} #%Module #%Module\nmodulefile-content foo/self/1.0 {} #%Module changed\n\
             modulefile-content foo/up/foo/1.0 {} #%Module #%Module\nmodulefile-content foo/up/foo/2.0 {} #%Module #%Module\n\
             modulefile-content foo/self/3.0 {} #%Module #%Module\nlimited-access-file foo/2.0\nlimited-access-file foo/self/self";
         let expected = [
-            ("foo/self/1.0", What::Changed),
-            ("foo/self/3.0", What::Removed),
-            ("foo/up/foo/2.0", What::Closed),
+            ("foo/self/1.0", Staleness::Changed),
+            ("foo/self/3.0", Staleness::Removed),
+            ("foo/up/foo/2.0", Staleness::Closed),
         ];
         assert_eq!(found(cache, &tree), expected.map(|(name, what)| (name.to_owned(), what)));
     }
@@ -234,7 +238,10 @@ mod tests {
         let tree = tree(directory.path(), &[("foo/1.0", "#%Module"), ("bar/1.0", "#%Module")]);
         let text = "#%Module5.3\nmodulefile-content foo/1.0 {} #%Module #%Module\nmodulefile-content bar/1.0 {} #%Module \
             #%Module\n# quell 2 0123";
-        assert_eq!(compare(text.as_bytes(), &tree), [Change { path: Vec::new(), what: What::Other }]);
+        assert_eq!(
+            compare(text.as_bytes(), &tree),
+            [StaleEntry { path: Vec::new(), what: Staleness::Other }]
+        );
         assert_eq!(stale(&Cache::parse(text.as_bytes()), &tree), [b"bar".to_vec(), b"foo".to_vec()].into());
     }
 }

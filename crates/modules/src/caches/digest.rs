@@ -1,7 +1,7 @@
 //! Digests of a module tree: one for each name, and one for all of them.
 
 use crate::cookie::{Cookie, is_ignored_by_lmod};
-use crate::scan::{Entry, Kind, Role, Tree};
+use crate::scan::{Entry, EntryKind, Role, Tree};
 use blake3::Hasher;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +26,9 @@ impl Reader {
 }
 
 /// A digest that changes whenever an answer about the tree may change.
+///
+/// Digests are stored in caches. They hash the debug text of [`crate::access::Access`], so renaming that type or a field makes every
+/// cache stale once.
 pub(super) fn digest(tree: &Tree, reader: Reader) -> String {
     let mut hasher = Hasher::new();
     for (path, print) in prints(tree, reader) {
@@ -62,19 +65,19 @@ fn print(tree: &Tree, entry: &Entry, reader: Reader) -> String {
         part(target.as_os_str().as_bytes());
     }
     match &entry.kind {
-        Kind::File(content) if is_rc(entry, reader) => part(content),
-        Kind::File(content) if Cookie::of(content).is_some() || is_lua(entry) => {
+        EntryKind::File(content) if is_rc(entry, reader) => part(content),
+        EntryKind::File(content) if Cookie::of(content).is_some() || is_lua(entry) => {
             part(content);
             part(entry.modified.div_euclid(NANOSECONDS).to_string().as_bytes());
         }
-        Kind::File(content) => part(format!("{:?}", Cookie::of(content)).as_bytes()),
+        EntryKind::File(content) => part(format!("{:?}", Cookie::of(content)).as_bytes()),
         kind => part(format!("{kind:?}").as_bytes()),
     }
     short(&hasher)
 }
 
 fn is_file(entry: &Entry) -> bool {
-    matches!(entry.kind, Kind::File(_) | Kind::Unreadable(_))
+    matches!(entry.kind, EntryKind::File(_) | EntryKind::Unreadable(_))
 }
 
 fn is_rc(entry: &Entry, reader: Reader) -> bool {

@@ -8,7 +8,7 @@ use super::barrier::Barrier;
 use super::reach::closed;
 use crate::access::{Access, Permission};
 use crate::place::resolved;
-use crate::scan::{Entry, Kind, Tree};
+use crate::scan::{Entry, EntryKind, Tree};
 use std::path::{Path, PathBuf};
 
 /// The reason for which there can be no cache of Environment Modules with the name `cache`.
@@ -47,5 +47,5 @@ pub fn closed_above(modulepath: &Path) -> Option<PathBuf> {
 
 /// Tells whether the tool's cache has a command for an entry.
 fn is_recorded(entry: &Entry) -> bool {
-    entry.role().is_some() || matches!(entry.kind, Kind::Unlistable(_) | Kind::Dangling)
+    entry.role().is_some() || matches!(entry.kind, EntryKind::Unlistable(_) | EntryKind::Dangling)
 }

@@ -75,16 +75,16 @@ fn hand_over(directory: &Path, user: &User) -> Result<(), ModulesError> {
 
 /// A difference between a cache and what it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
+pub struct StaleEntry {
     /// The path below the modulepath; empty for the modulepath as a whole. Shape: bytes as the file system has them.
     pub path: Vec<u8>,
     /// The kind of difference.
-    pub what: What,
+    pub what: Staleness,
 }
 
 /// The difference between a file and a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum Staleness {
     /// There is no cache.
     NoCache,
     /// Some users cannot read the cache.
@@ -109,7 +109,7 @@ pub enum What {
     Other,
 }
 
-impl What {
+impl Staleness {
     /// The difference in words that follow the path.
     pub fn words(self) -> &'static str {
         match self {

@@ -8,10 +8,10 @@ use super::changes::{differences, is_other, stale, top, tops};
 use super::digest::{Reader, digest};
 use super::format::{Cache, Item, ItemKind};
 use super::reach::Closed;
-use super::{Barrier, Builder, Change, Mirror, PATIENCE, What, eligibility};
+use super::{Barrier, Builder, Mirror, PATIENCE, StaleEntry, Staleness, eligibility};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{CACHE_LIMIT, Options, Tree};
+use crate::scan::{CACHE_LIMIT, ScanOptions, Tree};
 use crate::tools::{self, Environment, Tool, User};
 use quell_base::escape;
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ pub fn prepare<'a>(
     if !supports(tool) {
         return Err(refuse(&format!("{tool} makes none; Modules does from 5.3")));
     }
-    let tree = Tree::scan(&modulepath, Options::default())?;
+    let tree = Tree::scan(&modulepath, ScanOptions::default())?;
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
     if let Some(barrier) = eligibility::of_modules(&tree, &path) {
         return Err(ModulesError::Barred { path: modulepath, barrier });
@@ -163,14 +163,14 @@ pub fn prepare<'a>(
 
 /// Tells whether a tool makes and reads such caches.
 pub fn supports(tool: &Tool) -> bool {
-    tool.kind == tools::Kind::Modules && tool.version.is_at_least(5, 3)
+    tool.kind == tools::ToolKind::Modules && tool.version.is_at_least(5, 3)
 }
 
 /// The state of a modulepath's cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// Differences from the modulepath. Shape: sorted by path; empty for a cache that a build would not change.
-    pub changes: Vec<Change>,
+    pub changes: Vec<StaleEntry>,
     /// The reason for which the modulepath can have no cache. Then only a cache that exists all the same is a change.
     pub barrier: Option<Barrier>,
 }
@@ -179,16 +179,16 @@ pub struct Checked {
 ///
 /// **Errors**: those of reading.
 pub fn check(modulepath: &Path, target: Option<&Path>) -> Result<Checked, ModulesError> {
-    let tree = Tree::scan(modulepath, Options::default())?;
-    let whole = |what| vec![Change { path: Vec::new(), what }];
+    let tree = Tree::scan(modulepath, ScanOptions::default())?;
+    let whole = |what| vec![StaleEntry { path: Vec::new(), what }];
     let path = target.map_or_else(|| modulepath.join(NAME), Path::to_owned);
     let barrier = eligibility::of_modules(&tree, &path);
     let changes = match (read(&path), &barrier) {
-        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(What::Unreadable),
+        (Err(error), _) if error.kind() == ErrorKind::PermissionDenied => whole(Staleness::Unreadable),
         (Err(_), Some(_)) => Vec::new(),
-        (Err(_), None) => whole(What::NoCache),
-        (Ok(_), Some(Barrier::Above(_))) => whole(What::Closed),
-        (Ok(_), _) if !place::is_open(&path) => whole(What::Unreadable),
+        (Err(_), None) => whole(Staleness::NoCache),
+        (Ok(_), Some(Barrier::Above(_))) => whole(Staleness::Closed),
+        (Ok(_), _) if !place::is_open(&path) => whole(Staleness::Unreadable),
         (Ok(cache), _) => differences(&cache, &tree),
     };
     Ok(Checked { changes, barrier })

@@ -6,7 +6,7 @@
 
 use crate::access::Permission;
 use crate::place::resolved;
-use crate::scan::{Entry, Kind, Tree, above};
+use crate::scan::{Entry, EntryKind, Tree, above};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl<'a> Closed<'a> {
     }
 
     fn is_open(&mut self, entry: &Entry) -> bool {
-        if entry.kind == Kind::Loop {
+        if entry.kind == EntryKind::Loop {
             return false;
         }
         let Some(permission) = entry.permission() else { return true };
@@ -73,7 +73,9 @@ pub(super) fn closed(tree: &Tree, counts: impl Fn(&Entry) -> bool) -> Vec<Vec<u8
     let mut paths: Vec<Vec<u8>> = tree
         .entries
         .iter()
-        .filter(|entry| counts(entry) || matches!(entry.kind, Kind::Directory | Kind::Unlistable(_)))
+        .filter(|entry| {
+            counts(entry) || matches!(entry.kind, EntryKind::Directory | EntryKind::Unlistable(_))
+        })
         .filter_map(|entry| closed.of(&entry.path).map(<[u8]>::to_vec))
         .collect();
     // Other names may sort between a directory and its entries.

@@ -3,7 +3,7 @@
 //! Tools cannot find such files, because the old modulepath still exists while they are asked. Names that a modulefile
 //! computes are not found.
 
-use super::plan::{Basis, Change, TreePlan};
+use super::plan::{Basis, FileChange, TreePlan};
 use crate::scan::{Entry, FILE_LIMIT, Tree};
 use quell_base::escape;
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ fn names(trees: &[Tree]) -> BTreeSet<Vec<u8>> {
 /// The content that a file will have in the copy; `None` where the file is left out or cannot be read.
 fn content<'a>(tree: &Tree, entry: &'a Entry, plan: &'a TreePlan) -> Option<Cow<'a, [u8]>> {
     match plan.changes.get(&entry.path) {
-        Some(Change::Write { new, .. }) => return Some(Cow::Borrowed(new)),
+        Some(FileChange::Write { new, .. }) => return Some(Cow::Borrowed(new)),
         Some(_) => return None,
         None => {}
     }

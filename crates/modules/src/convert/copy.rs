@@ -1,6 +1,6 @@
 //! A copy of a modulepath with a plan's changes.
 
-use super::plan::{Basis, Change, TreePlan};
+use super::plan::{Basis, FileChange, TreePlan};
 use super::request::Destination;
 use crate::ModulesError;
 use crate::copy::{
@@ -33,7 +33,7 @@ pub(super) fn copy(
     make_directory(target).map_err(ModulesError::write(target))?;
     let original = match plan.basis {
         Basis::Copy => {
-            let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(Change::Remove { .. }));
+            let leaves_out = |path: &[u8]| matches!(plan.changes.get(path), Some(FileChange::Remove { .. }));
             Copying { root: &source, copies, purpose, leaves_out: &leaves_out }.copy(target)?
         }
         Basis::Empty => Original::open(&source)?,
@@ -41,7 +41,7 @@ pub(super) fn copy(
     for (path, change) in &plan.changes {
         let place = target.join(std::ffi::OsStr::from_bytes(path));
         match change {
-            Change::Write { new, .. } => {
+            FileChange::Write { new, .. } => {
                 write(&place, new).map_err(ModulesError::write(&place))?;
                 let of_old = source.join(std::ffi::OsStr::from_bytes(path));
                 let is_file = || fs::symlink_metadata(&of_old).is_ok_and(|it| it.is_file());
@@ -54,8 +54,8 @@ pub(super) fn copy(
                     false => for_everybody(&place, &original).map_err(ModulesError::write(&place))?,
                 }
             }
-            Change::Link { to } => symlink(to, &place).map_err(ModulesError::write(&place))?,
-            Change::Remove { .. } => {}
+            FileChange::Link { to } => symlink(to, &place).map_err(ModulesError::write(&place))?,
+            FileChange::Remove { .. } => {}
         }
     }
     attributes(&original, target).map_err(ModulesError::write(target))?;

@@ -1,13 +1,13 @@
 //! A plan as a unified diff, which `patch -p1` applies and `patch -p1 -R` takes back.
 
-use super::plan::{Basis, Change, Plan, TreePlan};
+use super::plan::{Basis, ConversionPlan, FileChange, TreePlan};
 use quell_base::{escape, shown};
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
 /// The changes of a plan. Shape: by modulepath, then by path; empty if nothing changes.
-pub fn diff(plan: &Plan) -> String {
+pub fn diff(plan: &ConversionPlan) -> String {
     plan.trees.iter().map(tree).collect()
 }
 
@@ -22,16 +22,20 @@ fn tree(plan: &TreePlan) -> String {
     for (path, change) in &plan.changes {
         let path = escape(path);
         match change {
-            Change::Write { old: None, new } => text += &file("/dev/null", &format!("b/{path}"), b"", new),
-            Change::Write { old: Some(old), new } => {
+            FileChange::Write { old: None, new } => {
+                text += &file("/dev/null", &format!("b/{path}"), b"", new)
+            }
+            FileChange::Write { old: Some(old), new } => {
                 text += &file(&format!("a/{path}"), &format!("b/{path}"), old, new);
             }
-            Change::Remove { old: Some(old) } if old.is_empty() => {
+            FileChange::Remove { old: Some(old) } if old.is_empty() => {
                 text += &format!("# {path} is left out: empty\n")
             }
-            Change::Remove { old: Some(old) } => text += &file(&format!("a/{path}"), "/dev/null", old, b""),
-            Change::Remove { old: None } => text += &format!("# {path} is left out\n"),
-            Change::Link { to } => text += &format!("# {path} -> {}\n", shown(to)),
+            FileChange::Remove { old: Some(old) } => {
+                text += &file(&format!("a/{path}"), "/dev/null", old, b"")
+            }
+            FileChange::Remove { old: None } => text += &format!("# {path} is left out\n"),
+            FileChange::Link { to } => text += &format!("# {path} -> {}\n", shown(to)),
         }
     }
     text

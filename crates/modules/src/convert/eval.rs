@@ -4,14 +4,14 @@
 //! A command hides a name in every modulepath. It is therefore written only where nothing else has that name.
 
 use super::names::Names;
-use super::plan::{Change, Refusal, TreePlan};
+use super::plan::{FileChange, Refusal, TreePlan};
 use super::readers::{Readers, is_plainly_there, readers};
 use super::request::Consent;
 use super::together::{Listed, collision};
-use crate::access::{Permission, Who};
+use crate::access::{AllowedUsers, Permission};
 use crate::cookie::Cookie;
 use crate::rc::{Command, OLDEST, groups, is_plain};
-use crate::scan::{Entry, Kind, Role, Tree};
+use crate::scan::{Entry, EntryKind, Role, Tree};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 
@@ -56,7 +56,7 @@ pub(super) fn hide(
             Ok(Hiding::Stray) if consent.delete_strays && is_in_copy(tree, entry) => {
                 let old = entry.content().filter(|_| entry.is_whole()).map(<[u8]>::to_vec);
                 plan.hidden.insert(entry.path.clone());
-                plan.changes.insert(entry.path.clone(), Change::Remove { old });
+                plan.changes.insert(entry.path.clone(), FileChange::Remove { old });
             }
             Ok(hiding) => match collision(&entry.path, number, listed) {
                 None => {
@@ -132,11 +132,13 @@ fn is_sound(tree: &Tree, trees: &[Tree], file: &[u8]) -> bool {
 /// Refuses names whose files would be listed although they cannot be read, or could not be read.
 fn unlistable(tree: &Tree, plan: &mut TreePlan, concerned: &dyn Fn(&Entry) -> bool) {
     for entry in tree.entries.iter().filter(|entry| concerned(entry)) {
-        let is_roots =
-            entry.access.as_ref().is_some_and(|access| access.who(Permission::List) == Who::nobody());
+        let is_roots = entry
+            .access
+            .as_ref()
+            .is_some_and(|access| access.who(Permission::List) == AllowedUsers::nobody());
         let why = match entry.kind {
-            Kind::Dangling => "leads to nothing: it would be listed, and reading its time fails",
-            Kind::Unlistable(_) if !is_roots => {
+            EntryKind::Dangling => "leads to nothing: it would be listed, and reading its time fails",
+            EntryKind::Unlistable(_) if !is_roots => {
                 "could not be listed, so its files are not known; run the conversion as root or as the owner"
             }
             _ => continue,
@@ -160,7 +162,7 @@ enum Hiding {
 fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static str)> {
     let readers = readers(entry);
     let minimum = match entry.cookie() {
-        None if matches!(readers, Readers::Nobody) => {
+        None if matches!(readers, Readers::Root) => {
             return Ok(Hiding::From { options: String::new(), minimum: None });
         }
         None => {
@@ -177,7 +179,7 @@ fn hiding(entry: &Entry, names: &mut dyn Names) -> Result<Hiding, (u8, &'static 
     Ok(match readers {
         Readers::Everybody if minimum.is_none() => Hiding::None,
         Readers::Everybody => Hiding::From { options: String::new(), minimum },
-        Readers::Nobody => Hiding::From { options: " --not-user root".into(), minimum },
+        Readers::Root => Hiding::From { options: " --not-user root".into(), minimum },
         Readers::Mixed => Hiding::Asked { minimum },
         Readers::Only(users, groups) => match options(&users, &groups, names) {
             Some(options) => Hiding::From { options, minimum },

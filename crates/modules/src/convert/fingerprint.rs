@@ -5,7 +5,7 @@
 
 use crate::access::Access;
 use crate::cookie::CACHE;
-use crate::scan::{Entry, Kind, Tree};
+use crate::scan::{Entry, EntryKind, Tree};
 use crate::walk;
 use blake3::Hasher;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat};
@@ -72,7 +72,7 @@ fn shown(hasher: &mut Hasher, entry: &Entry) {
 
 /// Tells whether an entry is a directory that a scan does not list and that a copy contains.
 fn is_left_out(entry: &Entry) -> bool {
-    entry.kind == Kind::IgnoredDirectory && !entry.is_link
+    entry.kind == EntryKind::IgnoredDirectory && !entry.is_link
 }
 
 /// A fingerprint of each directory that a scan leaves out, by its path below the tree: names, sizes, times and destinations
@@ -160,17 +160,17 @@ fn access(hasher: &mut Hasher, access: Option<&Access>) {
 }
 
 /// Part of records: a kind keeps its number.
-fn number(kind: &Kind) -> u8 {
+fn number(kind: &EntryKind) -> u8 {
     match kind {
-        Kind::Directory => 0,
-        Kind::IgnoredDirectory => 1,
-        Kind::Unlistable(_) => 2,
-        Kind::File(_) => 3,
-        Kind::Unreadable(_) => 4,
-        Kind::Loop => 5,
-        Kind::Dangling => 6,
-        Kind::Special => 7,
-        Kind::TooDeep => 8,
+        EntryKind::Directory => 0,
+        EntryKind::IgnoredDirectory => 1,
+        EntryKind::Unlistable(_) => 2,
+        EntryKind::File(_) => 3,
+        EntryKind::Unreadable(_) => 4,
+        EntryKind::Loop => 5,
+        EntryKind::Dangling => 6,
+        EntryKind::Special => 7,
+        EntryKind::TooDeep => 8,
     }
 }
 

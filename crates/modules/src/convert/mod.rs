@@ -32,7 +32,7 @@ mod write;
 
 pub use diff::diff;
 pub use names::{Names, SystemNames};
-pub use plan::{Change, Plan, Refusal, TreePlan};
+pub use plan::{ConversionPlan, FileChange, Refusal, TreePlan};
 pub use planner::plan;
 pub use request::{Consent, Destination, Strategy};
 pub use undo::{Undone, undo, would_undo};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// The plan for some modulepaths.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ConversionPlan {
     /// The strategy.
     pub strategy: Strategy,
     /// The options.
@@ -19,7 +19,7 @@ pub struct Plan {
     pub trees: Vec<TreePlan>,
 }
 
-impl Plan {
+impl ConversionPlan {
     /// Tells whether every modulepath can be converted.
     pub fn is_possible(&self) -> bool {
         self.trees.iter().all(|tree| tree.refusals.is_empty())
@@ -34,7 +34,7 @@ pub struct TreePlan {
     /// The new modulepath begins as a copy, or empty.
     pub basis: Basis,
     /// By path below the modulepath.
-    pub changes: BTreeMap<Vec<u8>, Change>,
+    pub changes: BTreeMap<Vec<u8>, FileChange>,
     /// rc files that stay, with the reasons.
     pub left: Vec<(Vec<u8>, Leave)>,
     /// The reasons to refuse; empty if the modulepath can be converted.
@@ -73,7 +73,7 @@ pub enum Basis {
 
 /// The change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// A file is written.
     Write {
         /// The old content; `None` if there was no file.

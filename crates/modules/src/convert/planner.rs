@@ -3,17 +3,17 @@
 use super::beside::note_names;
 use super::fingerprint::{Span, fingerprint};
 use super::names::{Names, Remembered};
-use super::plan::{Basis, Change, Plan, Refusal, TreePlan};
+use super::plan::{Basis, ConversionPlan, FileChange, Refusal, TreePlan};
 use super::request::{Consent, Strategy};
 use super::together::{Listed, Meanings};
 use super::{eval, rc, virtual_modules};
 use crate::cookie::CACHE;
 use crate::rc::{Command, Merged, Spoken};
-use crate::scan::{Kind, Tree};
+use crate::scan::{EntryKind, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans a conversion of modulepaths together.
-pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> Plan {
+pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dyn Names) -> ConversionPlan {
     let names: &mut dyn Names = &mut Remembered::new(names);
     let spoken: Vec<Spoken> = trees.iter().map(Spoken::of).collect();
     let merge_one = |(number, tree): (usize, &Tree)| merge_rc(tree, &Spoken::but(&spoken, number));
@@ -42,7 +42,7 @@ pub fn plan(trees: &[Tree], strategy: Strategy, consent: Consent, names: &mut dy
         }
     }
     note_names(trees, &mut plans);
-    Plan { strategy, consent, trees: plans }
+    ConversionPlan { strategy, consent, trees: plans }
 }
 
 /// Plans a modulepath as far as its own rc files go.
@@ -67,8 +67,8 @@ fn merge_rc(tree: &Tree, others: &[&Spoken]) -> (TreePlan, Merged) {
 fn special(tree: &Tree, plan: &mut TreePlan) {
     for entry in &tree.entries {
         let (rule, text) = match entry.kind {
-            Kind::Special => (13, "is neither file nor directory, and cannot be copied"),
-            Kind::Loop | Kind::TooDeep => {
+            EntryKind::Special => (13, "is neither file nor directory, and cannot be copied"),
+            EntryKind::Loop | EntryKind::TooDeep => {
                 (5, "leads back to a directory above it, so one file has many names")
             }
             _ => continue,
@@ -76,7 +76,7 @@ fn special(tree: &Tree, plan: &mut TreePlan) {
         plan.refusals.push(Refusal { rule, path: entry.path.clone(), text: text.into() });
     }
     if tree.find(CACHE).is_some() {
-        plan.changes.insert(CACHE.to_vec(), Change::Remove { old: None });
+        plan.changes.insert(CACHE.to_vec(), FileChange::Remove { old: None });
         plan.notes.push("the cache belongs to the old tree and is left out: build a new one".into());
     }
 }

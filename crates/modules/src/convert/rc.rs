@@ -1,6 +1,6 @@
 //! Conversion of rc files: those of directories become commands of the one at the modulepath's root.
 
-use super::plan::{Change, Refusal, TreePlan};
+use super::plan::{FileChange, Refusal, TreePlan};
 use crate::cookie::ROOT_RC;
 use crate::rc::{Merged, Spoken, merge_beside, usable, words};
 use crate::scan::Tree;
@@ -10,7 +10,7 @@ pub(super) fn plan(tree: &Tree, others: &[&Spoken], plan: &mut TreePlan) -> Merg
     let merged = merge_beside(tree, others);
     for (path, _) in &merged.moved {
         let old = tree.find(path).and_then(|entry| entry.content()).map(<[u8]>::to_vec);
-        plan.changes.insert(path.clone(), Change::Remove { old });
+        plan.changes.insert(path.clone(), FileChange::Remove { old });
     }
     plan.left = merged.left.clone();
     merged
@@ -38,7 +38,7 @@ pub(super) fn write_root(tree: &Tree, last: Vec<u8>, first: Vec<u8>, plan: &mut 
     };
     match text {
         Some(new) => {
-            plan.changes.insert(ROOT_RC.to_vec(), Change::Write { old: old.map(<[u8]>::to_vec), new });
+            plan.changes.insert(ROOT_RC.to_vec(), FileChange::Write { old: old.map(<[u8]>::to_vec), new });
         }
         None => plan.refusals.push(Refusal {
             rule: 10,

@@ -1,6 +1,6 @@
 //! The users that may read a modulefile.
 
-use crate::access::{Permission, Who};
+use crate::access::{AllowedUsers, Permission};
 use crate::rc::OLDEST;
 use crate::scan::{Entry, Tree};
 use std::collections::BTreeSet;
@@ -14,18 +14,18 @@ pub(super) fn is_plainly_there(tree: &Tree, entry: &Entry) -> bool {
 pub(super) enum Readers {
     Everybody,
     /// Root alone.
-    Nobody,
+    Root,
     /// Users, and members of groups.
     Only(BTreeSet<u32>, BTreeSet<u32>),
     Mixed,
 }
 
 pub(super) fn readers(entry: &Entry) -> Readers {
-    let Some(access) = &entry.access else { return Readers::Nobody };
+    let Some(access) = &entry.access else { return Readers::Root };
     match access.who(Permission::Read) {
-        Who::Everybody => Readers::Everybody,
-        Who::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Nobody,
-        Who::Only { users, groups } => Readers::Only(users, groups),
-        Who::Mixed => Readers::Mixed,
+        AllowedUsers::Everybody => Readers::Everybody,
+        AllowedUsers::Only { users, groups } if users.is_empty() && groups.is_empty() => Readers::Root,
+        AllowedUsers::Only { users, groups } => Readers::Only(users, groups),
+        AllowedUsers::Mixed => Readers::Mixed,
     }
 }

@@ -3,7 +3,7 @@
 use super::fingerprint::{Span, fingerprint, left_out};
 use super::request::Strategy;
 use crate::ModulesError;
-use crate::scan::{Options, Tree};
+use crate::scan::{ScanOptions, Tree};
 use crate::trust;
 use quell_base::escape;
 use rustix::fs::{Mode, OFlags};
@@ -61,7 +61,7 @@ impl RecordedTree {
         inode: Option<u64>,
         aside: &Path,
     ) -> Result<Self, ModulesError> {
-        let new = Tree::scan(aside, Options::default())?;
+        let new = Tree::scan(aside, ScanOptions::default())?;
         let left_out = left_out(&new).into_iter().map(|(path, sum)| (escape(&path), sum)).collect();
         let fingerprint = fingerprint(&new, Span::Lasting);
         Ok(Self { source: source.to_owned(), target: target.to_owned(), inode, fingerprint, left_out })
@@ -76,7 +76,7 @@ impl RecordedTree {
         if !path.is_dir() {
             return Err(changed());
         }
-        let now = Tree::scan(path, Options::default())?;
+        let now = Tree::scan(path, ScanOptions::default())?;
         if fingerprint(&now, Span::Lasting) != self.fingerprint {
             return Err(changed());
         }

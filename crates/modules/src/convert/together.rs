@@ -29,7 +29,7 @@ impl Listed {
                 .collect::<Visible>()
         };
         let is_somebodys = |entry: &Entry| {
-            !matches!(readers(entry), Readers::Nobody) && !matches!(entry.cookie(), Some(Cookie::None(_)))
+            !matches!(readers(entry), Readers::Root) && !matches!(entry.cookie(), Some(Cookie::None(_)))
         };
         let mut some = paths(&is_somebodys);
         some.extend(merged.defined.keys().cloned());

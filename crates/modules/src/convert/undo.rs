@@ -197,20 +197,20 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::convert::{Consent, Destination, Strategy, SystemNames, plan, write};
-    use crate::example::{self, Size};
-    use crate::scan::{Options, Tree};
-    use crate::verify::Nobody;
+    use crate::example::{self, ExampleSize};
+    use crate::scan::{ScanOptions, Tree};
+    use crate::verify::NoJudge;
 
     #[test]
     fn what_is_installed_while_a_conversion_is_undone_stays() {
         let directory = tempfile::tempdir().unwrap();
-        let size = Size { names: 4, ..Size::default() };
+        let size = ExampleSize { names: 4, ..ExampleSize::default() };
         let paths = example::create(&directory.path().join("example"), size).unwrap().modulepaths;
         for destination in [Destination::Out(directory.path().join("out")), Destination::InPlace] {
             let trees: Vec<Tree> =
-                paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+                paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
             let plan = plan(&trees, Strategy::Rc, Consent::default(), &mut SystemNames);
-            let written = write(&plan, &destination, &mut Nobody).unwrap();
+            let written = write(&plan, &destination, &mut NoJudge).unwrap();
             let target = written.targets.last().unwrap().clone().unwrap();
             let record = written.records.last().unwrap();
             let undoing = Undoing::of(record).unwrap();

@@ -4,15 +4,15 @@
 //! cannot be merged, or if an rc file cannot express it.
 
 use super::names::Names;
-use super::plan::{Basis, Change, Refusal, TreePlan};
+use super::plan::{Basis, FileChange, Refusal, TreePlan};
 use super::readers::is_plainly_there;
 use super::request::Consent;
 use super::together::{Listed, Meanings, Visible, elsewhere};
 use super::{eval, rc};
-use crate::access::{Permission, Who};
+use crate::access::{AllowedUsers, Permission};
 use crate::cookie::{CACHE, Cookie, ROOT_RC, RcKind};
 use crate::rc::{Command, Merged, OLDEST, is_plain, quoted, read, usable};
-use crate::scan::{Entry, Kind, Role, Tree};
+use crate::scan::{Entry, EntryKind, Role, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
@@ -51,7 +51,7 @@ pub(super) fn plan(
         }
     }
     for top in &linked {
-        plan.changes.insert(top.clone(), Change::Link { to: tree.full_path(top) });
+        plan.changes.insert(top.clone(), FileChange::Link { to: tree.full_path(top) });
     }
     let is_linked = |entry: &Entry| linked.contains(entry.top());
     let consent = Consent::default();
@@ -131,7 +131,10 @@ fn linked(tree: &Tree, merged: &Merged, visible: &Visible) -> BTreeSet<Vec<u8>> 
                 || quoted(tree.full_path(&entry.path).as_os_str().as_bytes()).is_none());
         // With `extended_default`, a request for a name that the user cannot see would find a longer name.
         let is_short = is_file && extends(visible, &entry.path) && !is_plainly_there(tree, entry);
-        let is_lost = matches!(entry.kind, Kind::Loop | Kind::TooDeep | Kind::Dangling | Kind::Unlistable(_));
+        let is_lost = matches!(
+            entry.kind,
+            EntryKind::Loop | EntryKind::TooDeep | EntryKind::Dangling | EntryKind::Unlistable(_)
+        );
         is_defined || is_odd || is_short || is_lost
     });
     let is_rc = |top: &[u8]| top == ROOT_RC || top == b".version" || top == CACHE;
@@ -148,10 +151,11 @@ fn extends(visible: &Visible, path: &[u8]) -> bool {
 /// modulefile.
 fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
     let directories: Vec<&Entry> = tree.directories(&entry.path).collect();
-    let open =
-        |entry: &Entry, permission| entry.access.as_ref().map_or(Who::Mixed, |access| access.who(permission));
-    let only_root = open(entry, Permission::Read) == Who::nobody()
-        || directories.iter().any(|directory| open(directory, Permission::List) == Who::nobody());
+    let open = |entry: &Entry, permission| {
+        entry.access.as_ref().map_or(AllowedUsers::Mixed, |access| access.who(permission))
+    };
+    let only_root = open(entry, Permission::Read) == AllowedUsers::nobody()
+        || directories.iter().any(|directory| open(directory, Permission::List) == AllowedUsers::nobody());
     let minimum = match entry.cookie() {
         Some(Cookie::None(_)) => return Vec::new(),
         None if only_root => return Vec::new(),
@@ -176,10 +180,11 @@ fn command(tree: &Tree, entry: &Entry, plan: &mut TreePlan) -> Vec<u8> {
     if only_root {
         conditions.push(b"[module-info username root]".to_vec());
     } else {
-        let restricted =
-            directories.iter().filter(|directory| open(directory, Permission::List) != Who::Everybody);
+        let restricted = directories
+            .iter()
+            .filter(|directory| open(directory, Permission::List) != AllowedUsers::Everybody);
         let asked = restricted.map(|directory| &directory.path);
-        let own = (open(entry, Permission::Read) != Who::Everybody).then_some(&entry.path);
+        let own = (open(entry, Permission::Read) != AllowedUsers::Everybody).then_some(&entry.path);
         conditions
             .extend(asked.chain(own).map(|path| [b"[file readable ", file(path).as_slice(), b"]"].concat()));
     }

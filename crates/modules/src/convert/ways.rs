@@ -1,7 +1,7 @@
 //! The names of each modulepath in a conversion: the old one, the one under which the new tree is made, and the final one.
 
 use super::places::{ASIDE, Places, inode, is_leftover};
-use super::plan::{Plan, TreePlan};
+use super::plan::{ConversionPlan, TreePlan};
 use super::request::{Destination, Strategy};
 use crate::ModulesError;
 use crate::place::resolved;
@@ -27,7 +27,7 @@ impl Way {
     }
 }
 
-pub(super) fn ways(plan: &Plan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
+pub(super) fn ways(plan: &ConversionPlan, destination: &Destination) -> Result<Vec<Way>, ModulesError> {
     if plan.strategy == Strategy::Virtual && *destination == Destination::InPlace {
         return Err(ModulesError::VirtualInPlace);
     }

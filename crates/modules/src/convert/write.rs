@@ -4,12 +4,12 @@ use super::aside::prepare;
 use super::copy::copy;
 use super::fingerprint::{Span, fingerprint};
 use super::name::{name_in_place, name_new};
-use super::plan::{Basis, Plan, TreePlan};
+use super::plan::{Basis, ConversionPlan, TreePlan};
 use super::record::RecordedTree;
 use super::request::Destination;
 use super::ways::{Way, ways};
 use crate::ModulesError;
-use crate::scan::{Options, Tree};
+use crate::scan::{ScanOptions, Tree};
 use crate::verify::{Difference, Judge, Side};
 use quell_base::escape;
 use std::fs;
@@ -32,7 +32,11 @@ pub struct Written {
 ///
 /// **Errors**: [`ModulesError::Occupied`] where a name is taken; [`ModulesError::ChangedMeanwhile`] for an old tree that has
 /// changed since it was planned for; errors of copying and judging. Nothing is left then. [`ModulesError::Halfway`].
-pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> Result<Written, ModulesError> {
+pub fn write(
+    plan: &ConversionPlan,
+    destination: &Destination,
+    judge: &mut dyn Judge,
+) -> Result<Written, ModulesError> {
     let ways = ways(plan, destination)?;
     let is_judged = ways.iter().any(Way::is_made) || !plan.strategy.variables().is_empty();
     if !is_judged {
@@ -56,7 +60,7 @@ pub fn write(plan: &Plan, destination: &Destination, judge: &mut dyn Judge) -> R
 }
 
 /// Makes the trees aside. Where old and new are kept apart, absolute links between trees lead to the new ones.
-fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
+fn make(plan: &ConversionPlan, destination: &Destination, ways: &[Way]) -> Result<(), ModulesError> {
     let pairs: Vec<(PathBuf, PathBuf)> = match destination {
         Destination::InPlace => Vec::new(),
         Destination::Out(_) => {
@@ -74,7 +78,7 @@ fn make(plan: &Plan, destination: &Destination, ways: &[Way]) -> Result<(), Modu
 
 /// Refuses a modulepath that has changed since it was planned for.
 fn unchanged(tree: &TreePlan) -> Result<(), ModulesError> {
-    let now = Tree::scan(&tree.source, Options::default())?;
+    let now = Tree::scan(&tree.source, ScanOptions::default())?;
     match fingerprint(&now, Span::Moment) == tree.seen {
         true => Ok(()),
         false => Err(ModulesError::ChangedMeanwhile { path: tree.source.clone() }),
@@ -89,7 +93,7 @@ fn recorded(way: &Way) -> Result<RecordedTree, ModulesError> {
 /// The rewordings and the differences, with the strategy's settings and without them: users get tree and settings at
 /// different times.
 fn differences(
-    plan: &Plan,
+    plan: &ConversionPlan,
     ways: &[Way],
     judge: &mut dyn Judge,
 ) -> Result<(Vec<Difference>, Vec<Difference>), ModulesError> {
@@ -120,7 +124,7 @@ fn differences(
 
 /// Tells whether only the reason changes for which a request is refused, and a command of the plan hides the requested name.
 /// Tools also look at files whose names begin with the requested word.
-fn is_reworded(difference: &Difference, plan: &Plan) -> bool {
+fn is_reworded(difference: &Difference, plan: &ConversionPlan) -> bool {
     let asks_for = |name: &[u8]| {
         let name = escape(name);
         difference.question.split(' ').skip(1).any(|word| name.starts_with(word))

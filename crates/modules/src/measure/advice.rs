@@ -1,17 +1,17 @@
 //! Recommendations from a measurement: for each modulepath and command the strategy that takes least time, and its cost for
 //! other commands.
 
-use super::measurement::{Action, Measurement, Row, Strategy};
-use crate::tools::Kind;
+use super::measurement::{CommandCost, MeasuredCommand, Measurement, StrategyCost};
+use crate::tools::ToolKind;
 use std::time::Duration;
 
 /// A recommendation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
+pub struct StrategyAdvice {
     /// The modulepath, counted from 0 in the order of the request.
     pub modulepath: usize,
     /// The command.
-    pub action: Action,
+    pub action: MeasuredCommand,
     /// The strategy that takes least time for it.
     pub strategy: String,
     /// The recommendation and its cost, in one sentence.
@@ -25,29 +25,29 @@ const WORTH_IT: f64 = 0.9;
 ///
 /// A strategy is left out if its listing has another number of modulefiles than the plain tree, or if it makes no fewer
 /// calls: its time differs by chance alone.
-pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) -> Vec<Advice> {
+pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) -> Vec<StrategyAdvice> {
     let Some(plain) = measurement.strategies.iter().find(|strategy| strategy.name == "plain") else {
         return Vec::new();
     };
     let mut advices = Vec::new();
     for modulepath in 0..modulepaths {
-        for action in Action::ALL {
+        for action in MeasuredCommand::ALL {
             let Some(before) = row(plain, action) else { continue };
-            let time = |row: &Row| time_on(row, modulepath, latency);
-            let calls = |row: &Row| row.on_each_tree.get(modulepath).copied().unwrap_or(0);
-            let is_candidate = |strategy: &&Strategy| {
+            let time = |row: &CommandCost| time_on(row, modulepath, latency);
+            let calls = |row: &CommandCost| row.on_each_tree.get(modulepath).copied().unwrap_or(0);
+            let is_candidate = |strategy: &&StrategyCost| {
                 row(strategy, action)
                     .is_some_and(|row| row.modulefiles == before.modulefiles && calls(row) < calls(before))
             };
-            let candidates: Vec<&Strategy> = measurement.strategies.iter().filter(is_candidate).collect();
-            let of = |strategy: &Strategy| row(strategy, action).map_or(f64::INFINITY, time);
+            let candidates: Vec<&StrategyCost> = measurement.strategies.iter().filter(is_candidate).collect();
+            let of = |strategy: &StrategyCost| row(strategy, action).map_or(f64::INFINITY, time);
             let least = candidates.iter().map(|strategy| of(strategy)).fold(f64::INFINITY, f64::min);
             // Among strategies that are nearly as good, prefer one that needs nothing from the site.
             let good = || candidates.iter().filter(|strategy| WORTH_IT * of(strategy) <= least);
             let best = good().find(|strategy| strategy.note.is_none()).or_else(|| good().next()).copied();
             let best =
                 best.filter(|best| row(best, action).is_some_and(|row| time(row) < WORTH_IT * time(before)));
-            advices.push(Advice {
+            advices.push(StrategyAdvice {
                 modulepath,
                 action,
                 strategy: best.unwrap_or(plain).name.clone(),
@@ -58,32 +58,34 @@ pub fn advise(measurement: &Measurement, modulepaths: usize, latency: Duration) 
     advices
 }
 
-fn row(strategy: &Strategy, action: Action) -> Option<&Row> {
+fn row(strategy: &StrategyCost, action: MeasuredCommand) -> Option<&CommandCost> {
     strategy.rows.iter().find(|row| row.action == action)
 }
 
 /// Seconds that a command spends on one tree and on the processor.
-fn time_on(row: &Row, modulepath: usize, latency: Duration) -> f64 {
+fn time_on(row: &CommandCost, modulepath: usize, latency: Duration) -> f64 {
     let calls = row.on_each_tree.get(modulepath).copied().unwrap_or(0);
     calls as f64 * latency.as_secs_f64() + row.cpu.as_secs_f64()
 }
 
 fn text(
     measurement: &Measurement,
-    best: Option<&Strategy>,
-    plain: &Strategy,
+    best: Option<&StrategyCost>,
+    plain: &StrategyCost,
     modulepath: usize,
-    action: Action,
+    action: MeasuredCommand,
     latency: Duration,
 ) -> String {
     let Some(best) = best else { return "leave it as it is: no strategy is faster".to_owned() };
-    let calls = |strategy: &Strategy| {
+    let calls = |strategy: &StrategyCost| {
         row(strategy, action).and_then(|row| row.on_each_tree.get(modulepath).copied()).unwrap_or(0)
     };
     let mut text = format!("{}: {} calls instead of {}", best.name, calls(best), calls(plain));
     // A gain for listings must not be paid for by every load.
-    let load = |strategy: &Strategy| row(strategy, Action::Load).map(|row| time_on(row, modulepath, latency));
-    let slows = action != Action::Load
+    let load = |strategy: &StrategyCost| {
+        row(strategy, MeasuredCommand::Load).map(|row| time_on(row, modulepath, latency))
+    };
+    let slows = action != MeasuredCommand::Load
         && load(best).zip(load(plain)).is_some_and(|(best, plain)| WORTH_IT * best > plain);
     let is_cache = best.name.starts_with("cache");
     match (is_cache && slows, measurement.tool.version.is_at_least(5, 7)) {
@@ -98,7 +100,7 @@ fn text(
         text.push_str("; ");
         text.push_str(note);
     }
-    if measurement.tool.kind == Kind::Lmod && best.name.ends_with("cached loads") {
+    if measurement.tool.kind == ToolKind::Lmod && best.name.ends_with("cached loads") {
         text.push_str("; needs LMOD_CACHED_LOADS=yes, and so does the listing that Tab asks for");
     }
     text
@@ -108,10 +110,10 @@ fn text(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::tools::{Tool, Version};
+    use crate::tools::{Tool, ToolVersion};
 
-    fn strategy(name: &str, rows: [(u64, u64); 3], modulefiles: u64) -> Strategy {
-        let rows = Action::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| Row {
+    fn strategy(name: &str, rows: [(u64, u64); 3], modulefiles: u64) -> StrategyCost {
+        let rows = MeasuredCommand::ALL.into_iter().zip(rows).map(|(action, (calls, cpu))| CommandCost {
             action,
             calls: 500 + calls,
             errors: 0,
@@ -120,13 +122,13 @@ mod tests {
             modulefiles,
             cpu: Duration::from_millis(cpu),
         });
-        Strategy { name: name.to_owned(), rows: rows.collect(), note: None }
+        StrategyCost { name: name.to_owned(), rows: rows.collect(), note: None }
     }
 
     fn measurement(version: &str) -> Measurement {
-        let version = Version::parse(version).unwrap();
+        let version = ToolVersion::parse(version).unwrap();
         Measurement {
-            tool: Tool { kind: Kind::Modules, version, interpreter: "tclsh".into(), script: "m".into() },
+            tool: Tool { kind: ToolKind::Modules, version, interpreter: "tclsh".into(), script: "m".into() },
             module: "a/1".to_owned(),
             strategies: vec![
                 strategy("plain", [(13912, 174), (13912, 174), (29, 27)], 1934),

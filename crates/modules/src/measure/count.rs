@@ -1,6 +1,6 @@
 //! Runs of the tool: recorded ones for the calls, plain ones for the CPU time and the answer.
 
-use super::measurement::Request;
+use super::measurement::MeasureRequest;
 use super::setup::Setup;
 use crate::ModulesError;
 use crate::tools::{self, Answer, User};
@@ -41,7 +41,7 @@ pub(super) fn open_directory(directory: &Path, user: &User) -> Result<(), Module
 
 /// Records a run and counts its calls.
 pub(super) fn record(
-    request: &Request,
+    request: &MeasureRequest,
     setup: &Setup,
     question: &[OsString],
     trace: &Path,
@@ -87,7 +87,11 @@ fn count(trace: &Path, trees: &[Vec<PathBuf>]) -> Result<Counts, TraceError> {
 }
 
 /// Runs the tool as a user does.
-pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Result<Answer, ModulesError> {
+pub(super) fn run(
+    request: &MeasureRequest,
+    setup: &Setup,
+    question: &[OsString],
+) -> Result<Answer, ModulesError> {
     let words = setup.words(question);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).env_clear().envs(setup.tool.variables(&setup.environment));
@@ -99,7 +103,11 @@ pub(super) fn run(request: &Request, setup: &Setup, question: &[OsString]) -> Re
 }
 
 /// The median CPU time, user and system, of runs without the recorder.
-pub(super) fn cpu(request: &Request, setup: &Setup, question: &[OsString]) -> Result<Duration, ModulesError> {
+pub(super) fn cpu(
+    request: &MeasureRequest,
+    setup: &Setup,
+    question: &[OsString],
+) -> Result<Duration, ModulesError> {
     let mut times = Vec::new();
     for _ in 0..request.runs.max(1) {
         let before = of_children();

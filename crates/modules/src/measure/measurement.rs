@@ -1,13 +1,13 @@
 //! The request for a measurement, and its result.
 
-use crate::tools::{Kind, Question, Tool, User};
+use crate::tools::{Question, Tool, ToolKind, User};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The request for a measurement.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct MeasureRequest {
     /// The tool.
     pub tool: Tool,
     /// The site's modulepaths, which are only read.
@@ -29,7 +29,7 @@ pub struct Request {
 
 /// A command of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
+pub enum MeasuredCommand {
     /// `module avail`.
     Avail,
     /// The terse listing, which completion by Tab uses too.
@@ -38,7 +38,7 @@ pub enum Action {
     Load,
 }
 
-impl Action {
+impl MeasuredCommand {
     /// All of them, in the order of a report.
     pub const ALL: [Self; 3] = [Self::Avail, Self::Terse, Self::Load];
 
@@ -51,11 +51,11 @@ impl Action {
         }
     }
 
-    pub(super) fn question(self, kind: Kind, module: &str) -> Question {
+    pub(super) fn question(self, kind: ToolKind, module: &str) -> Question {
         let words: &[&str] = match (self, kind) {
             (Self::Avail, _) => &["avail"],
-            (Self::Terse, Kind::Modules) => &["avail", "-t"],
-            (Self::Terse, Kind::Lmod) => &["-t", "avail"],
+            (Self::Terse, ToolKind::Modules) => &["avail", "-t"],
+            (Self::Terse, ToolKind::Lmod) => &["-t", "avail"],
             (Self::Load, _) => &["load", module],
         };
         words.iter().map(OsString::from).collect()
@@ -64,20 +64,20 @@ impl Action {
 
 /// A strategy that was measured, or the reason for which it was not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strategy {
+pub struct StrategyCost {
     /// Its name: `plain`, `modulepath rc`, `cache`.
     pub name: String,
-    /// Shape: one row a command, in the order of [`Action::ALL`]; empty when it was not measured.
-    pub rows: Vec<Row>,
+    /// Shape: one row a command, in the order of [`MeasuredCommand::ALL`]; empty when it was not measured.
+    pub rows: Vec<CommandCost>,
     /// The reason for which it was not measured, or what it needs from the site.
     pub note: Option<String>,
 }
 
 /// One command with one strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct CommandCost {
     /// The command.
-    pub action: Action,
+    pub action: MeasuredCommand,
     /// Calls of the recorder's set.
     pub calls: u64,
     /// Calls that failed.
@@ -100,5 +100,5 @@ pub struct Measurement {
     /// The module that was loaded.
     pub module: String,
     /// Shape: the plainest first.
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyCost>,
 }

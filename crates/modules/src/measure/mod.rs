@@ -13,11 +13,11 @@ mod count;
 mod measurement;
 mod setup;
 
-pub use advice::{Advice, advise};
-pub use measurement::{Action, Measurement, Request, Row, Strategy};
+pub use advice::{StrategyAdvice, advise};
+pub use measurement::{CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyCost};
 
 use crate::ModulesError;
-use crate::tools::Kind;
+use crate::tools::ToolKind;
 use crate::verify::without_target;
 use count::Counts;
 use setup::Setup;
@@ -26,7 +26,10 @@ use std::ffi::OsString;
 /// Measures each strategy in turn. `progress` gets the name of the next one.
 ///
 /// **Errors**: those of copying, running and recording the tree as it is; a strategy that cannot be set up has a note.
-pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Measurement, ModulesError> {
+pub fn measure(
+    request: &MeasureRequest,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Measurement, ModulesError> {
     progress("copying");
     let copies = copy::modulepaths(&request.modulepaths, &request.work.join("plain"))?;
     let plain = Setup::plain(request, &copies);
@@ -44,13 +47,18 @@ pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Meas
         };
         let strategy = match prepared {
             Err(note) | Ok((Some(note), _)) => {
-                Strategy { name: name.to_owned(), rows: Vec::new(), note: Some(note) }
+                StrategyCost { name: name.to_owned(), rows: Vec::new(), note: Some(note) }
             }
             Ok((None, setup)) => {
                 let modulefiles = if name == "plain" { modulefiles } else { listing(request, &setup)?.0 };
-                let rows =
-                    Action::ALL.iter().map(|&action| row(request, &setup, action, &module, modulefiles));
-                Strategy { name: name.to_owned(), rows: rows.collect::<Result<_, _>>()?, note: setup.note }
+                let rows = MeasuredCommand::ALL
+                    .iter()
+                    .map(|&action| row(request, &setup, action, &module, modulefiles));
+                StrategyCost {
+                    name: name.to_owned(),
+                    rows: rows.collect::<Result<_, _>>()?,
+                    note: setup.note,
+                }
             }
         };
         strategies.push(strategy);
@@ -62,7 +70,7 @@ pub fn measure(request: &Request, progress: &mut dyn FnMut(&str)) -> Result<Meas
 const TRIED: usize = 20;
 
 /// The module to load: the named one, or the first from the middle of the listing on that loads by itself.
-fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<String, ModulesError> {
+fn loadable(request: &MeasureRequest, plain: &Setup, listed: &[String]) -> Result<String, ModulesError> {
     let named: Vec<&String> = match &request.module {
         Some(named) => vec![named],
         None => listed.iter().cycle().skip(listed.len() / 2).take(listed.len().min(TRIED)).collect(),
@@ -79,8 +87,8 @@ fn loadable(request: &Request, plain: &Setup, listed: &[String]) -> Result<Strin
 }
 
 /// The reason for which a module does not load; `None` if it does.
-fn refusal(request: &Request, setup: &Setup, module: &str) -> Result<Option<String>, ModulesError> {
-    let mut question = Action::Load.question(request.tool.kind, module);
+fn refusal(request: &MeasureRequest, setup: &Setup, module: &str) -> Result<Option<String>, ModulesError> {
+    let mut question = MeasuredCommand::Load.question(request.tool.kind, module);
     question.extend(setup.options.iter().cloned());
     let answer = count::run(request, setup, &question)?;
     let said = String::from_utf8_lossy(&answer.stderr);
@@ -89,17 +97,17 @@ fn refusal(request: &Request, setup: &Setup, module: &str) -> Result<Option<Stri
 }
 
 fn row(
-    request: &Request,
+    request: &MeasureRequest,
     setup: &Setup,
-    action: Action,
+    action: MeasuredCommand,
     module: &str,
     modulefiles: u64,
-) -> Result<Row, ModulesError> {
+) -> Result<CommandCost, ModulesError> {
     let mut question = action.question(request.tool.kind, module);
     question.extend(setup.options.iter().cloned());
     let trace = request.work.join("recordings").join(format!("{}-{}.qtrace", setup.name, action.name()));
     let Counts { calls, errors, on_each_tree } = count::record(request, setup, &question, &trace)?;
-    Ok(Row {
+    Ok(CommandCost {
         action,
         calls,
         errors,
@@ -111,9 +119,9 @@ fn row(
 }
 
 /// The number of modulefiles that a user is shown, and their names.
-fn listing(request: &Request, setup: &Setup) -> Result<(u64, Vec<String>), ModulesError> {
-    let mut question = Action::Terse.question(request.tool.kind, "");
-    if request.tool.kind == Kind::Modules {
+fn listing(request: &MeasureRequest, setup: &Setup) -> Result<(u64, Vec<String>), ModulesError> {
+    let mut question = MeasuredCommand::Terse.question(request.tool.kind, "");
+    if request.tool.kind == ToolKind::Modules {
         question.extend(["-o".into(), OsString::new()]);
     }
     question.extend(setup.options.iter().cloned());

@@ -2,11 +2,11 @@
 //! have it.
 
 use super::copy;
-use super::measurement::{Action, Request};
+use super::measurement::{MeasureRequest, MeasuredCommand};
 use crate::convert::{self, Consent, Destination, Strategy, SystemNames};
-use crate::scan::{Options, Tree};
-use crate::tools::{self, Environment, Kind, Tool, User};
-use crate::verify::{Nobody, Side};
+use crate::scan::{ScanOptions, Tree};
+use crate::tools::{self, Environment, Tool, ToolKind, User};
+use crate::verify::{NoJudge, Side};
 use crate::{ModulesError, caches};
 use std::ffi::OsString;
 use std::fs;
@@ -30,7 +30,7 @@ pub(super) struct Setup {
 
 /// The basis on which strategies are set up.
 pub(super) struct Context<'a> {
-    pub(super) request: &'a Request,
+    pub(super) request: &'a MeasureRequest,
     /// Plain copies of the modulepaths.
     pub(super) copies: &'a [PathBuf],
     /// The directory of a user's recordings.
@@ -43,7 +43,7 @@ type Prepare = fn(&mut Context<'_>) -> Result<Setup, String>;
 /// The strategies for a tool.
 pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
     match tool.kind {
-        Kind::Modules => vec![
+        ToolKind::Modules => vec![
             ("no extension library", without_library),
             ("plain", plain),
             ("modulepath rc", rc),
@@ -55,7 +55,7 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
             ("cache ignored", ignored_cache),
             ("image", image),
         ],
-        Kind::Lmod => vec![
+        ToolKind::Lmod => vec![
             ("plain", plain),
             ("system cache", system_cache),
             ("system cache, cached loads", cached_loads),
@@ -66,7 +66,7 @@ pub(super) fn strategies(tool: &Tool) -> Vec<(&'static str, Prepare)> {
 
 impl Setup {
     /// The plain tool on the plain tree.
-    pub(super) fn plain(request: &Request, copies: &[PathBuf]) -> Self {
+    pub(super) fn plain(request: &MeasureRequest, copies: &[PathBuf]) -> Self {
         let side = Side { modulepaths: copies.to_vec(), variables: Vec::new(), root: None };
         Self {
             name: "plain",
@@ -114,14 +114,14 @@ impl Context<'_> {
         note: Option<&str>,
     ) -> Result<Setup, String> {
         let told = |error: ModulesError| error.to_string();
-        let scan = |copy: &PathBuf| Tree::scan(copy, Options::default());
+        let scan = |copy: &PathBuf| Tree::scan(copy, ScanOptions::default());
         let trees: Vec<Tree> = self.copies.iter().map(scan).collect::<Result<_, _>>().map_err(told)?;
         let plan = convert::plan(&trees, strategy, Consent::default(), &mut SystemNames);
         if let Some(refusal) = plan.trees.iter().flat_map(|tree| &tree.refusals).next() {
             return Err(refusal.to_string());
         }
         let out = self.request.work.join(strategy.name());
-        let written = convert::write(&plan, &Destination::Out(out), &mut Nobody).map_err(told)?;
+        let written = convert::write(&plan, &Destination::Out(out), &mut NoJudge).map_err(told)?;
         let targets = written.targets.into_iter().zip(self.copies);
         let modulepaths = targets.map(|(new, copy)| new.unwrap_or_else(|| copy.clone())).collect();
         let side = Side { modulepaths, variables: strategy.variables(), root: None };
@@ -175,7 +175,7 @@ fn virtual_modules(context: &mut Context<'_>) -> Result<Setup, String> {
 }
 
 /// Caches are built by the user that measures, not by root.
-fn builder(request: &Request) -> caches::Builder<'_> {
+fn builder(request: &MeasureRequest) -> caches::Builder<'_> {
     caches::Builder::new(&request.tool, Some(&request.user))
 }
 
@@ -246,7 +246,8 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
         arguments.push("--root".into());
         arguments.push(copy.into());
     }
-    let traces = Action::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
+    let traces =
+        MeasuredCommand::ALL.map(|action| context.recordings.join(format!("plain-{}.qtrace", action.name())));
     arguments.extend(traces.map(OsString::from));
     let user: &User = &context.request.user;
     quell(context.request, &arguments, user)?;
@@ -258,7 +259,7 @@ fn image(context: &mut Context<'_>) -> Result<Setup, String> {
 }
 
 /// An environment with a side's modulepaths, the site's settings and the side's own.
-fn environment(request: &Request, side: &Side) -> Environment {
+fn environment(request: &MeasureRequest, side: &Side) -> Environment {
     let own = side.variables.iter().map(|(name, value)| (name.into(), value.into()));
     Environment {
         modulepaths: side.modulepaths.clone(),
@@ -267,7 +268,7 @@ fn environment(request: &Request, side: &Side) -> Environment {
 }
 
 /// Runs quell as this user.
-fn quell(request: &Request, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
+fn quell(request: &MeasureRequest, arguments: &[OsString], user: &User) -> Result<tools::Answer, String> {
     let mut command = std::process::Command::new(&request.quell);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/nonexistent");
     let answer = tools::run(command, user, tools::PATIENCE).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! The commands of rc files: from words to their meaning.
 
 use super::leave::Leave;
-use super::names::{Place, expanded, is_plain, is_specification};
+use super::names::{NamePlace, expanded, is_plain, is_specification};
 use super::words::{Word, quoted, words};
 use crate::cookie::RcKind;
 
@@ -110,7 +110,7 @@ impl Reading<'_> {
         Leave::Arguments { line: self.line, command: command.into() }
     }
 
-    fn name(&self, argument: &[u8], place: Place) -> Result<Word, Leave> {
+    fn name(&self, argument: &[u8], place: NamePlace) -> Result<Word, Leave> {
         let name = expanded(argument, self.directory, place);
         name.filter(|name| is_plain(name))
             .ok_or_else(|| Leave::Name { line: self.line, name: argument.to_vec() })
@@ -138,7 +138,7 @@ impl Reading<'_> {
 
     fn version(&self, arguments: &[Word]) -> Result<Command, Leave> {
         let (module, symbols) = arguments.split_first().ok_or_else(|| self.arguments("module-version"))?;
-        let module = self.name(module, Place::Target)?;
+        let module = self.name(module, NamePlace::Target)?;
         if let Some(bad) = symbols.iter().find(|symbol| !is_plain(symbol) || symbol.contains(&b'/')) {
             return Err(Leave::Name { line: self.line, name: bad.clone() });
         }
@@ -148,8 +148,8 @@ impl Reading<'_> {
     fn alias(&self, arguments: &[Word]) -> Result<Command, Leave> {
         let [name, target] = arguments else { return Err(self.arguments("module-alias")) };
         Ok(Command::Alias {
-            name: self.name(name, Place::Definition)?,
-            target: self.name(target, Place::Target)?,
+            name: self.name(name, NamePlace::Definition)?,
+            target: self.name(target, NamePlace::Target)?,
         })
     }
 
@@ -161,7 +161,7 @@ impl Reading<'_> {
             return Err(odd());
         }
         let file = below(self.directory, file);
-        Ok(Command::Virtual { name: self.name(name, Place::Definition)?, file })
+        Ok(Command::Virtual { name: self.name(name, NamePlace::Definition)?, file })
     }
 
     fn rule(

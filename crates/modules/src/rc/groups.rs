@@ -4,7 +4,7 @@ use super::command::{Declared, read};
 use super::leave::Leave;
 use crate::access::Permission;
 use crate::cookie::{Cookie, RcKind};
-use crate::scan::{Entry, Kind, Role, Tree};
+use crate::scan::{Entry, EntryKind, Role, Tree};
 use std::collections::{BTreeMap, HashMap};
 
 /// The oldest version of Environment Modules that conversions support. Source: the oldest version in the tests.
@@ -107,8 +107,8 @@ pub fn groups(tree: &Tree) -> (Option<RcFile>, Vec<Group>) {
     for entry in &tree.entries {
         // The files below are read under further names, or are not known.
         let why = match entry.kind {
-            Kind::Loop | Kind::TooDeep => Leave::Link,
-            Kind::Unlistable(_) => Leave::Unread,
+            EntryKind::Loop | EntryKind::TooDeep => Leave::Link,
+            EntryKind::Unlistable(_) => Leave::Unread,
             _ => continue,
         };
         for file in groups.get_mut(entry.top()).into_iter().flatten().filter(|file| file.says.is_ok()) {

@@ -169,7 +169,7 @@ impl fmt::Display for Leave {
                 write!(to, "a `.version` overrides the default of `{}` that is set elsewhere", escape(name))
             }
             Self::Circle { name } => write!(to, "`{}` leads back to itself", escape(name)),
-            Self::Neighbour { path } => write!(to, "`{}` stays, and the two are read together", escape(path)),
+            Self::Neighbour { path } => write!(to, "`{}` stays, and both are read together", escape(path)),
             Self::Elsewhere { modulepath } => {
                 write!(to, "rc files of `{}` are about the same name", modulepath.display())
             }

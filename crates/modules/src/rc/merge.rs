@@ -149,7 +149,7 @@ fn own(group: &Group, file: &RcFile) -> Result<(), Leave> {
             return Err(Leave::Scope { line: *line, name: name.to_vec() });
         }
         if command.line().is_none() {
-            let command = command.words().first().map(|name| escape(name)).unwrap_or_default();
+            let command = command.words().first().map(escape).unwrap_or_default();
             return Err(Leave::Arguments { line: *line, command });
         }
     }
@@ -258,7 +258,7 @@ impl Definitions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::Options;
+    use crate::scan::ScanOptions;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn merged(directory: &tempfile::TempDir) -> (String, Vec<String>) {
-        let merged = merge(&Tree::scan(directory.path(), Options::default()).unwrap());
+        let merged = merge(&Tree::scan(directory.path(), ScanOptions::default()).unwrap());
         let left = merged.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))).collect();
         (String::from_utf8(merged.text(Command::clone)).unwrap(), left)
     }
@@ -361,7 +361,7 @@ mod tests {
         let default = "set ModulesVersion 1";
         let scan = |files: &[(&str, &str)]| {
             let directory = tree(files);
-            Tree::scan(directory.path(), Options::default()).unwrap()
+            Tree::scan(directory.path(), ScanOptions::default()).unwrap()
         };
         let one = scan(&[("foo/.version", default), ("goo/.version", default), ("hoo/.version", default)]);
         let two = scan(&[("foo/.version", default), (".modulerc", "if {1} {module-alias x hoo/1}")]);

@@ -17,5 +17,5 @@ pub use groups::{Group, RcFile, groups};
 pub(crate) use groups::{OLDEST, usable};
 pub use leave::Leave;
 pub use merge::{Merged, Moved, Spoken, merge, merge_beside};
-pub use names::{Place, expanded, is_plain, is_specification};
-pub use words::{NotLiteral, Reason, Word, line_of, quoted, words};
+pub use names::{NamePlace, expanded, is_plain, is_specification};
+pub use words::{NotLiteral, NotLiteralReason, Word, line_of, quoted, words};

@@ -18,7 +18,7 @@ pub fn is_specification(name: &[u8]) -> bool {
 
 /// The kind of argument that a name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NamePlace {
     /// A module that a command concerns: `name/version` may leave out the directories above.
     Target,
     /// A name that a command defines.
@@ -29,7 +29,7 @@ pub enum Place {
 /// `directory` is `gcc` for `gcc/.modulerc`, and empty for the one at the modulepath's root.
 ///
 /// Source: `getModuleNameVersion` of modulecmd.tcl.
-pub fn expanded(argument: &[u8], directory: &[u8], place: Place) -> Option<Vec<u8>> {
+pub fn expanded(argument: &[u8], directory: &[u8], place: NamePlace) -> Option<Vec<u8>> {
     let version = argument.strip_prefix(b"./").or(argument.strip_prefix(b"/"));
     if let Some(version) = version {
         return match (directory, version) {
@@ -46,7 +46,7 @@ pub fn expanded(argument: &[u8], directory: &[u8], place: Place) -> Option<Vec<u
     let (name, version) = (&argument[..slash], &argument[slash..]);
     let own = directory.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     match place {
-        Place::Target if !own.is_empty() && own == name => Some([directory, version].concat()),
+        NamePlace::Target if !own.is_empty() && own == name => Some([directory, version].concat()),
         _ => Some(argument.to_vec()),
     }
 }
@@ -58,17 +58,17 @@ mod tests {
     #[test]
     fn relative_names_are_those_of_the_directory() {
         for (argument, directory, place, expected) in [
-            ("./1.0", "foo", Place::Target, Some("foo/1.0")),
-            ("/1.0", "foo", Place::Definition, Some("foo/1.0")),
-            ("./", "foo", Place::Target, Some("foo")),
-            ("/1.0", "", Place::Target, None),
-            ("sub/1.0", "foo/sub", Place::Target, Some("foo/sub/1.0")),
-            ("sub/1.0", "foo/sub", Place::Definition, Some("sub/1.0")),
-            ("foo/1.0", "foo", Place::Target, Some("foo/1.0")),
-            ("foo/1.0/", "foo", Place::Target, Some("foo/1.0")),
-            ("foo", "foo", Place::Target, Some("foo")),
-            ("bar/1.0", "foo", Place::Target, Some("bar/1.0")),
-            ("", "foo", Place::Target, None),
+            ("./1.0", "foo", NamePlace::Target, Some("foo/1.0")),
+            ("/1.0", "foo", NamePlace::Definition, Some("foo/1.0")),
+            ("./", "foo", NamePlace::Target, Some("foo")),
+            ("/1.0", "", NamePlace::Target, None),
+            ("sub/1.0", "foo/sub", NamePlace::Target, Some("foo/sub/1.0")),
+            ("sub/1.0", "foo/sub", NamePlace::Definition, Some("sub/1.0")),
+            ("foo/1.0", "foo", NamePlace::Target, Some("foo/1.0")),
+            ("foo/1.0/", "foo", NamePlace::Target, Some("foo/1.0")),
+            ("foo", "foo", NamePlace::Target, Some("foo")),
+            ("bar/1.0", "foo", NamePlace::Target, Some("bar/1.0")),
+            ("", "foo", NamePlace::Target, None),
         ] {
             let found = expanded(argument.as_bytes(), directory.as_bytes(), place);
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{argument} in {directory}");

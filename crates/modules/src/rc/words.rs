@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The reason for which a script is not literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum NotLiteralReason {
     /// `$`.
     Variable,
     /// `[`.
@@ -24,7 +24,7 @@ pub enum Reason {
     Control,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for NotLiteralReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Variable => "it uses a variable",
@@ -44,7 +44,7 @@ pub struct NotLiteral {
     /// The line, from 1.
     pub line: usize,
     /// The reason.
-    pub reason: Reason,
+    pub reason: NotLiteralReason,
 }
 
 /// A literal word.
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    fn command(&mut self) -> Result<Vec<Word>, Reason> {
+    fn command(&mut self) -> Result<Vec<Word>, NotLiteralReason> {
         let mut command = Vec::new();
         loop {
             self.skip_blanks();
@@ -155,9 +155,9 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self) -> Result<Word, Reason> {
+    fn word(&mut self) -> Result<Word, NotLiteralReason> {
         match self.rest() {
-            [b'{', b'*', b'}', next, ..] if !is_end(*next) => Err(Reason::Expansion),
+            [b'{', b'*', b'}', next, ..] if !is_end(*next) => Err(NotLiteralReason::Expansion),
             [b'{', ..] => self.closed(Self::braced),
             [b'"', ..] => self.closed(Self::quoted),
             _ => self.bare(),
@@ -165,26 +165,29 @@ impl Reader<'_> {
     }
 
     /// A word in braces or quotes. Behind the closing one the word must end.
-    fn closed(&mut self, inside: fn(&mut Self) -> Result<Word, Reason>) -> Result<Word, Reason> {
+    fn closed(
+        &mut self,
+        inside: fn(&mut Self) -> Result<Word, NotLiteralReason>,
+    ) -> Result<Word, NotLiteralReason> {
         self.place += 1;
         let word = inside(self)?;
         let ended = match self.rest() {
             [] | [b'\\', b'\n', ..] | [b'\\', b'\r', b'\n', ..] => true,
             [next, ..] => is_end(*next),
         };
-        if ended { Ok(word) } else { Err(Reason::Trailing) }
+        if ended { Ok(word) } else { Err(NotLiteralReason::Trailing) }
     }
 
-    fn braced(&mut self) -> Result<Word, Reason> {
+    fn braced(&mut self) -> Result<Word, NotLiteralReason> {
         let (mut word, mut depth) = (Vec::new(), 1);
         loop {
-            let byte = self.peek().ok_or(Reason::Unclosed)?;
+            let byte = self.peek().ok_or(NotLiteralReason::Unclosed)?;
             self.place += 1;
             match byte {
                 b'{' => depth += 1,
                 b'}' => depth -= 1,
-                b'\\' => return Err(Reason::Escape),
-                b'\r' | 0 | 0x1a => return Err(Reason::Control),
+                b'\\' => return Err(NotLiteralReason::Escape),
+                b'\r' | 0 | 0x1a => return Err(NotLiteralReason::Control),
                 _ => {}
             }
             if depth == 0 {
@@ -194,25 +197,25 @@ impl Reader<'_> {
         }
     }
 
-    fn quoted(&mut self) -> Result<Word, Reason> {
+    fn quoted(&mut self) -> Result<Word, NotLiteralReason> {
         let mut word = Vec::new();
         loop {
-            let byte = self.peek().ok_or(Reason::Unclosed)?;
+            let byte = self.peek().ok_or(NotLiteralReason::Unclosed)?;
             self.place += 1;
             match byte {
                 b'"' => return Ok(word),
-                b'\r' => return Err(Reason::Control),
+                b'\r' => return Err(NotLiteralReason::Control),
                 byte => word.push(self.literal(byte)?),
             }
         }
     }
 
-    fn bare(&mut self) -> Result<Word, Reason> {
+    fn bare(&mut self) -> Result<Word, NotLiteralReason> {
         let mut word = Vec::new();
         loop {
             match self.rest() {
                 [] | [b'\\', b'\n', ..] | [b'\\', b'\r', b'\n', ..] => return Ok(word),
-                [b'\r', next, ..] if *next != b'\n' => return Err(Reason::Control),
+                [b'\r', next, ..] if *next != b'\n' => return Err(NotLiteralReason::Control),
                 [byte, ..] if is_end(*byte) => return Ok(word),
                 [byte, ..] => {
                     let byte = *byte;
@@ -224,17 +227,17 @@ impl Reader<'_> {
     }
 
     /// A character that stands for itself, or the literal character behind a backslash.
-    fn literal(&mut self, byte: u8) -> Result<u8, Reason> {
+    fn literal(&mut self, byte: u8) -> Result<u8, NotLiteralReason> {
         match byte {
-            b'$' => Err(Reason::Variable),
-            b'[' => Err(Reason::Substitution),
-            0 | 0x1a => Err(Reason::Control),
+            b'$' => Err(NotLiteralReason::Variable),
+            b'[' => Err(NotLiteralReason::Substitution),
+            0 | 0x1a => Err(NotLiteralReason::Control),
             b'\\' => match self.peek() {
                 Some(next) if next.is_ascii_punctuation() || next == b' ' => {
                     self.place += 1;
                     Ok(next)
                 }
-                _ => Err(Reason::Escape),
+                _ => Err(NotLiteralReason::Escape),
             },
             byte => Ok(byte),
         }
@@ -254,7 +257,7 @@ fn is_end(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn read(script: &str) -> Result<Vec<(usize, Vec<String>)>, Reason> {
+    fn read(script: &str) -> Result<Vec<(usize, Vec<String>)>, NotLiteralReason> {
         let text =
             |words: Vec<Word>| words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect();
         let commands = words(script.as_bytes()).map_err(|error| error.reason)?;
@@ -293,19 +296,19 @@ mod tests {
     #[test]
     fn what_tcl_substitutes_is_refused() {
         for (script, reason) in [
-            ("a $b", Reason::Variable),
-            ("a \"$b\"", Reason::Variable),
-            ("a [b]", Reason::Substitution),
-            ("a b\\n", Reason::Escape),
-            ("a {b\\}", Reason::Escape),
-            ("{*}{a b}", Reason::Expansion),
-            ("a {b", Reason::Unclosed),
-            ("a \"b", Reason::Unclosed),
-            ("a {b}c", Reason::Trailing),
-            ("a \"b\"c", Reason::Trailing),
-            ("a b\rc", Reason::Control),
-            ("a \0", Reason::Control),
-            ("a \\", Reason::Escape),
+            ("a $b", NotLiteralReason::Variable),
+            ("a \"$b\"", NotLiteralReason::Variable),
+            ("a [b]", NotLiteralReason::Substitution),
+            ("a b\\n", NotLiteralReason::Escape),
+            ("a {b\\}", NotLiteralReason::Escape),
+            ("{*}{a b}", NotLiteralReason::Expansion),
+            ("a {b", NotLiteralReason::Unclosed),
+            ("a \"b", NotLiteralReason::Unclosed),
+            ("a {b}c", NotLiteralReason::Trailing),
+            ("a \"b\"c", NotLiteralReason::Trailing),
+            ("a b\rc", NotLiteralReason::Control),
+            ("a \0", NotLiteralReason::Control),
+            ("a \\", NotLiteralReason::Escape),
         ] {
             assert_eq!(read(script), Err(reason), "{script:?}");
         }

@@ -10,5 +10,5 @@ mod tree;
 
 pub(crate) use tree::above;
 pub use tree::{
-    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Role, Tree,
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, EntryKind, FILE_LIMIT, HEAD_LIMIT, Role, ScanOptions, Tree,
 };

@@ -2,7 +2,7 @@
 
 use super::pool::{Pool, work};
 use super::tree::{
-    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, FILE_LIMIT, HEAD_LIMIT, Kind, Options, Tree,
+    CACHE_LIMIT, DEPTH_LIMIT, ENTRY_LIMIT, Entry, EntryKind, FILE_LIMIT, HEAD_LIMIT, ScanOptions, Tree,
 };
 use crate::ModulesError;
 use crate::access::{ATTRIBUTE, Access, Acl};
@@ -86,7 +86,7 @@ impl Tree {
     ///
     /// **Errors**: [`ModulesError::Read`] where the modulepath itself cannot be listed, and after [`crate::tools::end_flag`] is
     /// set; [`ModulesError::TooLarge`].
-    pub fn scan(root: &Path, options: Options) -> Result<Self, ModulesError> {
+    pub fn scan(root: &Path, options: ScanOptions) -> Result<Self, ModulesError> {
         let tree = tree(root, options)?;
         // Jobs that had not begun by then are missing from the tree.
         unless_ended().map_err(ModulesError::read(root))?;
@@ -94,7 +94,7 @@ impl Tree {
     }
 }
 
-fn tree(root: &Path, options: Options) -> Result<Tree, ModulesError> {
+fn tree(root: &Path, options: ScanOptions) -> Result<Tree, ModulesError> {
     let failed = |errno: Errno| ModulesError::read(root)(errno);
     let (descriptor, reader) = walk::open(root, OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
@@ -153,12 +153,12 @@ fn run(job: Job, pool: &Pool<Job>, found: &mut Vec<Entry>) {
 
 /// The entry for a name, if this process cannot act as the user that would follow it.
 fn unread(parent: &Opened, name: &CStr, step: Step, errno: Errno) -> Entry {
-    bare(parent, name, step.is_link, Kind::Unreadable(errno))
+    bare(parent, name, step.is_link, EntryKind::Unreadable(errno))
 }
 
 /// Opens and lists a directory; returns its own entry, and the entries in it that need no job.
 fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) -> Vec<Entry> {
-    let mut entry = bare(parent, name, step.is_link, Kind::Directory);
+    let mut entry = bare(parent, name, step.is_link, EntryKind::Directory);
     let stat = match rustix::fs::statat(&parent.descriptor, name, step.stat_flags()) {
         Ok(stat) => stat,
         Err(errno) => {
@@ -170,15 +170,15 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
     entry.identity = Some((stat.st_dev, stat.st_ino));
     entry.access = Some(access(&stat, None));
     if parent.way.passes(stat.st_dev, stat.st_ino) {
-        entry.kind = Kind::Loop;
+        entry.kind = EntryKind::Loop;
         return vec![entry];
     }
     if is_ignored_directory(name.to_bytes()) {
-        entry.kind = Kind::IgnoredDirectory;
+        entry.kind = EntryKind::IgnoredDirectory;
         return vec![entry];
     }
     if parent.way.depth + 1 > DEPTH_LIMIT {
-        entry.kind = Kind::TooDeep;
+        entry.kind = EntryKind::TooDeep;
         return vec![entry];
     }
     let flags = step.open_flags() | OFlags::DIRECTORY;
@@ -186,7 +186,7 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
     let (descriptor, stat) = match opened.and_then(|file| rustix::fs::fstat(&file).map(|stat| (file, stat))) {
         Ok(opened) => opened,
         Err(errno) => {
-            entry.kind = Kind::Unlistable(errno);
+            entry.kind = EntryKind::Unlistable(errno);
             return vec![entry];
         }
     };
@@ -205,7 +205,7 @@ fn directory(parent: &Arc<Opened>, name: &CStr, step: Step, pool: &Pool<Job>) ->
     let opened = Arc::new(opened);
     let mut found = Vec::new();
     if let Err(errno) = list(&opened, pool, &mut found) {
-        entry.kind = Kind::Unlistable(errno);
+        entry.kind = EntryKind::Unlistable(errno);
     }
     found.push(entry);
     found
@@ -225,7 +225,7 @@ fn list(opened: &Arc<Opened>, pool: &Pool<Job>, found: &mut Vec<Entry>) -> Resul
         match kind {
             Ok(FileType::Directory) => jobs.push(Job::Directory(Arc::clone(opened), name.to_owned(), step)),
             Ok(FileType::RegularFile) => files.push((name.to_owned(), step)),
-            Ok(_) => found.push(bare(opened, name, step.is_link, Kind::Special)),
+            Ok(_) => found.push(bare(opened, name, step.is_link, EntryKind::Special)),
             Err(errno) => found.push(bare(opened, name, step.is_link, absent(errno, step.is_link))),
         }
     }
@@ -257,15 +257,15 @@ fn kind(opened: &Opened, name: &CStr, listed: FileType) -> (Result<FileType, Err
     }
 }
 
-fn absent(errno: Errno, is_link: IsLink) -> Kind {
+fn absent(errno: Errno, is_link: IsLink) -> EntryKind {
     match errno {
-        Errno::LOOP => Kind::Loop,
-        Errno::NOENT if is_link => Kind::Dangling,
-        errno => Kind::Unreadable(errno),
+        Errno::LOOP => EntryKind::Loop,
+        Errno::NOENT if is_link => EntryKind::Dangling,
+        errno => EntryKind::Unreadable(errno),
     }
 }
 
-fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: Kind) -> Entry {
+fn bare(opened: &Opened, name: &CStr, is_link: IsLink, kind: EntryKind) -> Entry {
     let path = below(&opened.path, name);
     Entry { path, is_link, access: None, identity: None, modified: 0, size: 0, kind }
 }
@@ -279,7 +279,7 @@ fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
         Ok(descriptor) => rustix::fs::fstat(descriptor),
         Err(_) => rustix::fs::statat(&parent.descriptor, name, step.stat_flags()),
     };
-    let mut entry = bare(parent, name, is_link, Kind::Special);
+    let mut entry = bare(parent, name, is_link, EntryKind::Special);
     let stat = match stat {
         Ok(stat) => stat,
         Err(errno) => {
@@ -298,8 +298,8 @@ fn file(parent: &Opened, name: &CStr, step: Step) -> Entry {
     let limit = if is_cache { CACHE_LIMIT } else { FILE_LIMIT };
     entry.kind = match opened.and_then(|descriptor| content(&descriptor, name.to_bytes(), entry.size, limit))
     {
-        Ok(content) => Kind::File(content),
-        Err(errno) => Kind::Unreadable(errno),
+        Ok(content) => EntryKind::File(content),
+        Err(errno) => EntryKind::Unreadable(errno),
     };
     entry
 }

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 /// Settings of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ScanOptions {
     /// Requests in flight at most. Range: from 1.
     pub jobs: u16,
 }
 
-impl Default for Options {
+impl Default for ScanOptions {
     fn default() -> Self {
         Self { jobs: 16 }
     }
@@ -57,12 +57,12 @@ pub struct Entry {
     /// Length of a file; 0 for anything else. Unit: bytes.
     pub size: u64,
     /// The kind of entry.
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A directory that was listed.
     Directory,
     /// A directory that Environment Modules leaves out because of its name.
@@ -103,7 +103,7 @@ impl Entry {
     /// The role of the file for Environment Modules, according to its name; `None` for anything but a file, and for a file
     /// that is never read.
     pub fn role(&self) -> Option<Role> {
-        if !matches!(self.kind, Kind::File(_) | Kind::Unreadable(_)) {
+        if !matches!(self.kind, EntryKind::File(_) | EntryKind::Unreadable(_)) {
             return None;
         }
         let at_root = self.parent().is_empty();
@@ -121,16 +121,18 @@ impl Entry {
     /// or unknown.
     pub fn permission(&self) -> Option<Permission> {
         match self.kind {
-            Kind::File(_) | Kind::Unreadable(_) => Some(Permission::Read),
-            Kind::Directory | Kind::IgnoredDirectory | Kind::Unlistable(_) => Some(Permission::List),
-            Kind::Loop | Kind::Dangling | Kind::Special | Kind::TooDeep => None,
+            EntryKind::File(_) | EntryKind::Unreadable(_) => Some(Permission::Read),
+            EntryKind::Directory | EntryKind::IgnoredDirectory | EntryKind::Unlistable(_) => {
+                Some(Permission::List)
+            }
+            EntryKind::Loop | EntryKind::Dangling | EntryKind::Special | EntryKind::TooDeep => None,
         }
     }
 
     /// The content of a file that could be read.
     pub fn content(&self) -> Option<&[u8]> {
         match &self.kind {
-            Kind::File(content) => Some(content),
+            EntryKind::File(content) => Some(content),
             _ => None,
         }
     }
@@ -174,7 +176,7 @@ impl Tree {
     ///
     /// **Errors**: [`ModulesError::Special`].
     pub(crate) fn refuse_special(&self) -> Result<(), ModulesError> {
-        match self.entries.iter().find(|entry| entry.kind == Kind::Special) {
+        match self.entries.iter().find(|entry| entry.kind == EntryKind::Special) {
             Some(entry) => Err(ModulesError::Special { path: self.full_path(&entry.path) }),
             None => Ok(()),
         }
@@ -213,7 +215,7 @@ impl Tree {
 
     fn around_first_loop(&self, path: &[u8]) -> Option<Vec<u8>> {
         let link =
-            self.directories(path).find(|entry| entry.kind == Kind::Loop && entry.identity.is_some())?;
+            self.directories(path).find(|entry| entry.kind == EntryKind::Loop && entry.identity.is_some())?;
         let rest = &path[link.path.len() + 1..];
         // A loop that leads to no directory below the modulepath leads to the modulepath itself.
         match self.directories(&link.path).find(|entry| entry.identity == link.identity) {

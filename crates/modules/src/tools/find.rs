@@ -1,6 +1,6 @@
 //! Finds installed tools below prefixes, and asks each for its version.
 
-use super::{Environment, Kind, Tool, Version, ask_apart};
+use super::{Environment, Tool, ToolKind, ToolVersion, ask_apart};
 use crate::ModulesError;
 use crate::trust::prober;
 use std::io::{BufRead, BufReader, Read};
@@ -8,19 +8,19 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Paths of a tool below a prefix. `*` is any one name.
-const PLACES: &[(Kind, &str)] = &[
-    (Kind::Modules, "libexec/modulecmd.tcl"),
-    (Kind::Modules, "lib/modulecmd.tcl"),
-    (Kind::Modules, "lib/*/modulecmd.tcl"),
-    (Kind::Modules, "share/Modules/libexec/modulecmd.tcl"),
-    (Kind::Modules, "usr/lib/modulecmd.tcl"),
-    (Kind::Modules, "usr/lib/*/modulecmd.tcl"),
-    (Kind::Modules, "usr/share/Modules/libexec/modulecmd.tcl"),
-    (Kind::Lmod, "libexec/lmod"),
-    (Kind::Lmod, "lmod/libexec/lmod"),
-    (Kind::Lmod, "lmod/lmod/libexec/lmod"),
-    (Kind::Lmod, "share/lmod/lmod/libexec/lmod"),
-    (Kind::Lmod, "usr/share/lmod/lmod/libexec/lmod"),
+const PLACES: &[(ToolKind, &str)] = &[
+    (ToolKind::Modules, "libexec/modulecmd.tcl"),
+    (ToolKind::Modules, "lib/modulecmd.tcl"),
+    (ToolKind::Modules, "lib/*/modulecmd.tcl"),
+    (ToolKind::Modules, "share/Modules/libexec/modulecmd.tcl"),
+    (ToolKind::Modules, "usr/lib/modulecmd.tcl"),
+    (ToolKind::Modules, "usr/lib/*/modulecmd.tcl"),
+    (ToolKind::Modules, "usr/share/Modules/libexec/modulecmd.tcl"),
+    (ToolKind::Lmod, "libexec/lmod"),
+    (ToolKind::Lmod, "lmod/libexec/lmod"),
+    (ToolKind::Lmod, "lmod/lmod/libexec/lmod"),
+    (ToolKind::Lmod, "share/lmod/lmod/libexec/lmod"),
+    (ToolKind::Lmod, "usr/share/lmod/lmod/libexec/lmod"),
 ];
 
 /// The tools below each of `prefixes`. A prefix may also be a tool itself.
@@ -39,7 +39,7 @@ pub fn find(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
 ///
 /// **Errors**: [`ModulesError::Tool`] if no prefix has one, and for a tool that does not print its version.
 pub fn find_any(prefixes: &[PathBuf]) -> Result<Vec<Tool>, ModulesError> {
-    let mut found: Vec<(Kind, PathBuf)> = prefixes.iter().flat_map(|prefix| below(prefix)).collect();
+    let mut found: Vec<(ToolKind, PathBuf)> = prefixes.iter().flat_map(|prefix| below(prefix)).collect();
     found.sort();
     found.dedup();
     let mut tools: Vec<Tool> =
@@ -56,13 +56,13 @@ fn none(prefix: &Path) -> ModulesError {
     ModulesError::Tool { path: prefix.to_owned(), why }
 }
 
-fn below(prefix: &Path) -> Vec<(Kind, PathBuf)> {
+fn below(prefix: &Path) -> Vec<(ToolKind, PathBuf)> {
     if prefix.is_file() {
         let is_tcl = prefix.extension().is_some_and(|extension| extension == "tcl");
-        let kind = if is_tcl { Kind::Modules } else { Kind::Lmod };
+        let kind = if is_tcl { ToolKind::Modules } else { ToolKind::Lmod };
         return vec![(kind, resolved(prefix))];
     }
-    let mut found: Vec<(Kind, PathBuf)> = PLACES
+    let mut found: Vec<(ToolKind, PathBuf)> = PLACES
         .iter()
         .flat_map(|(kind, place)| places(prefix, place).into_iter().map(|path| (*kind, path)))
         .filter(|(_, path)| path.is_file())
@@ -88,19 +88,19 @@ fn places(prefix: &Path, place: &str) -> Vec<PathBuf> {
     }
 }
 
-fn tool(kind: Kind, script: PathBuf) -> Result<Tool, ModulesError> {
+fn tool(kind: ToolKind, script: PathBuf) -> Result<Tool, ModulesError> {
     let interpreter = interpreter(kind, &script)?;
-    let mut tool = Tool { kind, version: Version(Vec::new()), interpreter, script };
+    let mut tool = Tool { kind, version: ToolVersion(Vec::new()), interpreter, script };
     let answer = ask_apart(&tool, &Environment::default(), &prober(&tool), &["--version".into()])?;
     let text = String::from_utf8_lossy(&answer.stderr);
     let words = text.split_whitespace();
     let version = match kind {
-        Kind::Modules => words.skip_while(|word| *word != "Release").nth(1),
-        Kind::Lmod => words.skip_while(|word| *word != "Version").nth(1),
+        ToolKind::Modules => words.skip_while(|word| *word != "Release").nth(1),
+        ToolKind::Lmod => words.skip_while(|word| *word != "Version").nth(1),
     };
-    let version = version.and_then(Version::parse).ok_or_else(|| ModulesError::Tool {
+    let version = version.and_then(ToolVersion::parse).ok_or_else(|| ModulesError::Tool {
         path: tool.script.clone(),
-        why: format!("it prints no version: `{}`", quell_base::escape(&line(&answer.stderr))),
+        why: format!("it prints no version: `{}`", quell_base::escape(line(&answer.stderr))),
     })?;
     tool.version = version;
     Ok(tool)
@@ -111,7 +111,7 @@ fn line(text: &[u8]) -> Vec<u8> {
 }
 
 /// The interpreter that the script's first line names.
-fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
+fn interpreter(kind: ToolKind, script: &Path) -> Result<PathBuf, ModulesError> {
     let file = std::fs::File::open(script).map_err(ModulesError::read(script))?;
     let mut first = Vec::new();
     BufReader::new(file.take(4096)).read_until(b'\n', &mut first).map_err(ModulesError::read(script))?;
@@ -120,8 +120,8 @@ fn interpreter(kind: Kind, script: &Path) -> Result<PathBuf, ModulesError> {
     let named = words.next().unwrap_or_default();
     let by_env = named.ends_with(b"/env").then(|| words.next()).flatten();
     let usual: &[u8] = match kind {
-        Kind::Modules => b"tclsh",
-        Kind::Lmod => b"lua",
+        ToolKind::Modules => b"tclsh",
+        ToolKind::Lmod => b"lua",
     };
     let name = by_env.unwrap_or(if named.is_empty() { usual } else { named });
     let path = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));

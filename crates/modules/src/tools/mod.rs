@@ -11,7 +11,7 @@ mod user;
 pub use conversation::end_flag;
 pub(crate) use conversation::{PATIENCE, unless_ended};
 pub use find::{find, find_any};
-pub use session::{Answer, Answers, Progress, Question, ask, ask_apart, run};
+pub use session::{Answer, AnswerProgress, Answers, Question, ask, ask_apart, run};
 pub use user::{Credentials, User};
 
 use std::ffi::OsString;
@@ -21,14 +21,14 @@ use std::process::{Command, Stdio};
 
 /// The program that answers `module`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ToolKind {
     /// Environment Modules, in Tcl.
     Modules,
     /// Lmod, in Lua.
     Lmod,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ToolKind {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Modules => "Modules",
@@ -39,9 +39,9 @@ impl fmt::Display for Kind {
 
 /// A version such as 5.2.0. Its numbers are compared, not its characters: 5.10 is newer than 5.2.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(Vec<u32>);
+pub struct ToolVersion(Vec<u32>);
 
-impl Version {
+impl ToolVersion {
     /// The version that a text begins with: numbers with dots between them.
     pub fn parse(text: &str) -> Option<Self> {
         let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
@@ -55,7 +55,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ToolVersion {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.0.iter().map(u32::to_string).collect();
         to.write_str(&numbers.join("."))
@@ -66,9 +66,9 @@ impl fmt::Display for Version {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tool {
     /// The kind of tool.
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The version that the tool prints.
-    pub version: Version,
+    pub version: ToolVersion,
     /// The program that interprets it: tclsh or lua.
     pub interpreter: PathBuf,
     /// The tool: `modulecmd.tcl`, or `lmod` in Lmod's `libexec`.
@@ -148,21 +148,21 @@ mod tests {
 
     #[test]
     fn versions_compare_by_number() {
-        let version = |text| Version::parse(text).unwrap();
+        let version = |text| ToolVersion::parse(text).unwrap();
         assert!(version("5.10.0") > version("5.2.0"));
         assert!(version("8.7.60 2025") > version("8.6.19"));
         assert!(version("5.3").is_at_least(5, 3) && version("5.10.1").is_at_least(5, 3));
         assert!(!version("5.2.9").is_at_least(5, 3) && version("6").is_at_least(5, 9));
         assert_eq!(version("5.2.0 (2022-11-08)").to_string(), "5.2.0");
-        assert_eq!(Version::parse("x5"), None);
-        assert_eq!(Version::parse("5..1"), None);
+        assert_eq!(ToolVersion::parse("x5"), None);
+        assert_eq!(ToolVersion::parse("5..1"), None);
     }
 
     #[test]
     fn an_environment_has_the_last_word() {
         let tool = Tool {
-            kind: Kind::Modules,
-            version: Version::parse("5.2.0").unwrap(),
+            kind: ToolKind::Modules,
+            version: ToolVersion::parse("5.2.0").unwrap(),
             interpreter: "/usr/bin/tclsh".into(),
             script: "/m/modulecmd.tcl".into(),
         };

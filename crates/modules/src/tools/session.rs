@@ -4,7 +4,7 @@
 //! answers with those of separate processes. Questions that they leave open, because a modulefile ended the process or the
 //! time is up, are asked separately.
 
-use super::{Environment, Kind, Tool, User, conversation};
+use super::{Environment, Tool, ToolKind, User, conversation};
 use crate::ModulesError;
 use conversation::{PATIENCE, Said, converse};
 use std::ffi::{OsStr, OsString};
@@ -47,7 +47,7 @@ pub struct Answers {
 }
 
 /// A callback that gets the number of questions answered so far.
-pub type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
+pub type AnswerProgress<'a> = &'a mut (dyn FnMut(usize) + Send);
 
 /// Asks each question as `user`.
 ///
@@ -57,7 +57,7 @@ pub fn ask(
     environment: &Environment,
     user: &User,
     questions: &[Question],
-    progress: Progress<'_>,
+    progress: AnswerProgress<'_>,
 ) -> Result<Answers, ModulesError> {
     let mut answers = Vec::new();
     let mut apart = 0;
@@ -111,14 +111,14 @@ fn together(
     environment: &Environment,
     user: &User,
     questions: &[Question],
-    progress: Progress<'_>,
+    progress: AnswerProgress<'_>,
 ) -> Result<Vec<Answer>, ModulesError> {
     let mut command = Command::new(&tool.interpreter);
     command.env_clear().envs(tool.variables(environment));
     let mut input = String::new();
     match tool.kind {
-        Kind::Modules => input.push_str(&format!("eval {{\n{MODULES}\n}}\n")),
-        Kind::Lmod => {
+        ToolKind::Modules => input.push_str(&format!("eval {{\n{MODULES}\n}}\n")),
+        ToolKind::Lmod => {
             // The newline keeps lua from taking a program that begins with a comment, `--`, for an option.
             command.arg("-e").arg(format!("\n{LMOD}")).arg("/dev/null");
         }

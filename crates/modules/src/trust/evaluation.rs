@@ -4,7 +4,7 @@ use super::hands::{NOBODY, is_root};
 use super::inquiry::Inquiry;
 use crate::ModulesError;
 use crate::access::Access;
-use crate::scan::{Kind, Tree};
+use crate::scan::{EntryKind, Tree};
 use crate::tools::{Tool, User};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Inquiry {
             if entry.is_link {
                 self.path(&path);
             }
-            if entry.kind == Kind::TooDeep {
+            if entry.kind == EntryKind::TooDeep {
                 self.hands.anybody(&path);
             }
         }

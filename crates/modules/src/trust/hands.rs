@@ -1,6 +1,6 @@
 //! The users other than root who can change something, by owner, mode and access control list.
 
-use crate::access::{Access, Permission, Who};
+use crate::access::{Access, AllowedUsers, Permission};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -58,11 +58,11 @@ impl Hands {
     pub(super) fn writers(&mut self, access: &Access, place: &Path) {
         let before = (self.users.len(), self.many);
         match access.who(Permission::Write) {
-            Who::Only { users, groups } => {
+            AllowedUsers::Only { users, groups } => {
                 self.users.extend(users);
                 self.many |= groups.iter().any(|group| *group != 0);
             }
-            Who::Everybody | Who::Mixed => self.many = true,
+            AllowedUsers::Everybody | AllowedUsers::Mixed => self.many = true,
         }
         if before != (self.users.len(), self.many) {
             self.at(place);

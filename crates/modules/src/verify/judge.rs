@@ -5,7 +5,7 @@ use super::questions::{self, Names};
 use super::{Difference, Judge, Side, Unasked, refuse_name, users};
 use crate::ModulesError;
 use crate::cookie::Cookie;
-use crate::scan::{self, Options, Role, Tree};
+use crate::scan::{self, Role, ScanOptions, Tree};
 use crate::tools::{self, Answer, Answers, Environment, Question, Tool, User};
 use crate::trust::{Hands, Inquiry, is_root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub struct Tools {
 
 /// The progress of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct VerifyProgress {
     /// Questions answered.
     pub answered: usize,
     /// Questions in all, as far as is known yet.
@@ -93,7 +93,7 @@ impl Tools {
         &self,
         old: &Side,
         new: &Side,
-        progress: &(dyn Fn(Progress) + Sync),
+        progress: &(dyn Fn(VerifyProgress) + Sync),
     ) -> Result<Comparison, ModulesError> {
         let sides = [old, new];
         sides.iter().flat_map(|side| &side.modulepaths).try_for_each(|path| refuse_name(path))?;
@@ -295,7 +295,7 @@ struct Scanned {
 impl Scanned {
     /// Reads a modulepath; `None` if it cannot be listed or does not exist. The tools are asked about it all the same.
     fn of(path: &Path) -> Result<Option<Self>, ModulesError> {
-        let mut tree = match Tree::scan(path, Options::default()) {
+        let mut tree = match Tree::scan(path, ScanOptions::default()) {
             Err(ModulesError::Read { .. }) => return Ok(None),
             tree => tree?,
         };
@@ -303,7 +303,7 @@ impl Scanned {
         let plain = plain(&tree);
         // Content is not needed from here on.
         for entry in &mut tree.entries {
-            if let scan::Kind::File(content) = &mut entry.kind {
+            if let scan::EntryKind::File(content) = &mut entry.kind {
                 *content = Vec::new();
             }
         }
@@ -367,11 +367,11 @@ struct Count<'a> {
     answered: AtomicUsize,
     asked: AtomicUsize,
     apart: AtomicUsize,
-    progress: &'a (dyn Fn(Progress) + Sync),
+    progress: &'a (dyn Fn(VerifyProgress) + Sync),
 }
 
 impl<'a> Count<'a> {
-    fn new(progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+    fn new(progress: &'a (dyn Fn(VerifyProgress) + Sync)) -> Self {
         let zero = || AtomicUsize::new(0);
         Self { answered: zero(), asked: zero(), apart: zero(), progress }
     }
@@ -383,7 +383,7 @@ impl<'a> Count<'a> {
                 let more = answered.saturating_sub(before);
                 before = before.max(answered);
                 let answered = self.answered.fetch_add(more, Ordering::Relaxed) + more;
-                (self.progress)(Progress { answered, asked: self.asked.load(Ordering::Relaxed) });
+                (self.progress)(VerifyProgress { answered, asked: self.asked.load(Ordering::Relaxed) });
             })?;
         self.apart.fetch_add(apart, Ordering::Relaxed);
         Ok(answers)

@@ -9,7 +9,7 @@ mod questions;
 mod rewording;
 mod users;
 
-pub use judge::{Comparison, Progress, Tools};
+pub use judge::{Comparison, Tools, VerifyProgress};
 pub(crate) use questions::{shown, without_target};
 pub use users::{Unasked, members};
 
@@ -57,9 +57,9 @@ pub(crate) fn refuse_name(modulepath: &Path) -> Result<(), ModulesError> {
 
 /// A judge that asks no tool and finds no difference.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoJudge;
 
-impl Judge for Nobody {
+impl Judge for NoJudge {
     fn differences(&mut self, _: &Side, _: &Side) -> Result<Vec<Difference>, ModulesError> {
         Ok(Vec::new())
     }

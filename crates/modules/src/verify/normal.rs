@@ -4,7 +4,7 @@
 //! layout of JSON, the length of rules around a path, and the times in Lmod's table.
 
 use super::Side;
-use crate::tools::{Answer, Kind};
+use crate::tools::{Answer, ToolKind};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -37,21 +37,21 @@ impl Naming {
     }
 
     /// The normal form of an answer.
-    pub(super) fn normal(&self, kind: Kind, question: &[OsString], answer: &Answer) -> String {
+    pub(super) fn normal(&self, kind: ToolKind, question: &[OsString], answer: &Answer) -> String {
         let is_json = question.iter().any(|word| word == "-j");
         let is_listing = question.iter().any(|word| word == "avail" || word == "spider");
         let errors = String::from_utf8_lossy(&self.rename(&answer.stderr)).into_owned();
         let errors = match serde_json::from_str::<Value>(&errors) {
             Ok(value) if is_json => sorted(value),
-            _ if is_listing && self.is_below && kind == Kind::Modules => names(&listing(&errors)),
+            _ if is_listing && self.is_below && kind == ToolKind::Modules => names(&listing(&errors)),
             _ if is_listing => listing(&errors),
             // Lmod breaks lines at the width of a terminal, so the length of paths decides.
-            _ if kind == Kind::Lmod => words(&errors),
+            _ if kind == ToolKind::Lmod => words(&errors),
             _ => errors,
         };
         let output = match kind {
-            Kind::Lmod => self.rename(&without_table(&answer.stdout)),
-            Kind::Modules => self.rename(&answer.stdout),
+            ToolKind::Lmod => self.rename(&without_table(&answer.stdout)),
+            ToolKind::Modules => self.rename(&answer.stdout),
         };
         format!("{}{errors}status {}\n", String::from_utf8_lossy(&output), answer.status)
     }
@@ -202,7 +202,7 @@ mod tests {
         Naming::new([&side(&["/m/apps", "/m/libs"]), &side(&["/m/apps-virt", "/new/libs"])])
     }
 
-    fn normal(kind: Kind, words: &str, stdout: &str, stderr: &str) -> String {
+    fn normal(kind: ToolKind, words: &str, stdout: &str, stderr: &str) -> String {
         let question: Vec<OsString> = words.split(' ').map(Into::into).collect();
         let answer = Answer { stdout: stdout.into(), stderr: stderr.into(), status: 0 };
         naming().normal(kind, &question, &answer)
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn modulepaths_have_the_same_name_on_both_sides() {
-        let of = |path: &str| normal(Kind::Modules, "path a", &format!("echo '{path}/a/1';\n"), "");
+        let of = |path: &str| normal(ToolKind::Modules, "path a", &format!("echo '{path}/a/1';\n"), "");
         assert_eq!(of("/m/apps"), of("/m/apps-virt"));
         assert_eq!(of("/m/libs"), of("/new/libs"));
         assert_ne!(of("/m/apps"), of("/m/libs"));
@@ -233,13 +233,13 @@ mod tests {
 
     #[test]
     fn rules_around_a_path_have_no_length() {
-        let of = |text: &str| normal(Kind::Modules, "avail", "", text);
+        let of = |text: &str| normal(ToolKind::Modules, "avail", "", text);
         assert_eq!(of("------ /m/apps -----\na/1\n"), of("--- /m/apps-virt ---\na/1\n"));
     }
 
     #[test]
     fn the_order_in_json_says_nothing() {
-        let of = |text: &str| normal(Kind::Modules, "avail -j", "", text);
+        let of = |text: &str| normal(ToolKind::Modules, "avail -j", "", text);
         let one = r#"{"/m/apps": {"a/1": {"name": "a/1", "symbols": ["x", "y"]}, "b/1": {"name": "b/1"}}}"#;
         let other = r#"{"/m/apps": {"b/1": {"name": "b/1"}, "a/1": {"symbols": ["y", "x"], "name": "a/1"}}}"#;
         assert_eq!(of(one), of(other));
@@ -253,7 +253,7 @@ mod tests {
         // "mT = {\nc_shortTime = 1,\nfn = \"/m/apps/a/1\",\n}"
         let table = "_ModuleTable001_=bVQgPSB7CmNfc2hvcnRUaW1lID0gMSwKZm4gPSAiL20vYXBwcy9hLzEiLAp9;\nexport _ModuleTable001_;\n_ModuleTable_Sz_=1;\nexport _ModuleTable_Sz_;\n";
         assert_eq!(
-            normal(Kind::Lmod, "load a", table, ""),
+            normal(ToolKind::Lmod, "load a", table, ""),
             "mT = {\nfn = \"<modulepath 1>/a/1\",\n}\nstatus 0\n"
         );
     }

@@ -2,7 +2,7 @@
 //! with its default, latest and symbolic forms; and the environment that each load makes.
 
 use crate::scan::{self, Tree};
-use crate::tools::{Answer, Kind, Question};
+use crate::tools::{Answer, Question, ToolKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -39,10 +39,10 @@ const LMOD: &[&str] = &[
 ];
 
 /// The listings of a tool.
-pub(super) fn listings(kind: Kind) -> Vec<Question> {
+pub(super) fn listings(kind: ToolKind) -> Vec<Question> {
     let questions = match kind {
-        Kind::Modules => MODULES,
-        Kind::Lmod => LMOD,
+        ToolKind::Modules => MODULES,
+        ToolKind::Lmod => LMOD,
     };
     questions.iter().map(|words| words.split(' ').map(OsString::from).collect()).collect()
 }
@@ -64,10 +64,10 @@ impl Names {
                 continue;
             }
             match entry.kind {
-                scan::Kind::Directory | scan::Kind::Unlistable(_) => {
+                scan::EntryKind::Directory | scan::EntryKind::Unlistable(_) => {
                     _ = self.groups.insert(entry.path.clone())
                 }
-                scan::Kind::File(_) | scan::Kind::Unreadable(_) => self.add(strip_lua(&entry.path)),
+                scan::EntryKind::File(_) | scan::EntryKind::Unreadable(_) => self.add(strip_lua(&entry.path)),
                 _ => {}
             }
         }
@@ -79,10 +79,10 @@ impl Names {
     }
 
     /// Adds the names in a listing.
-    pub(super) fn add_listing(&mut self, kind: Kind, question: &[OsString], answer: &Answer) {
+    pub(super) fn add_listing(&mut self, kind: ToolKind, question: &[OsString], answer: &Answer) {
         match kind {
-            Kind::Modules if question.iter().any(|word| word == "-j") => self.add_json(&answer.stderr),
-            Kind::Lmod if question.iter().any(|word| word == "-t") => self.add_terse(&answer.stderr),
+            ToolKind::Modules if question.iter().any(|word| word == "-j") => self.add_json(&answer.stderr),
+            ToolKind::Lmod if question.iter().any(|word| word == "-t") => self.add_terse(&answer.stderr),
             _ => {}
         }
     }
@@ -121,7 +121,7 @@ impl Names {
     }
 
     /// All questions about these names.
-    pub(super) fn questions(&self, kind: Kind) -> Vec<Question> {
+    pub(super) fn questions(&self, kind: ToolKind) -> Vec<Question> {
         let mut asked: BTreeMap<Vec<u8>, Load> = BTreeMap::new();
         for group in &self.groups {
             for form in ["default", "latest"] {
@@ -136,10 +136,10 @@ impl Names {
                 words.chain([OsString::from_vec(name.clone())]).collect()
             };
             match kind {
-                Kind::Modules => questions.push(question(&["path"])),
+                ToolKind::Modules => questions.push(question(&["path"])),
                 // Lmod has no cheaper question for the file that a name stands for.
-                Kind::Lmod if load == Load::No => questions.push(question(&["--location", "show"])),
-                Kind::Lmod => {}
+                ToolKind::Lmod if load == Load::No => questions.push(question(&["--location", "show"])),
+                ToolKind::Lmod => {}
             }
             if load == Load::Yes {
                 questions.push(question(&["load"]));
@@ -184,7 +184,7 @@ mod tests {
         let mut names = Names::default();
         let stderr = b"/m/libs:\nlibb/\nlibb/1.0\nlibb/sym(@libb/1.0)\n".to_vec();
         let question: Question = vec!["-t".into(), "avail".into()];
-        names.add_listing(Kind::Lmod, &question, &Answer { stderr, ..Answer::default() });
+        names.add_listing(ToolKind::Lmod, &question, &Answer { stderr, ..Answer::default() });
         let of = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<BTreeSet<_>>();
         assert_eq!(names.modules, of(&["libb", "libb/1.0", "libb/sym"]));
         assert_eq!(names.groups, of(&["libb"]));

@@ -229,7 +229,7 @@ fn distinct(users: Vec<User>, guarded: &[Guarded<'_>]) -> Vec<User> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::scan::Kind;
+    use crate::scan::EntryKind;
     use crate::trust::Inquiry;
 
     fn access(uid: u32, gid: u32, mode: u32) -> Access {
@@ -250,7 +250,7 @@ mod tests {
             identity: None,
             modified: 0,
             size: 0,
-            kind: Kind::File(Vec::new()),
+            kind: EntryKind::File(Vec::new()),
         };
         let entries = files.iter().map(entry).collect();
         Tree { root: PathBuf::from("/m"), access: access(0, 0, 0o755), entries }
@@ -281,9 +281,9 @@ mod tests {
             size: 0,
             kind,
         };
-        let file = || Kind::File(Vec::new());
+        let file = || EntryKind::File(Vec::new());
         let entries = vec![
-            entry("a", 50, 0o750, Kind::Directory),
+            entry("a", 50, 0o750, EntryKind::Directory),
             entry("a/1", 60, 0o640, file()),
             entry("a/2", 50, 0o640, file()),
             entry("a/3", 0, 0o600, file()),

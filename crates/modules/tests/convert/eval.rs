@@ -140,7 +140,7 @@ fn names_in_closed_directories_are_told_of() {
         let plan = planned(std::slice::from_ref(&planted.tree), strategy);
         let notes = &plan.trees[0].notes;
         assert!(
-            notes.iter().any(|note| note.starts_with("1 name in a directory that not everybody may list")),
+            notes.iter().any(|note| note.starts_with("1 name in a directory that some users may not list")),
             "{notes:?}"
         );
     }

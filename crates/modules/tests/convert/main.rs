@@ -11,9 +11,9 @@ mod eval;
 mod rc;
 mod virtual_modules;
 
-use quell_modules::convert::{Change, Consent, Destination, Plan, Strategy};
-use quell_modules::example::{self, Size};
-use quell_modules::tools::{Kind, User};
+use quell_modules::convert::{Consent, ConversionPlan, Destination, FileChange, Strategy};
+use quell_modules::example::{self, ExampleSize};
+use quell_modules::tools::{ToolKind, User};
 use quell_modules::verify::{Judge, Side};
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,7 +40,7 @@ fn planted(files: &[(&str, &str)]) -> Planted {
 
 /// The conversion keeps all answers, for these users and the newest version, in `make soak` for the oldest too. Returns the
 /// plan.
-fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<Plan> {
+fn keeps(planted: &Planted, strategy: Strategy, users: &[User]) -> Option<ConversionPlan> {
     let tools = modules()?;
     let plan = planned(std::slice::from_ref(&planted.tree), strategy);
     assert!(plan.is_possible(), "{:?}", plan.trees[0].refusals);
@@ -66,14 +66,14 @@ fn recipe_breaks(planted: &Planted, strategy: Strategy, hides: &str, user: User)
     assert!(!differences.is_empty(), "the recipe keeps this tree, so it proves nothing");
 }
 
-fn text(plan: &Plan) -> String {
+fn text(plan: &ConversionPlan) -> String {
     match plan.trees[0].changes.get(b".modulerc".as_slice()) {
-        Some(Change::Write { new, .. }) => String::from_utf8(new.clone()).unwrap(),
+        Some(FileChange::Write { new, .. }) => String::from_utf8(new.clone()).unwrap(),
         _ => String::new(),
     }
 }
 
-fn left(plan: &Plan) -> String {
+fn left(plan: &ConversionPlan) -> String {
     plan.trees[0].left.iter().map(|(_, why)| format!("{why}\n")).collect()
 }
 
@@ -98,7 +98,7 @@ fn privileged_the_cookbooks_tree_becomes_each_of_them() {
     let Some(tools) = modules() else { return };
     let directory = open_directory();
     // The smallest example with every kind of odd file, and a default that every user may read.
-    let size = Size { names: 7, versions: 2, ..Size::default() };
+    let size = ExampleSize { names: 7, versions: 2, ..ExampleSize::default() };
     let made = example::create(&directory.path().join("example"), size).unwrap();
     for strategy in [Strategy::Eval, Strategy::Virtual] {
         let plan = planned(&made.modulepaths, strategy);
@@ -175,9 +175,9 @@ fn privileged_names_have_letters_of_any_language() {
 #[test]
 fn privileged_where_lmod_is_asked_too_a_tree_that_it_reads_otherwise_is_refused() {
     let planted = planted(&[("foo/1.0", ""), ("foo/2.0", ""), ("foo/.version", "set ModulesVersion 1.0")]);
-    let Some(modules) = support::tool(Kind::Modules, "5.2.0") else { return };
+    let Some(modules) = support::tool(ToolKind::Modules, "5.2.0") else { return };
     for version in ["8.6.19", "8.7.60"] {
-        let Some(lmod) = support::tool(Kind::Lmod, version) else { return };
+        let Some(lmod) = support::tool(ToolKind::Lmod, version) else { return };
         let plan = planned(std::slice::from_ref(&planted.tree), Strategy::Rc);
         let out = planted.directory.path().join("out");
         let mut judge = judge(&[modules.clone(), lmod], &[User::ourselves()]);

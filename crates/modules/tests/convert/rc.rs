@@ -152,7 +152,7 @@ fn privileged_rule_10_a_bad_command_does_not_end_what_comes_after() {
 fn privileged_rule_11_scope_is_not_widened() {
     left_because(
         &[("foo/1.0", ""), ("bar/1.0", ""), ("foo/.modulerc", "module-alias short bar/1.0")],
-        "another name than its directory's",
+        "is not the name of its directory",
     );
 }
 
@@ -183,7 +183,7 @@ fn rule_9_an_rc_file_at_the_root_that_not_everybody_reads_is_not_copied_for_all(
             let plan = planned(std::slice::from_ref(&planted.tree), strategy);
             let refusals: Vec<String> = plan.trees[0].refusals.iter().map(ToString::to_string).collect();
             let begin = match strategy {
-                Strategy::Virtual => "cannot be part of another modulepath",
+                Strategy::Virtual => "cannot move to another modulepath",
                 _ => "cannot be extended",
             };
             assert_eq!(refusals, [format!("`.modulerc` {begin}: {why}")]);

@@ -53,7 +53,10 @@ fn privileged_rule_17_flat_and_deep_modules_stay() {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("README"), "{text}");
-    assert!(matches!(plan.trees[0].changes.get(b"bar".as_slice()), Some(Change::Link { .. })), "{plan:?}");
+    assert!(
+        matches!(plan.trees[0].changes.get(b"bar".as_slice()), Some(FileChange::Link { .. })),
+        "{plan:?}"
+    );
 }
 
 #[test]

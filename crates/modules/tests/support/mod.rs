@@ -6,7 +6,7 @@
     reason = "each test uses a part; skips are told"
 )]
 
-use quell_modules::tools::{self, Environment, Kind, Tool};
+use quell_modules::tools::{self, Environment, Tool, ToolKind};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -67,8 +67,8 @@ pub(crate) fn installed() -> Option<Vec<Tool>> {
 }
 
 /// One tool; `None`, and a line with the reason, if it cannot be installed.
-pub(crate) fn tool(kind: Kind, version: &str) -> Option<Tool> {
-    let version = tools::Version::parse(version).unwrap();
+pub(crate) fn tool(kind: ToolKind, version: &str) -> Option<Tool> {
+    let version = tools::ToolVersion::parse(version).unwrap();
     let found = all()?.into_iter().find(|tool| tool.kind == kind && tool.version == version);
     found.or_else(|| skip(&format!("{kind} {version} cannot be had here")))
 }

@@ -1,9 +1,9 @@
 //! Small module trees for tests, the recipe of the cookbook as a script would carry it out, and a judge.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part")]
 
-use quell_modules::convert::{self, Consent, Destination, Plan, Strategy, SystemNames, Written};
-use quell_modules::scan::{Options, Tree};
-use quell_modules::tools::{Kind, Tool, User};
+use quell_modules::convert::{self, Consent, ConversionPlan, Destination, Strategy, SystemNames, Written};
+use quell_modules::scan::{ScanOptions, Tree};
+use quell_modules::tools::{Tool, ToolKind, User};
 use quell_modules::verify::{Difference, Judge, Side, Tools};
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn others() -> User {
 /// Every installed Environment Modules; `None`, and a line with the reason, without one or without root.
 pub(crate) fn modules() -> Option<Vec<Tool>> {
     let mut tools = crate::support::installed()?;
-    tools.retain(|tool| tool.kind == Kind::Modules);
+    tools.retain(|tool| tool.kind == ToolKind::Modules);
     (crate::support::is_root() && !tools.is_empty()).then_some(tools)
 }
 
@@ -47,18 +47,19 @@ pub(crate) fn mode(path: &Path, mode: u32) {
 }
 
 /// The plan for trees.
-pub(crate) fn planned(paths: &[PathBuf], strategy: Strategy) -> Plan {
+pub(crate) fn planned(paths: &[PathBuf], strategy: Strategy) -> ConversionPlan {
     planned_with(paths, strategy, Consent::default())
 }
 
 /// The plan for trees, with these options.
-pub(crate) fn planned_with(paths: &[PathBuf], strategy: Strategy, consent: Consent) -> Plan {
-    let trees: Vec<Tree> = paths.iter().map(|path| Tree::scan(path, Options::default()).unwrap()).collect();
+pub(crate) fn planned_with(paths: &[PathBuf], strategy: Strategy, consent: Consent) -> ConversionPlan {
+    let trees: Vec<Tree> =
+        paths.iter().map(|path| Tree::scan(path, ScanOptions::default()).unwrap()).collect();
     convert::plan(&trees, strategy, consent, &mut SystemNames)
 }
 
 /// Converts trees into `out`.
-pub(crate) fn converted(plan: &Plan, out: &Path, judge: &mut dyn Judge) -> Written {
+pub(crate) fn converted(plan: &ConversionPlan, out: &Path, judge: &mut dyn Judge) -> Written {
     convert::write(plan, &Destination::Out(out.to_owned()), judge).unwrap()
 }
 

@@ -2,6 +2,7 @@
 //!
 //! What `rustix` wraps safely is called from where it is needed; only what it cannot wrap is here. No function
 //! here decides anything.
+#![allow(unsafe_code)]
 
 pub(crate) mod bus;
 pub(crate) mod credentials;

@@ -2,6 +2,7 @@
 //!
 //! Everything above sees typed values: a stopped thread is a [`ptrace::Stopped`] that is consumed when the thread
 //! is resumed, so that a request to a running thread does not compile.
+#![allow(unsafe_code)]
 
 pub(crate) mod memory;
 pub(crate) mod pagemap;

@@ -1,41 +1,36 @@
 //! `quell calibrate --csv`: a row for each case and repetition, as IOR and mdtest users plot them.
 
 use super::{Column, optional, table};
-use quell_load::calibrate::{Calibration, Case, Kind, Run, Summary};
+use crate::view::{CalibrateView, CalibratedCase, CalibratedRun};
+use quell_load::calibrate::Summary;
 
 /// Every repetition of every case. Shape: in the order of the terminal's tables.
-pub fn calibration(calibration: &Calibration) -> String {
-    let rows = calibration.results.iter().flat_map(|(case, runs)| {
-        runs.iter().enumerate().map(|(iteration, run)| Row {
-            case: *case,
-            iteration,
-            run,
-            latency: Summary::of(run.latencies_us.iter().copied()),
-        })
+pub fn calibrate(calibration: &CalibrateView) -> String {
+    let rows = calibration.cases.iter().flat_map(|case| {
+        case.runs.iter().enumerate().map(move |(iteration, run)| Row { case, iteration, run })
     });
     table(&columns(), rows)
 }
 
 struct Row<'a> {
-    case: Case,
+    case: &'a CalibratedCase,
     iteration: usize,
-    run: &'a Run,
-    latency: Option<Summary>,
+    run: &'a CalibratedRun,
 }
 
 fn columns<'a>() -> [Column<Row<'a>>; 16] {
     [
-        ("operation", |row| row.case.kind.name().to_owned()),
-        ("directory", |row| row.case.layout.name().to_owned()),
-        ("files", |row| row.case.cache.name().to_owned()),
+        ("operation", |row| row.case.operation.to_owned()),
+        ("directory", |row| row.case.directory.to_owned()),
+        ("files", |row| row.case.files.to_owned()),
         ("clients", |row| row.case.clients.to_string()),
         ("processes", |row| row.case.processes.to_string()),
         ("threads", |row| row.case.threads.to_string()),
         ("iteration", |row| row.iteration.to_string()),
         ("count", |row| row.run.count.to_string()),
         ("seconds", |row| format!("{:.6}", row.run.seconds)),
-        ("ops_per_second", |row| optional(row.run.rate().map(|rate| format!("{rate:.3}")))),
-        ("bytes_per_second", |row| optional(bytes(row).map(|bytes| format!("{bytes:.0}")))),
+        ("ops_per_second", |row| optional(row.run.rate.map(|rate| format!("{rate:.3}")))),
+        ("bytes_per_second", |row| optional(row.run.bytes_per_second.map(|bytes| format!("{bytes:.0}")))),
         ("latency_mean_us", |row| cell(row, |latency| latency.mean)),
         ("latency_p10_us", |row| cell(row, |latency| latency.p10)),
         ("latency_p50_us", |row| cell(row, |latency| latency.p50)),
@@ -44,13 +39,6 @@ fn columns<'a>() -> [Column<Row<'a>>; 16] {
     ]
 }
 
-fn bytes(row: &Row<'_>) -> Option<f64> {
-    match row.case.kind {
-        Kind::Metadata(_) => None,
-        Kind::Data(access) => Some(row.run.rate()? * access.bytes() as f64),
-    }
-}
-
 fn cell(row: &Row<'_>, value: fn(&Summary) -> f64) -> String {
-    optional(row.latency.as_ref().map(|latency| format!("{:.3}", value(latency))))
+    optional(row.run.latency.as_ref().map(|latency| format!("{:.3}", value(latency))))
 }

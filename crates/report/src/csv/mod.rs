@@ -9,7 +9,7 @@ mod diff;
 mod replay;
 mod report;
 
-pub use calibration::calibration;
+pub use calibration::calibrate;
 pub use diff::{DiffTable, diff};
 pub use replay::replay;
 pub use report::{ReportTable, report};

@@ -30,7 +30,7 @@ pub enum ReportTable {
     Commands,
     /// Entries of search lists.
     Searches,
-    /// What was searched for.
+    /// Names that were searched for.
     Wanted,
     /// Files by data.
     Files,

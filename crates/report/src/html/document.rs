@@ -1,18 +1,19 @@
 //! A whole page around its content: policy, style sheet, the objects that its script reads, the script.
 
-use super::escape::data;
+use super::escape::{data, shown};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// The parts of a page. Text is escaped already, but for the objects.
+/// The parts of a page.
 pub(super) struct Document<'a> {
     /// Of the window.
     pub(super) title: &'a str,
-    /// For who meets the page in a list.
+    /// For readers who meet the page in a list.
     pub(super) description: &'a str,
-    /// What is read without a script, and where the script adds to it.
-    pub(super) body: &'a str,
+    /// The part that needs no script, with the places that the script fills.
+    pub(super) body: Markup,
     /// The section that the mark leads to.
     pub(super) first: &'a str,
-    /// What is missing without a script.
+    /// The loss without a script.
     pub(super) missing: &'a str,
     /// The last words.
     pub(super) foot: &'a str,
@@ -20,7 +21,7 @@ pub(super) struct Document<'a> {
     pub(super) data: &'a [(&'a str, String)],
     /// The script.
     pub(super) script: &'a str,
-    /// What the browser allows: this script and the style sheet by their digests, and no request.
+    /// The permissions: this script and the style sheet by their digests, and no request.
     pub(super) policy: &'a str,
 }
 
@@ -28,36 +29,41 @@ const STYLE: &str = include_str!("../../web/dist/page.css");
 
 /// The page.
 pub(super) fn document(parts: &Document<'_>) -> String {
-    let object = |(id, json): &(&str, String)| {
-        format!("<script type=\"application/json\" id=\"{id}\">{}</script>\n", data(json))
-    };
     let Document { title, description, body, first, missing, foot, script, policy, .. } = parts;
-    format!(
-        "<!doctype html>\n\
-         <html lang=\"en-GB\">\n\
-         <head>\n\
-         <meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <meta name=\"generator\" content=\"quell {version}\">\n\
-         <meta name=\"description\" content=\"{description}\">\n\
-         <title>{title}</title>\n\
-         <style>{STYLE}</style>\n\
-         </head>\n\
-         <body>\n\
-         <header class=\"top\"><a class=\"mark\" href=\"#{first}\">quell</a><nav aria-label=\"Sections\"></nav></header>\n\
-         <main>\n{body}\
-         <noscript><p class=\"note\">{missing}</p></noscript>\n\
-         </main>\n\
-         <footer class=\"foot\"><p>Written by quell {version}. {foot}</p></footer>\n\
-         {objects}\
-         <script>{script}</script>\n\
-         </body>\n\
-         </html>\n",
-        policy = policy.trim_end(),
-        version = env!("CARGO_PKG_VERSION"),
-        objects = parts.data.iter().map(object).collect::<String>(),
-    )
+    let version = env!("CARGO_PKG_VERSION");
+    let top = html! {
+        header.top {
+            a.mark href=(format_args!("#{first}")) { "quell" }
+            nav aria-label="Sections" {}
+        }
+        main {
+            (body)
+            noscript { p.note { (missing) } }
+        }
+        footer.foot { p { "Written by quell " (version) ". " (foot) } }
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en-GB" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(PreEscaped(policy.trim_end()));
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                meta name="generator" content=(format_args!("quell {version}"));
+                meta name="description" content=(shown(description));
+                title { (shown(title)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (PreEscaped(shown(&top.0)))
+                @for (id, json) in parts.data {
+                    script type="application/json" id=(id) { (PreEscaped(data(json))) }
+                }
+                script { (PreEscaped(script)) }
+            }
+        }
+    };
+    page.into_string()
 }

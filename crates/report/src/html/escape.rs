@@ -5,21 +5,17 @@
 
 use crate::number::GLUE;
 use crate::text::glued;
+use maud::{Markup, html};
 use quell_base::is_hidden;
 
 /// Stands between the parts of one number in a page: narrow, and no line is broken there.
 const NARROW_SPACE: char = '\u{202f}';
 
-/// Text as the content of an element or of a quoted attribute.
-pub(super) fn text(raw: &str) -> String {
+/// Text or finished markup with nothing hidden in it: numbers stay on one line, and hidden characters become visible.
+pub(super) fn shown(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len());
     for character in raw.chars() {
         match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
             GLUE => safe.push(NARROW_SPACE),
             '\n' => safe.push('\n'),
             hidden if is_hidden(hidden) => safe += &format!("\\u{{{:x}}}", u32::from(hidden)),
@@ -29,19 +25,19 @@ pub(super) fn text(raw: &str) -> String {
     safe
 }
 
-/// A sentence as the content of an element: what stands between backticks is code.
-pub(super) fn prose(raw: &str) -> String {
+/// A sentence as the content of an element: the words between backticks are code.
+pub(super) fn prose(raw: &str) -> Markup {
     let glued = glued(raw);
     let parts: Vec<&str> = glued.split('`').collect();
     // A backtick without a second one is a character as any other.
-    if parts.len().is_multiple_of(2) {
-        return text(&glued);
+    let is_plain = parts.len().is_multiple_of(2);
+    html! {
+        @if is_plain { (glued) } @else {
+            @for (index, part) in parts.iter().enumerate() {
+                @if index % 2 == 0 { (part) } @else { code { (part) } }
+            }
+        }
     }
-    let part = |(index, part): (usize, &&str)| match index % 2 {
-        0 => text(part),
-        _ => format!("<code>{}</code>", text(part)),
-    };
-    parts.iter().enumerate().map(part).collect()
 }
 
 /// JSON as the content of a script element: the same value, with no character that could end the element, and none that
@@ -88,27 +84,26 @@ mod tests {
     }
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn hidden_characters_are_shown() {
         for (raw, expected) in [
-            ("</script><img src=x>", "&lt;/script&gt;&lt;img src=x&gt;"),
-            ("\" onload='x' &amp;", "&quot; onload=&#39;x&#39; &amp;amp;"),
             ("a\u{202e}gpj.exe\x1b[0m", "a\\u{202e}gpj.exe\\u{1b}[0m"),
             ("12\u{1}345", "12\u{202f}345"),
             ("/\u{5d0}\u{5d1}/\u{e9}", "/\u{5d0}\u{5d1}/\u{e9}"),
         ] {
-            assert_eq!(text(raw), expected);
+            assert_eq!(shown(raw), expected);
         }
     }
 
     #[test]
-    fn backticks_hold_code_where_they_come_in_pairs() {
+    fn backticks_hold_code_where_they_come_in_pairs_and_no_text_becomes_markup() {
         for (raw, expected) in [
             ("`a<b>` is `c`", "<code>a&lt;b&gt;</code> is <code>c</code>"),
             ("one ` alone", "one ` alone"),
             ("`a` asks 7 324 times", "<code>a</code> asks 7\u{202f}324 times"),
-            ("plain", "plain"),
+            ("</script><img src=x>", "&lt;/script&gt;&lt;img src=x&gt;"),
+            ("\" onload=\"x\" &amp;", "&quot; onload=&quot;x&quot; &amp;amp;"),
         ] {
-            assert_eq!(prose(raw), expected);
+            assert_eq!(shown(&prose(raw).into_string()), expected);
         }
     }
 

@@ -9,37 +9,42 @@
 //! ```
 //!
 //! Style, script and policy are built from `web/` into `web/dist/` by `npm run build` and committed, so that building
-//! quell needs no npm. All text of a trace is hostile: it passes through `escape` on its way into the page.
+//! quell needs no npm. All text of a trace is hostile: `maud` escapes markup, and `escape` hidden characters.
 //! Nothing is computed here: a page is a form of what `--json` prints.
 
 mod document;
 mod escape;
 mod findings;
-pub mod prediction;
+mod prediction;
 mod storm;
+mod tables;
 
-use crate::view;
+pub use prediction::prediction;
+
+use crate::view::ReportView;
 use document::{Document, document};
-use escape::text;
-use storm::sentence;
+use maud::html;
 
 const SCRIPT: &str = include_str!("../../web/dist/page.js");
-/// What the browser allows the page of a report.
+/// The permissions that the page of a report gives the browser.
 const POLICY: &str = include_str!("../../web/dist/policy.txt");
 
 /// The page of a report.
 ///
 /// # Errors
 /// A number that JSON cannot hold.
-pub fn report(report: &view::ReportView) -> Result<String, serde_json::Error> {
-    let title = text(&report.headline.clauses.join("; "));
-    let command = text(&crate::text::command(&report.command));
-    let charts = "<div id=\"charts\"></div>\n".to_owned();
-    let body = [storm::doubts(report), storm::storm(report), findings::findings(report), charts].concat();
+pub fn report(report: &ReportView) -> Result<String, serde_json::Error> {
+    let title = report.headline.clauses.join("; ");
+    let body = html! {
+        (storm::doubts(report))
+        (storm::storm(report))
+        (findings::findings(report))
+        div #charts {}
+    };
     Ok(document(&Document {
-        title: &format!("{command}: {title}"),
+        title: &format!("{}: {title}", crate::text::command(&report.command)),
         description: &title,
-        body: &body,
+        body,
         first: "storm",
         missing: "Charts and tables need JavaScript, which this browser does not run.",
         foot: "Times have the recorder's own work in them.",

@@ -1,56 +1,61 @@
-//! What everybody reads: doubts, the storm in a sentence, what became of its operations, and the next command.
+//! The head of the page: doubts, the storm in a sentence, the outcome of its operations, and the next command.
 
-use super::escape::{prose, text};
+use super::escape::prose;
 use crate::date::minute;
 use crate::number::{bytes, counted, grouped, percent, rate, seconds};
+use crate::text::capitalised;
 use crate::view::{Doubt, ReportView};
+use maud::{Markup, html};
 use quell_trace::Bytes;
 
 /// Doubts above all else, in words; nothing without doubts.
-pub(super) fn doubts(report: &ReportView) -> String {
-    let item = |doubt: &Doubt| {
-        let advice = match doubt.advice.as_str() {
-            "" => String::new(),
-            advice => format!(" <span>{}.</span>", prose(&sentence(advice))),
-        };
-        format!("<li data-code=\"{}\">{}.{advice}</li>\n", text(&doubt.code), prose(&sentence(&doubt.text)))
-    };
-    match report.doubts.as_slice() {
-        [] => String::new(),
-        doubts => format!(
-            "<section class=\"doubts\" role=\"note\" aria-label=\"Read with care\"><h2>Read with care</h2>\n\
-             <ul>\n{}</ul></section>\n",
-            doubts.iter().map(item).collect::<String>()
-        ),
+pub(super) fn doubts(report: &ReportView) -> Markup {
+    html! {
+        @if !report.doubts.is_empty() {
+            section.doubts role="note" aria-label="Read with care" {
+                h2 { "Read with care" }
+                ul {
+                    @for Doubt { code, text, advice } in &report.doubts {
+                        li data-code=(code) {
+                            (prose(&capitalised(text))) "."
+                            @if !advice.is_empty() { " " span { (prose(&capitalised(advice))) "." } }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
 /// The headline, the split of all operations, and a few figures.
-pub(super) fn storm(report: &ReportView) -> String {
-    let command = text(&crate::text::command(&report.command));
-    format!(
-        "<section id=\"storm\" aria-labelledby=\"storm-title\">\n\
-         <p class=\"ran\"><code>{command}</code><span>{}</span></p>\n\
-         <h1 id=\"storm-title\">{}</h1>\n{}{}\
-         <div class=\"next\"><h2>Next</h2><pre class=\"command\"><code>{}</code></pre></div>\n\
-         </section>\n",
-        text(&circumstances(report)),
-        headline(&report.headline.clauses),
-        split(report),
-        figures(report),
-        text(&report.headline.next),
-    )
+pub(super) fn storm(report: &ReportView) -> Markup {
+    html! {
+        section #storm aria-labelledby="storm-title" {
+            p.ran {
+                code { (crate::text::command(&report.command)) }
+                span { (circumstances(report)) }
+            }
+            h1 #storm-title { (headline(&report.headline.clauses)) }
+            (split(report))
+            (figures(report))
+            div.next {
+                h2 { "Next" }
+                pre.command { code { (report.headline.next) } }
+            }
+        }
+    }
 }
 
 /// The first clause is the fact; the others qualify it.
-fn headline(clauses: &[String]) -> String {
-    let clause = |(index, clause): (usize, &String)| {
-        let end = if index + 1 == clauses.len() { "." } else { "; " };
-        let class = if clause.ends_with(" missed") { " class=\"missed\"" } else { "" };
-        let clause = if index == 0 { sentence(clause) } else { clause.clone() };
-        format!("<span{class}>{}</span>{end}", text(&unbroken(&clause)))
-    };
-    clauses.iter().enumerate().map(clause).collect()
+fn headline(clauses: &[String]) -> Markup {
+    html! {
+        @for (index, clause) in clauses.iter().enumerate() {
+            span class=[clause.ends_with(" missed").then_some("missed")] {
+                @if index == 0 { (unbroken(&capitalised(clause))) } @else { (unbroken(clause)) }
+            }
+            @if index + 1 == clauses.len() { "." } @else { "; " }
+        }
+    }
 }
 
 /// Spaces after a digit join a number's parts and its unit: no line is broken there.
@@ -67,7 +72,7 @@ fn unbroken(clause: &str) -> String {
         .replace(&format!("{}nodes", crate::number::GLUE), " nodes")
 }
 
-/// When, how long and how it ended.
+/// The begin, the duration and the ending.
 fn circumstances(report: &ReportView) -> String {
     let ended = match (report.exit_status, report.seconds) {
         (Some(status), Some(took)) => format!("status {status} after {}", seconds(took)),
@@ -87,42 +92,50 @@ fn circumstances(report: &ReportView) -> String {
     parts.join(", ")
 }
 
-/// What became of the operations, as one bar and a table that is its legend.
-fn split(report: &ReportView) -> String {
+/// The outcome of all operations, as one bar and a table that is its legend.
+fn split(report: &ReportView) -> Markup {
     let totals = &report.totals;
     let all = totals.metadata_operations;
+    let mut at = 0.0;
     let parts = [
         ("missed", totals.missed, "the name is absent"),
         ("repeated", totals.repeated, "had succeeded before"),
         ("needed", totals.needed, "first success for an operation and path"),
         ("failed", totals.failed, "for another reason than absence"),
         ("unnamed", totals.unnamed, "pipes, sockets, unknown descriptors"),
-    ];
-    let parts: Vec<_> = parts.into_iter().filter(|(_, count, _)| *count > 0).collect();
-    if parts.is_empty() {
-        return String::new();
+    ]
+    .into_iter()
+    .filter(|(_, count, _)| *count > 0)
+    .map(|(name, count, what)| {
+        let (from, width) = (at, count as f64 * 1000.0 / all as f64);
+        at += width;
+        (format!("part-{name}"), name, count, what, format!("{from:.2}"), format!("{width:.2}"))
+    });
+    let parts: Vec<_> = parts.collect();
+    html! {
+        @if !parts.is_empty() {
+            svg.split viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true" {
+                @for (class, .., from, width) in &parts { rect class=(class) x=(from) width=(width) height="10" {} }
+            }
+            table.parts {
+                caption.unseen { "What became of the metadata operations" }
+                thead.unseen { tr { @for title in ["part", "operations", "share", "what it is"] { th scope="col" { (title) } } } }
+                tbody {
+                    @for (class, name, count, what, ..) in &parts {
+                        tr {
+                            th scope="row" { i class=(class) {} (name) }
+                            td { (grouped(*count)) }
+                            td { (percent(*count, all)) }
+                            td { (what) }
+                        }
+                    }
+                }
+            }
+        }
     }
-    let (mut bar, mut rows, mut at) = (String::new(), String::new(), 0.0);
-    for (name, count, what) in parts {
-        let share = count as f64 * 1000.0 / all as f64;
-        bar += &format!("<rect class=\"part-{name}\" x=\"{at:.2}\" width=\"{share:.2}\" height=\"10\"/>");
-        at += share;
-        rows += &format!(
-            "<tr><th scope=\"row\"><i class=\"part-{name}\"></i>{name}</th><td>{}</td><td>{}</td><td>{what}</td></tr>\n",
-            text(&grouped(count)),
-            text(&percent(count, all))
-        );
-    }
-    format!(
-        "<svg class=\"split\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{bar}</svg>\n\
-         <table class=\"parts\"><caption class=\"unseen\">What became of the metadata operations</caption>\n\
-         <thead class=\"unseen\"><tr><th scope=\"col\">part</th><th scope=\"col\">operations</th>\
-         <th scope=\"col\">share</th><th scope=\"col\">what it is</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody></table>\n"
-    )
 }
 
-fn figures(report: &ReportView) -> String {
+fn figures(report: &ReportView) -> Markup {
     let (totals, served) = (&report.totals, &report.served_by);
     let all = totals.metadata_operations;
     let mut figures = Vec::new();
@@ -147,21 +160,15 @@ fn figures(report: &ReportView) -> String {
     figures.push(("calls", grouped(totals.calls), format!("calls, {} failed", grouped(totals.errors))));
     let written = format!("read, {} written", bytes(Bytes(totals.bytes_written)));
     figures.push(("read", bytes(Bytes(totals.bytes_read)), written));
-    let item = |(key, figure, what): (&str, String, String)| {
-        format!("<div data-figure=\"{key}\"><dd>{}</dd><dt>{}</dt></div>\n", text(&figure), text(&what))
-    };
-    let items: String = figures.into_iter().map(item).collect();
-    if all == 0 && totals.calls == 0 {
-        return String::new();
+    html! {
+        @if all > 0 || totals.calls > 0 {
+            dl.figures {
+                @for (key, figure, what) in figures {
+                    div data-figure=(key) { dd { (figure) } dt { (what) } }
+                }
+            }
+        }
     }
-    format!("<dl class=\"figures\">\n{items}</dl>\n")
-}
-
-/// With a capital letter.
-pub(super) fn sentence(words: &str) -> String {
-    let mut characters = words.chars();
-    let first = characters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(characters).collect()
 }
 
 /// A moment in UTC, to the minute. Unit: seconds since 1970. Range: 1970 to 9999; other values have no date.

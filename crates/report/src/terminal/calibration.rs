@@ -3,32 +3,29 @@
 
 use super::Page;
 use crate::Style;
-use crate::number::{counted, duration, rate};
+use crate::number::{counted, rate, seconds};
 use crate::table::Table;
 use crate::text::{Role, finished, painted};
-use quell_load::calibrate::{Cache, Calibration, Case, Kind, Layout, Lifetime, Verdict};
-use quell_load::crew::{Access, Aspect};
-use quell_predict::profile::{Figure, Profile, Slot};
-use quell_trace::Nanos;
-use std::collections::BTreeMap;
+use crate::view::{
+    CalibrateView, CalibratedCase, CalibratedFigure, CalibratedValue, CaseGroup, KeptByClient,
+};
+use quell_load::calibrate::Verdict;
+use quell_predict::profile::Figure;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that was measured, and the profile that it comes to.
-pub fn calibration(calibration: &Calibration, profile: &Profile, style: Style) -> String {
+pub fn calibrate(calibration: &CalibrateView, style: Style) -> String {
     let mut page = Page::new(style);
-    let most = calibration.bounds.processes;
-    let iterations = counted(calibration.bounds.iterations.into(), "iteration");
-    let processes = if most == 1 { "process" } else { "processes" };
+    let CalibrateView { processes: most, cases, .. } = calibration;
+    let iterations = counted(calibration.iterations, "iteration");
+    let processes = if *most == 1 { "process" } else { "processes" };
     let title = format!("rate (in ops/sec) of {most} {processes}: (of {iterations})");
     section(&mut page, &title, &mdtest(calibration), style);
-    section(&mut page, "mean rate by processes x threads", &by_width(calibration, is_metadata), style);
-    section(
-        &mut page,
-        "reads of 4 KiB of one file: mean rate by processes x threads",
-        &by_width(calibration, is_small_read),
-        style,
-    );
-    section(&mut page, "what this client keeps", &kept(&calibration.lifetimes), style);
-    section(&mut page, "profile", &figures(profile), style);
+    section(&mut page, "mean rate by processes x threads", &by_width(cases, CaseGroup::Metadata), style);
+    let title = "reads of 4 KiB of one file: mean rate by processes x threads";
+    section(&mut page, title, &by_width(cases, CaseGroup::SmallRead), style);
+    section(&mut page, "what this client keeps", &kept(&calibration.kept), style);
+    section(&mut page, "profile", &figures(&calibration.figures), style);
     finished(&page.text)
 }
 
@@ -45,45 +42,31 @@ fn section(page: &mut Page, title: &str, table: &Table, style: Style) {
 }
 
 /// mdtest's columns, for the most processes of one thread.
-fn mdtest(calibration: &Calibration) -> Table {
+fn mdtest(calibration: &CalibrateView) -> Table {
     let mut table = Table::default().text("Operation").text("Directory").text("Files");
     for title in ["Max", "Min", "Mean", "Std Dev"] {
         table = table.number(title);
     }
-    for (case, _) in calibration.results.iter() {
-        let is_wanted = (case.clients, case.processes, case.threads) == (1, calibration.bounds.processes, 1);
-        let Some(rates) = calibration.results.rates(case).filter(|_| is_wanted && is_metadata(case.kind))
-        else {
-            continue;
-        };
-        let mut cells = vec![case.kind.name().into(), case.layout.name().into(), case.cache.name().into()];
-        cells.extend(
-            [rates.most, rates.least, rates.mean, rates.deviation].map(|value| format!("{value:.3}")),
-        );
+    for case in calibration.cases.iter().filter(|case| case.group == CaseGroup::Metadata) {
+        let is_wanted = (case.clients, case.processes, case.threads) == (1, calibration.processes, 1);
+        let Some(rates) = case.rates.as_ref().filter(|_| is_wanted) else { continue };
+        let mut cells: Vec<String> = [case.operation, case.directory, case.files].map(str::to_owned).into();
+        let numbers = [rates.most, rates.least, rates.mean, rates.deviation];
+        cells.extend(numbers.map(|value| format!("{value:.3}")));
         table.row(cells);
     }
     table
 }
 
-fn is_metadata(kind: Kind) -> bool {
-    matches!(kind, Kind::Metadata(_))
-}
-
-fn is_small_read(kind: Kind) -> bool {
-    matches!(kind, Kind::Data(Access::Random | Access::Mapped))
-}
-
-/// A column for each crowd of one client, a row for what it did.
-fn by_width(calibration: &Calibration, wanted: fn(Kind) -> bool) -> Table {
-    let cases = || {
-        calibration.results.iter().map(|(case, _)| case).filter(|case| case.clients == 1 && wanted(case.kind))
-    };
-    let crowd = |case: &Case| (case.threads > 1, case.population(), case.processes, case.threads);
-    let crowds: std::collections::BTreeSet<_> = cases().map(crowd).collect();
-    let mut rows = BTreeMap::<(Kind, Layout, Cache), BTreeMap<_, String>>::new();
+/// A column for each crowd of one client, a row for each operation.
+fn by_width(cases: &[CalibratedCase], group: CaseGroup) -> Table {
+    let cases = || cases.iter().filter(move |case| case.clients == 1 && case.group == group);
+    let crowd = |case: &CalibratedCase| (case.threads > 1, case.population, case.processes, case.threads);
+    let crowds: BTreeSet<_> = cases().map(crowd).collect();
+    let mut rows = BTreeMap::<usize, (&CalibratedCase, BTreeMap<_, String>)>::new();
     for case in cases() {
-        let mean = calibration.results.rates(case).map(|rates| rate(rates.mean)).unwrap_or_default();
-        rows.entry((case.kind, case.layout, case.cache)).or_default().insert(crowd(case), mean);
+        let mean = case.rates.as_ref().map(|rates| rate(rates.mean)).unwrap_or_default();
+        rows.entry(case.row).or_insert((case, BTreeMap::new())).1.insert(crowd(case), mean);
     }
     let mut table = Table::default().text("Operation").text("Directory").text("Files");
     for (_, _, processes, threads) in &crowds {
@@ -93,41 +76,33 @@ fn by_width(calibration: &Calibration, wanted: fn(Kind) -> bool) -> Table {
             format!("{processes}x{threads}")
         });
     }
-    for ((kind, layout, cache), mut row) in rows {
-        let mut cells = vec![kind.name().to_owned(), layout.name().to_owned(), cache.name().to_owned()];
+    for (case, mut row) in rows.into_values() {
+        let mut cells: Vec<String> = [case.operation, case.directory, case.files].map(str::to_owned).into();
         cells.extend(crowds.iter().map(|crowd| row.remove(crowd).unwrap_or_default()));
         table.row(cells);
     }
     table
 }
 
-fn kept(lifetimes: &[Lifetime]) -> Table {
+fn kept(kept: &[KeptByClient]) -> Table {
     let mut table = Table::default().text("What").phrase("For how long");
-    for lifetime in lifetimes {
-        let what = match lifetime.aspect {
-            Aspect::Name => "name of a file",
-            Aspect::Absence => "absence of a name",
-            Aspect::DirectoryName => "name of a directory",
-            Aspect::Attributes => "attributes of an open file",
-            Aspect::Listing => "listing of a directory",
-        };
-        let time = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
-        let long = match lifetime.verdict() {
+    for KeptByClient { what, lifetime } in kept {
+        let long = match *lifetime {
             Verdict::NeverKept => "not at all".to_owned(),
-            Verdict::Kept(seconds) => time(seconds),
-            Verdict::LongerThan(seconds) => format!("longer than {}", time(seconds)),
+            Verdict::Kept(time) => seconds(time),
+            Verdict::LongerThan(time) => format!("longer than {}", seconds(time)),
             Verdict::TakenBack { least, most } => {
-                let most = most.map_or_else(String::new, |most| format!(", less than {}", time(most)));
-                format!("until the server takes it back; at least {}{most}", time(least))
+                let most = most.map_or_else(String::new, |most| format!(", less than {}", seconds(most)));
+                format!("until the server takes it back; at least {}{most}", seconds(least))
             }
             Verdict::NotMeasured => "not measured".to_owned(),
         };
-        table.row(vec![what.into(), long]);
+        table.row(vec![(*what).into(), long]);
     }
     table
 }
 
-fn figures(profile: &Profile) -> Table {
+fn figures(figures: &[CalibratedFigure]) -> Table {
     let mut table = Table::default()
         .text("Figure")
         .number("p10")
@@ -135,16 +110,14 @@ fn figures(profile: &Profile) -> Table {
         .number("p90")
         .number("Count")
         .phrase("How");
-    let mut copy = profile.clone();
-    for (_, key, slot) in copy.slots() {
-        match slot {
-            Slot::Figure(Some(figure), _) => table.row(figure_row(key, figure)),
-            Slot::Switch(Some(on)) => {
+    for CalibratedFigure { key, value } in figures {
+        table.row(match value {
+            CalibratedValue::Figure(figure) => figure_row(key, figure),
+            CalibratedValue::Switch(on) => {
                 let word = if *on { "yes" } else { "no" };
-                table.row([key, "", word, "", "", "latencies of one process"].map(str::to_owned).into());
+                [key, "", word, "", "", "latencies of one process"].map(str::to_owned).into()
             }
-            Slot::Figure(None, _) | Slot::Switch(None) => {}
-        }
+        });
     }
     table
 }

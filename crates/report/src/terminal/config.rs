@@ -17,7 +17,7 @@ pub fn config(effective: &ConfigView) -> String {
     text
 }
 
-/// What stands for a command in the line of a setting that all commands have.
+/// Stands for a command in the line of a setting that all commands have.
 const EVERY: &str = "(all)";
 
 fn shown(values: &[String]) -> String {

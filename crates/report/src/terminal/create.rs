@@ -111,7 +111,7 @@ fn what_ifs(what_ifs: &[CreateWhatIf]) -> Table {
     table
 }
 
-/// How many times less or more. Differences that no measurement would show are none.
+/// The factor, in words. Differences that no measurement would show are none.
 fn compared(from: f64, to: f64) -> String {
     let times = |ratio: f64| if ratio < 10.0 { format!("{ratio:.1}") } else { grouped(ratio.round() as u64) };
     match from / to {

@@ -12,7 +12,7 @@ const MANY_BYTES: u64 = 1 << 20;
 /// A file's requests of one direction.
 type Row<'a> = (&'a FileData, &'static str, &'a Transfers);
 
-/// What was read and written, if it is worth a table.
+/// Data that was read and written, if it is worth a table.
 pub(super) fn data(page: &mut Page, report: &ReportView) {
     let data = &report.data;
     if !data.is_worth_tables {

@@ -48,7 +48,7 @@ fn served(diff: &DiffView) -> Table {
     let cells =
         |by: &str, a: u64, b: u64| vec![by.to_owned(), grouped(a), grouped(b), difference(a, b), ratio(a, b)];
     for pair in &diff.served_by {
-        // What quell serves is what it is for: only more of the others is more of a burden.
+        // More served by quell is its purpose: only more of the others is a burden.
         let role = if pair.by == "quell" { Role::Plain } else { change(pair.a, pair.b) };
         table.painted_row(cells(&pair.by, pair.a, pair.b), role);
     }
@@ -118,7 +118,7 @@ fn searches(page: &mut Page, diff: &DiffView) {
     page.section(&shown("Entries of search lists, by the change of probes", diff.search_count), &table);
 }
 
-/// How many paths became what, then those that changed most, then those on which repeats changed most.
+/// The paths of each change, then those that changed most, then those on which repeats changed most.
 fn paths(page: &mut Page, paths: &Paths) {
     if paths.changed.is_empty() {
         return;
@@ -148,7 +148,7 @@ fn paths(page: &mut Page, paths: &Paths) {
     page.section(&shown("Paths by the change of repeated operations", counts.repeats), &pairs(repeats));
 }
 
-/// What several paths have in common that changed.
+/// Changes of several paths with a common part.
 fn common(rows: &[CommonPaths], title: &str) -> Table {
     let mut table = Table::default().number("a").number("b").number("difference").number("paths").path(title);
     for CommonPaths { name, paths, a, b } in rows.iter().take(ROWS) {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const NAME: usize = 17;
 const ANSWER: usize = 9;
 
-/// What a node allows, a row for each probe, then what `run` and `record` do there.
+/// Probes of a node, a row for each, then the behaviour of `run` and `record` there.
 pub fn doctor(examined: &DoctorView, style: Style) -> String {
     let mut text = String::new();
     for probe in &examined.probes {

@@ -7,7 +7,7 @@ use crate::number::{counted, grouped, percent};
 use crate::text::{Role, price};
 use crate::view::{FixStep, FixView};
 
-/// What to change, in this order.
+/// Changes, in the order in which to apply them.
 pub fn fix(plan: &FixView, style: Style) -> String {
     let mut page = Page::new(style);
     page.command("ran", "", &plan.command, "");
@@ -37,7 +37,7 @@ pub fn fix(plan: &FixView, style: Style) -> String {
     page.finished()
 }
 
-/// What a step costs, what it saves, what is left.
+/// The price of a step, its saving, and the rest.
 fn title(step: &FixStep, index: usize, all: u64) -> String {
     let remedy = &step.finding.remedy;
     let price = price(&remedy.cost);

@@ -1,9 +1,9 @@
 //! `quell image ls` and `quell image info`.
 
-use crate::date::minute;
 use crate::number::{bytes, counted};
 use crate::text::{finished, quoted};
 use crate::view::{ImageEntry, ImageInfoView, ImageListView};
+use quell_base::date::utc;
 use quell_trace::Bytes;
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub fn image_list(list: &ImageListView) -> String {
             letters(entry),
             owner(entry),
             entry.size,
-            minute(entry.mtime),
+            utc(entry.mtime),
             entry.state.unwrap_or("-"),
             entry.path,
         );
@@ -60,7 +60,7 @@ fn letters(entry: &ImageEntry) -> String {
 
 /// An image: its origin, its contents, the directories that it covers.
 pub fn image_info(info: &ImageInfoView) -> String {
-    let command: Vec<_> = info.command.iter().map(|word| quoted(word)).collect();
+    let command: Vec<_> = info.command.iter().map(quoted).collect();
     let (files, directories) = (&info.files, &info.directories);
     let part = match files.part {
         0 => String::new(),

@@ -20,7 +20,7 @@ mod report;
 mod searches;
 mod validate;
 
-pub use calibration::calibration;
+pub use calibration::calibrate;
 pub use config::config;
 pub use create::create;
 pub use diff::diff;
@@ -29,12 +29,11 @@ pub use findings::thresholds;
 pub use fix::fix;
 pub use image::{image_info, image_list};
 pub use modules::{modules_audit, modules_caches_plan, modules_check, modules_measure, modules_verify};
-pub(crate) use predict::not_told_apart;
 pub use predict::predict;
 pub use profiles::profiles;
 pub use replay::replay;
 pub use report::{Detail, report};
-pub use validate::validation;
+pub use validate::validate;
 
 use crate::Style;
 use crate::number::grouped;

@@ -88,7 +88,7 @@ pub fn modules_check(check: &ModulesCheckView) -> String {
     text
 }
 
-/// What a build of caches would do.
+/// The changes that a build of caches would make.
 pub fn modules_caches_plan(changes: &[CacheChange], left_out: &[CacheLeftOut]) -> String {
     let mut text = String::new();
     for changes in of_one_cache(changes) {

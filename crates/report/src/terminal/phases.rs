@@ -5,7 +5,7 @@ use crate::number::{grouped, grouped_or_blank, percent, rate, seconds};
 use crate::table::Table;
 use crate::view::ReportView;
 
-/// What was asked in which phase, and how fast.
+/// The operations of each phase, and their rate.
 pub(super) fn phases(page: &mut Page, report: &ReportView) {
     let all = report.totals.metadata_operations;
     let mut table = Table::default().number("operations").number("share").number("missed");

@@ -6,10 +6,10 @@ use crate::Style;
 use crate::number::{self, GLUE, bytes, counted, grouped, rounded, seconds};
 use crate::table::Table;
 use crate::text::{Role, clean};
-use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView};
+use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView, not_told_apart};
 use quell_trace::Bytes;
 
-/// How long a program takes to start.
+/// The time that a program takes to start.
 pub fn predict(object: &PredictView, style: Style) -> String {
     let mut page = Page::new(style);
     page.command("command", "", &object.command, "");
@@ -124,7 +124,7 @@ fn regime(profile: &PredictProfile) -> Option<String> {
     ))
 }
 
-/// What the profile leaves open, and the wide prior was taken for.
+/// Figures that the profile leaves open; the wide prior has them.
 fn doubt(profile: &PredictProfile) -> Option<String> {
     let assumed = (!profile.assumed.is_empty()).then(|| profile.assumed.join(", "))?;
     Some(format!("the profile does not say {assumed}; the wide prior does"))
@@ -169,7 +169,7 @@ fn points(points: &[PredictPoint]) -> Table {
     table
 }
 
-/// What decides the time, for a narrow column.
+/// The bottleneck, for a narrow column.
 fn short(bottleneck: &str) -> String {
     bottleneck.replace("metadata server", "MDS")
 }
@@ -275,18 +275,6 @@ fn medians(profiles: &[&PredictProfile]) -> Table {
         table.row(std::iter::once(grouped(point.nodes)).chain(at.map(cell)).collect());
     }
     table
-}
-
-/// Which file systems' places say nothing, because their ranges overlap. Shape: a line each, of one that has overlaps.
-pub(crate) fn not_told_apart(profiles: &[PredictProfile]) -> Vec<String> {
-    let mut ranked: Vec<&PredictProfile> =
-        profiles.iter().filter(|profile| !profile.overlaps.is_empty()).collect();
-    ranked.sort_by_key(|profile| profile.rank);
-    let line = |profile: &&PredictProfile| {
-        let names: Vec<String> = profile.overlaps.iter().map(|name| clean(name)).collect();
-        format!("ranges overlap: {} cannot be told apart from {}", clean(&profile.name), names.join(" or "))
-    };
-    ranked.iter().map(line).collect()
 }
 
 /// The curves, both axes logarithmic. Nothing with fewer than three points: a table says that better.

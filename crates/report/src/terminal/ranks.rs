@@ -6,7 +6,7 @@ use crate::table::Table;
 use crate::text::clean;
 use crate::view::ReportView;
 
-/// Which recordings did the same; nothing for a single one.
+/// Recordings that did the same; nothing for a single one.
 pub(super) fn ranks(page: &mut Page, report: &ReportView) {
     let folds = &report.folds;
     if report.recordings.len() < 2 {

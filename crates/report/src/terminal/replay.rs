@@ -61,7 +61,7 @@ fn processes(count: u64) -> String {
     format!("{} process{}", grouped(count), if count == 1 { "" } else { "es" })
 }
 
-/// How unequal ranks were.
+/// The spread of the ranks' times.
 fn ranks(seconds_of: &[f64]) -> String {
     if seconds_of.len() < 2 {
         return String::new();

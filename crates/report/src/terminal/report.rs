@@ -10,16 +10,16 @@ use crate::view::{Directory, Failure, PathTables, ReportView};
 use quell_trace::Bytes;
 use std::cmp::Reverse;
 
-/// How much of a report there is.
+/// The length of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What is read in a minute: the storm, its causes, its phases, searches and file systems.
+    /// The parts that take a minute to read: the storm, its causes, its phases, searches and file systems.
     Essential,
     /// Every table.
     Everything,
 }
 
-/// What a program asked of its file systems.
+/// The operations of a program on its file systems.
 pub fn report(report: &ReportView, detail: Detail, style: Style) -> String {
     let mut page = Page::new(style);
     headline(&mut page, report);

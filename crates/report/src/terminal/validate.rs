@@ -4,26 +4,25 @@ use super::Page;
 use super::findings::plain;
 use crate::Style;
 use crate::number::{counted, grouped, seconds};
-use crate::published::{ORDER, error, number, outcome, published, range};
+use crate::published::{error, number, published, range};
 use crate::table::Table;
-use crate::text::Role;
-use quell_predict::published::{Row, Use, Validation, Verdict};
+use crate::text::{Role, capitalised};
+use crate::view::{ValidateView, ValidationRow};
 
 /// Columns from which what a figure is stands beside its numbers.
 const WIDE: usize = 120;
 
 /// Every figure, by use.
-pub fn validation(validation: &Validation, style: Style) -> String {
+pub fn validate(validation: &ValidateView, style: Style) -> String {
     let mut page = Page::new(style);
-    for used in ORDER {
-        let key = used.letter().to_string();
-        page.entry(&key, &format!("{}: {}", used.meaning(), outcome(&validation.rows, used)), Role::Plain);
+    for used in &validation.uses {
+        page.entry(&used.letter.to_string(), &format!("{}: {}", used.meaning, used.outcome), Role::Plain);
     }
     let fit = "parameters behind the prediction that were fitted to published figures";
     page.entry("fit", fit, Role::Plain);
-    for used in ORDER {
-        let rows: Vec<&Row> = validation.rows.iter().filter(|row| row.used == used).collect();
-        page.section(&title(used), &table(&rows, page.style));
+    for used in &validation.uses {
+        let rows: Vec<_> = validation.rows.iter().filter(|row| row.used == used.letter).collect();
+        page.section(&capitalised(used.meaning), &table(&rows, page.style));
     }
     page.section("What the figures of Warp cannot tell apart", &alternatives(validation));
     page.section("How much a time leans on a figure, d ln T / d ln figure", &elasticities(validation));
@@ -31,13 +30,7 @@ pub fn validation(validation: &Validation, style: Style) -> String {
     page.finished()
 }
 
-fn title(used: Use) -> String {
-    let meaning = used.meaning();
-    let (first, rest) = meaning.split_at(1);
-    format!("{}{rest}", first.to_uppercase())
-}
-
-fn table(rows: &[&Row], style: Style) -> Table {
+fn table(rows: &[&ValidationRow], style: Style) -> Table {
     let table = Table::default().text("figure").number("published").number("predicted").number("p10 to p90");
     let mut table = table.number("error").number("fit").text("");
     if style.width >= WIDE {
@@ -45,54 +38,54 @@ fn table(rows: &[&Row], style: Style) -> Table {
     }
     for row in rows {
         let mut cells = vec![
-            row.name.to_owned(),
-            published(&row.published, row.unit),
-            number(row.predicted.p50, row.unit),
-            range(&row.predicted, row.unit),
+            row.name.clone(),
+            published(row),
+            number(row.predicted.p50, row.unit_of),
+            range(row),
             error(row),
-            row.parameters.to_string(),
-            row.verdict().word().to_owned(),
+            row.fitted_parameters.to_string(),
+            row.verdict.clone(),
         ];
         if style.width >= WIDE {
-            cells.push(row.what.to_owned());
+            cells.push(row.what.clone());
         }
-        let role = if row.verdict() == Verdict::Misses { Role::Doubt } else { Role::Plain };
+        let role = if row.verdict == "misses" { Role::Doubt } else { Role::Plain };
         table.painted_row(cells, role);
     }
     table
 }
 
-fn alternatives(validation: &Validation) -> Table {
+fn alternatives(validation: &ValidateView) -> Table {
     let table = Table::default().phrase("reaches the server").number("/home").number("/scratch");
     let mut table = table.number("8000 cores").number("knee");
     for other in &validation.alternatives {
         table.row(vec![
-            other.assumption.to_owned(),
+            other.assumption.clone(),
             format!("{}/s", grouped(other.home.round() as u64)),
             format!("{}/s", grouped(other.scratch.round() as u64)),
-            seconds(other.at_8000),
+            seconds(other.seconds_at_8000),
             counted(other.knee.round() as u64, "core"),
         ]);
     }
     table
 }
 
-fn elasticities(validation: &Validation) -> Table {
+fn elasticities(validation: &ValidateView) -> Table {
     let mut table = Table::default().text("figure").path("of").number("elasticity");
     for elasticity in &validation.elasticities {
         table.row(vec![
-            elasticity.row.to_owned(),
+            elasticity.row.clone(),
             elasticity.key.clone(),
-            format!("{:+.2}", elasticity.value),
+            format!("{:+.2}", elasticity.elasticity),
         ]);
     }
     table
 }
 
-fn missing(page: &mut Page, validation: &Validation) {
+fn missing(page: &mut Page, validation: &ValidateView) {
     page.text.push('\n');
     page.line("Cannot be reproduced, and what is not known", Role::Title);
-    for missing in validation.missing {
+    for missing in &validation.not_reproducible {
         page.paragraph(&plain(&format!("- {} ({}): {}", missing.what, missing.source, missing.lacks)));
     }
 }

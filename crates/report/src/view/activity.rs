@@ -1,4 +1,4 @@
-//! When things happened: operations and open files over time, and phases.
+//! Operations and open files over time, and phases.
 
 use super::Extent;
 use quell_analyse::{Data, Phases, activity};
@@ -17,9 +17,9 @@ pub struct Activity {
 /// Operations of one class that became one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Series {
-    /// What was asked: `open`, `stat`, `access`, `readlink`, `list`, `xattr`, `statfs`, `change`, `exec`, `directory`.
+    /// The class: `open`, `stat`, `access`, `readlink`, `list`, `xattr`, `statfs`, `change`, `exec`, `directory`.
     pub class: String,
-    /// What became of it: `needed`, `repeated`, `missed`, `failed`, `unnamed`.
+    /// The outcome: `needed`, `repeated`, `missed`, `failed`, `unnamed`.
     pub part: String,
     /// Operations that began in each interval.
     pub operations: Vec<u64>,
@@ -42,7 +42,7 @@ pub struct OpenFiles {
 pub struct Phase {
     /// `loader`, `initialisation`, `mpi-init` or `steady`.
     pub name: String,
-    /// How long it took; the longest of several recordings. Unit: seconds.
+    /// Its duration; the longest of several recordings. Unit: seconds.
     pub seconds: f64,
     /// Calls on names or attributes that began in it.
     pub metadata_operations: u64,

@@ -10,7 +10,7 @@ pub struct SourceCheckView {
     pub schema_version: u32,
     /// The image.
     pub image: String,
-    /// Whether all originals are as they were when it was made.
+    /// All originals are as they were when it was made.
     pub unchanged: bool,
     /// Files, directories and links that were compared.
     pub entries: u64,
@@ -18,15 +18,15 @@ pub struct SourceCheckView {
     pub operations: u64,
     /// Most of them that were in flight at once.
     pub jobs: u16,
-    /// How long it took.
+    /// Its duration. Unit: seconds.
     pub seconds: f64,
-    /// What differs, by path; at most 1000.
+    /// Differences, by path; at most 1000.
     pub changes: Vec<ChangedOriginal>,
-    /// How many more differ.
+    /// Differences beyond these.
     pub omitted: u64,
     /// The stamp that was left; null if none was.
     pub stamp: Option<LeftStamp>,
-    /// Why no stamp could be left; null where none was to be.
+    /// The reason for which no stamp could be left; null where none was to be.
     pub stamp_error: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct ChangedOriginal {
 /// A stamp.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeftStamp {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Until when it is trusted, in seconds since 1970.
     pub until: u64,

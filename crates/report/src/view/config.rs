@@ -12,7 +12,7 @@ pub struct ConfigView {
     pub files: Vec<ConfigFile>,
     /// Every setting; those of every command first, then by command.
     pub settings: Vec<ConfigValue>,
-    /// What is wrong with the files.
+    /// Defects of the files.
     pub problems: Vec<ConfigProblem>,
 }
 
@@ -21,9 +21,9 @@ pub struct ConfigView {
 pub struct ConfigFile {
     /// `named` (with `--config`), `user` or `site`.
     pub role: &'static str,
-    /// Where it lies.
+    /// Its path.
     pub path: String,
-    /// What was found there: `read`, `absent`, or why it does not count.
+    /// Its state: `read`, `absent`, or the reason for which it does not count.
     pub state: String,
 }
 
@@ -44,7 +44,6 @@ pub struct ConfigValue {
     pub line: Option<usize>,
     /// The variable that sets it; null for a setting without one.
     pub variable: Option<String>,
-    /// Whether a file may set it.
     pub settable_in_file: bool,
 }
 
@@ -55,6 +54,6 @@ pub struct ConfigProblem {
     pub file: String,
     /// The line, where it is one.
     pub line: Option<usize>,
-    /// What is wrong, with file and line.
+    /// The defect, with file and line.
     pub text: String,
 }

@@ -19,13 +19,13 @@ pub struct CreateView {
     pub what_ifs: Vec<CreateWhatIf>,
     /// Seconds at the largest node count with every figure at its median.
     pub seconds_at_medians: f64,
-    /// What spreads the range at the largest node count, each figure alone; the widest first.
+    /// The figures that spread the range at the largest node count, each alone; the widest first.
     pub sensitivities: Vec<Sensitivity>,
-    /// What to set.
+    /// The settings to change.
     pub advice: Vec<CreateAdvice>,
     /// The figures of the profile that went in.
     pub inputs: Vec<InputFigure>,
-    /// What to know beside the numbers.
+    /// Notes beside the numbers.
     pub notes: Vec<String>,
     /// The state of the directory that the prediction starts from.
     #[serde(skip)]
@@ -39,7 +39,7 @@ pub struct ProfileHead {
     pub name: String,
     /// `measured`, `prior` or `fitted`.
     pub kind: String,
-    /// How it was got.
+    /// Its origin.
     pub note: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct CreatePoint {
     pub directories: u64,
     /// Until the last file is there.
     pub seconds: Range,
-    /// What holds for every value within the spreads.
+    /// Bounds for every value within the spreads.
     pub bounds: Bounds,
     /// The largest term.
     pub bottleneck: String,
@@ -67,11 +67,11 @@ pub struct CreatePoint {
 /// A term.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CreateTerm {
-    /// What takes the time.
+    /// Its name.
     pub name: String,
     /// The median.
     pub seconds: f64,
-    /// What it is, in a sentence.
+    /// Its meaning, in a sentence.
     #[serde(skip)]
     pub meaning: &'static str,
 }
@@ -79,7 +79,7 @@ pub struct CreateTerm {
 /// A change.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CreateWhatIf {
-    /// What is changed.
+    /// The change.
     pub change: String,
     /// Files that are created then.
     pub files: u64,
@@ -92,13 +92,13 @@ pub struct CreateWhatIf {
 /// A piece of advice.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CreateAdvice {
-    /// What is set.
+    /// The setting.
     pub setting: String,
     /// To what.
     pub value: String,
-    /// What to type, where it is a command.
+    /// The command, where there is one.
     pub command: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 

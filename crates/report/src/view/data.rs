@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// What was read and written.
+/// Data that was read and written.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Data {
     /// The files with most bytes moved, at most 1000.
     pub files: Vec<FileData>,
-    /// Who moves the data, when several ranks recorded: files whose paths differ in numbers only are one family. By
+    /// The ranks that move the data, when several recorded: files whose paths differ in numbers only are one family. By
     /// bytes, most first, at most 1000 of each direction.
     pub patterns: Vec<Family>,
     /// Writes to standard output and standard error.
@@ -23,12 +23,12 @@ pub struct Data {
     /// Requests of all files by size, reads and writes: entry N as in [`Transfers::sizes`].
     #[serde(skip)]
     pub sizes: Vec<(u64, u64)>,
-    /// Whether a run moved more data than libraries and modules.
+    /// The run moved more data than libraries and modules.
     #[serde(skip)]
     pub is_worth_tables: bool,
 }
 
-/// What was done with the data of a file.
+/// The requests on the data of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FileData {
     /// The file.
@@ -61,7 +61,7 @@ pub struct FileData {
     pub reading_ranks: u64,
     /// Ranks that wrote it; without a launcher 1.
     pub writing_ranks: u64,
-    /// Whether it is more than a module or a library beside the others.
+    /// It is more than a module or a library beside the others.
     #[serde(skip)]
     pub matters: bool,
 }

@@ -17,7 +17,7 @@ pub struct DiffView {
     pub schema_version: u32,
     /// The commands of both runs.
     pub command: Pair<Vec<String>>,
-    /// How long both runs took. Unit: seconds.
+    /// The durations of both runs. Unit: seconds.
     pub seconds: Pair<Option<f64>>,
     /// Metadata operations by who answers for the file system: `network`, `quell`, `local`, in this order.
     pub served_by: Vec<ServedPair>,
@@ -31,7 +31,7 @@ pub struct DiffView {
     pub appeared: Vec<String>,
     /// Both runs in a few numbers.
     pub totals: Pair<Totals>,
-    /// How long calls took. Sorted by name.
+    /// The durations of calls. Sorted by name.
     pub latency: Vec<LatencyPair>,
     /// Entries of search lists that were asked differently, at most 1000: by the change of probes, most first.
     pub searches: Vec<SearchPair>,
@@ -82,7 +82,7 @@ pub struct SyscallPair {
     pub b: CallsAndErrors,
 }
 
-/// How long a call took in both runs.
+/// The durations of a call in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyPair {
     /// The kernel's name.
@@ -96,9 +96,9 @@ pub struct LatencyPair {
 /// An entry of a search list in both runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchPair {
-    /// Whose list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
+    /// The owner of the list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
     pub kind: String,
-    /// What put it into the list.
+    /// Its origin.
     pub origin: String,
     /// The entry.
     pub directory: String,
@@ -110,7 +110,7 @@ pub struct SearchPair {
     pub b: Option<SearchCounts>,
 }
 
-/// What was asked of an entry.
+/// The operations on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchCounts {
     /// Its place in the list, from 0.
@@ -128,7 +128,7 @@ pub struct SearchCounts {
 /// The paths of both runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Paths {
-    /// How many paths became what.
+    /// The paths of each change.
     pub shares: Vec<PathShare>,
     /// Directories of several paths that differ, at most 1000: by the change of metadata operations, most first.
     pub directories: Vec<CommonPaths>,
@@ -166,7 +166,7 @@ pub struct PathListCounts {
 pub struct PathShare {
     /// `gone`, `new`, `less`, `more`, `moved` (as often, of another kind of file system), `otherwise` or `same`.
     pub change: String,
-    /// How many; those that stand together count once.
+    /// Their number; those that stand together count once.
     pub paths: u64,
     /// Metadata operations on them in the first run.
     pub a: u64,
@@ -179,7 +179,7 @@ pub struct PathShare {
 pub struct CommonPaths {
     /// The directory or the name.
     pub name: String,
-    /// How many; those that stand together count once.
+    /// Their number; those that stand together count once.
     pub paths: u64,
     /// Metadata operations on them in the first run.
     pub a: u64,
@@ -202,7 +202,7 @@ pub struct ChangedPath {
     pub b: PathSide,
 }
 
-/// What a run asked about a path.
+/// The operations of a run on a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PathSide {
     /// `network`, `quell`, `local`, or null when unknown or never asked.

@@ -3,20 +3,20 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a node allows.
+/// The permissions and features of a node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorView {
     /// The version of this object.
     pub schema_version: u32,
     /// The kernel's release.
     pub kernel: String,
-    /// Who asked.
+    /// The user who asked.
     pub user: u32,
-    /// What was tried, in the order in which `run` and `record` need it.
+    /// The probes, in the order in which `run` and `record` need them.
     pub probes: Vec<DoctorProbe>,
-    /// What `quell run` would do here: `mount`, `extract`, or `off` for running commands plain.
+    /// The mode of `quell run` here: `mount`, `extract`, or `off` for running commands plain.
     pub run_mode: &'static str,
-    /// Whether `quell record` works here; null when it could not be tried.
+    /// `quell record` works here; null when it could not be tried.
     pub record_works: Option<bool>,
 }
 
@@ -28,12 +28,12 @@ pub struct DoctorProbe {
     pub name: &'static str,
     /// `ok`, `no` or `unknown`.
     pub answer: &'static str,
-    /// Whether `run` or `record` cannot do without it.
+    /// `run` or `record` cannot do without it.
     pub needed: bool,
-    /// What was refused and how, or what else is worth knowing.
+    /// The refusal, or another detail.
     pub detail: Option<String>,
     /// The setting or feature that bars it.
     pub cause: Option<String>,
-    /// What to ask the administrator for.
+    /// The request to the administrator.
     pub ask: Option<String>,
 }

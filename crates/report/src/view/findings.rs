@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Finding {
     /// Its stable name.
     pub code: String,
-    /// What was seen, in one sentence.
+    /// The observation, in one sentence.
     pub title: String,
     /// Details, most important first; one sentence each.
     pub evidence: Vec<String>,
@@ -17,9 +17,9 @@ pub struct Finding {
     pub threshold: Threshold,
     /// Metadata operations, or on the data side requests, that it causes.
     pub operations: u64,
-    /// What `operations` counts: `metadata_operations` or `requests`.
+    /// The unit of `operations`: `metadata_operations` or `requests`.
     pub counted: String,
-    /// What removes them.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
@@ -30,20 +30,20 @@ pub struct Threshold {
     pub name: String,
     /// The limit.
     pub value: f64,
-    /// What was measured.
+    /// The measured figure.
     pub measured: f64,
-    /// What both count.
+    /// The unit of both.
     pub unit: String,
 }
 
-/// What removes a cause.
+/// The change that removes a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Remedy {
     /// One sentence.
     pub text: String,
     /// The exact command or change.
     pub command: String,
-    /// What applying it costs: `nothing`, `image`, `setup` or `program`.
+    /// The price of applying it: `nothing`, `image`, `setup` or `program`.
     pub cost: String,
     /// Metadata operations of the whole run that the file systems behind still have to answer with it; what an image
     /// answers on the node is not among them.
@@ -59,11 +59,11 @@ pub struct LimitRow {
     pub name: &'static str,
     /// The limit.
     pub value: f64,
-    /// What it counts.
+    /// Its unit.
     pub unit: &'static str,
-    /// What is measured against it.
+    /// The figure that is measured against it.
     pub meaning: &'static str,
-    /// Whether a finding has this code.
+    /// A finding has this code.
     pub is_code: bool,
 }
 

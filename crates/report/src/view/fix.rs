@@ -7,7 +7,7 @@ use quell_analyse::findings::{Plan, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What to change, in this order.
+/// Changes, in the order in which to apply them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FixView {
     /// The version of this object.

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct FoldRow {
     /// The ranks as `0-511,513`; the names of recordings without a rank.
     pub ranks: String,
-    /// How many recordings.
+    /// The number of recordings.
     pub recordings: u64,
     /// Metadata operations of each: the fewest.
     pub metadata_operations: u64,

@@ -16,11 +16,11 @@ const NODES: u64 = 1000;
 pub struct Headline {
     /// Parts of one sentence, most important first: how much, how much in vain, how much on many nodes.
     pub clauses: Vec<String>,
-    /// When the first recording began. Unit: seconds since 1970; null without recordings.
+    /// The begin of the first recording. Unit: seconds since 1970; null without recordings.
     pub began: Option<f64>,
     /// So many starts at once, by plain multiplication.
     pub scaled: ScaledStart,
-    /// What a reader would do next, as it can be typed.
+    /// The next command, as it can be typed.
     pub next: String,
     /// The next command beside the whole: `quell fix` where there is a plan.
     #[serde(skip)]
@@ -90,7 +90,7 @@ fn next_command(summary: &Summary) -> String {
 
 /// The recordings as they were named; of many the first.
 fn trace_names(summary: &Summary) -> String {
-    let names = || summary.recordings.iter().map(|facts| quoted(&clean(&facts.name)));
+    let names = || summary.recordings.iter().map(|facts| quoted(clean(&facts.name)));
     match summary.recordings.len() {
         0 => "TRACE".to_owned(),
         1..=3 => names().collect::<Vec<_>>().join(" "),
@@ -102,7 +102,7 @@ fn trace_names(summary: &Summary) -> String {
 fn image_name(summary: &Summary) -> String {
     let name = summary.recordings.first().map_or("app", |facts| facts.name.trim_end_matches('/'));
     let name = name.rsplit('/').next().unwrap_or(name);
-    quoted(&clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
+    quoted(clean(&format!("{}.qimg", name.strip_suffix(".qtrace").unwrap_or(name))))
 }
 
 fn clauses(summary: &Summary, scaled: &Scaled) -> Vec<String> {

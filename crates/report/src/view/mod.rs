@@ -5,6 +5,7 @@
 //! these types.
 
 mod activity;
+mod calibrate;
 mod check;
 mod config;
 mod create;
@@ -17,6 +18,8 @@ mod folds;
 mod headline;
 mod image;
 mod modules;
+mod page;
+mod page_start;
 mod parts;
 mod predict;
 mod range;
@@ -27,6 +30,10 @@ mod searches;
 mod validate;
 
 pub use activity::{Activity, OpenFiles, Phase, Series};
+pub use calibrate::{
+    CalibrateView, CalibratedCase, CalibratedFigure, CalibratedRun, CalibratedValue, CaseGroup, KeptByClient,
+    calibrate,
+};
 pub use check::{ChangedOriginal, LeftStamp, SourceCheckView};
 pub use config::{ConfigFile, ConfigProblem, ConfigValue, ConfigView};
 pub use create::{
@@ -51,7 +58,13 @@ pub use modules::{
     ModulesConvertView, ModulesDifference, ModulesExampleView, ModulesMeasureView, ModulesUndoView,
     ModulesVerifyView, UnmeasuredStrategy,
 };
+pub use page::{
+    Curve, CurvePoint, MeasuredPoint, PageAdvice, PageInputs, PredictedChange, PredictedChanges,
+    PredictionPage, Swing, Tornado, page_of_creates,
+};
+pub use page_start::page_of_start;
 pub use parts::{CallsAndErrors, Doubt, Latency, Totals};
+pub(crate) use predict::not_told_apart;
 pub use predict::{PredictInputs, PredictPoint, PredictProfile, PredictSensitivity, PredictView, predict};
 pub use range::{Bounds, InputFigure, Range, Sensitivity};
 pub use replay::{
@@ -61,10 +74,11 @@ pub use report::{
     Command, Directory, Failure, FileSystem, MissedName, PathRow, PathTables, Recorder, Recording,
     ReportView, ServedBy, StartUp, Syscall, report,
 };
-pub use schemas::SCHEMAS;
+pub use schemas::{SCHEMAS, page_schema};
 pub use searches::{SearchEntry, SearchList, Searches, Wanted};
 pub use validate::{
-    Alternative, NotReproducible, PublishedFigure, RowElasticity, ValidateView, ValidationRow, validation,
+    Alternative, NotReproducible, PublishedFigure, RowElasticity, ValidateView, ValidationRow, ValidationUse,
+    validate,
 };
 
 /// Version of every object. It changes when a field is removed or gets another meaning.

@@ -50,7 +50,7 @@ impl From<quell_analyse::Totals> for Totals {
     }
 }
 
-/// How often a call was called and failed.
+/// Calls and failures of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallsAndErrors {
     /// Calls.
@@ -59,7 +59,7 @@ pub struct CallsAndErrors {
     pub errors: u64,
 }
 
-/// How long a call took, the recorder's work inside: upper bounds.
+/// Durations of a call, the recorder's work inside: upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Latency {
     /// Calls that returned.
@@ -90,7 +90,7 @@ pub struct Doubt {
     pub code: String,
     /// One sentence.
     pub text: String,
-    /// What to do about it; empty where the text says all.
+    /// The advice; empty where the text says all.
     pub advice: String,
 }
 

@@ -1,6 +1,7 @@
 //! The object of `quell predict --json`.
 
 use super::range::{Bounds, InputFigure, Range};
+use crate::text::clean;
 use quell_predict::model::Own;
 use quell_predict::profile::Slot;
 use quell_predict::{Bottleneck, Image, Operation, Point, Prediction, Profile, Question, Script};
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How long a program takes to start, predicted.
+/// The predicted time of a program's start.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PredictView {
     /// The version of this object.
@@ -23,9 +24,9 @@ pub struct PredictView {
     pub knee_nodes: Option<f64>,
     /// Every profile, as given.
     pub profiles: Vec<PredictProfile>,
-    /// What the prediction was made from, beside profiles.
+    /// The inputs of the prediction, beside profiles.
     pub inputs: PredictInputs,
-    /// What to know beside the numbers.
+    /// Notes beside the numbers.
     pub notes: Vec<String>,
 }
 
@@ -42,11 +43,11 @@ pub struct PredictPoint {
     pub mean_seconds: Range,
     /// With every figure at its median.
     pub bounds: Bounds,
-    /// What decides the time.
+    /// The bottleneck.
     pub bottleneck: String,
     /// More is asked than the busiest server does in the time of one node.
     pub saturated: bool,
-    /// How often.
+    /// Their number.
     pub load: f64,
     /// So often that real file systems have failed: the seconds are a regime, not a figure.
     pub may_fail: bool,
@@ -65,7 +66,7 @@ pub struct PredictProfile {
     pub name: String,
     /// `measured`, `prior` or `fitted`.
     pub kind: String,
-    /// How, when and where its figures were got.
+    /// The origin of its figures: method, date and place.
     pub note: Option<String>,
     /// Its place at the largest number of nodes, fastest first, from 1.
     pub rank: usize,
@@ -75,7 +76,7 @@ pub struct PredictProfile {
     pub points: Vec<PredictPoint>,
     /// Nodes from which on the busiest server, or the cores of a host that all nodes share, decides the time; absent when nothing is shared.
     pub knee_nodes: Option<f64>,
-    /// What the time depends on at the largest number of nodes, largest swing first.
+    /// The figures that the time depends on at the largest number of nodes, largest swing first.
     pub sensitivities: Vec<PredictSensitivity>,
     /// Keys that it does not name and that were taken from the wide prior.
     pub assumed: Vec<String>,
@@ -85,7 +86,7 @@ pub struct PredictProfile {
     pub switches: BTreeMap<String, bool>,
 }
 
-/// How the time changes with one figure.
+/// The change of the time with one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PredictSensitivity {
     /// The figure.
@@ -98,14 +99,14 @@ pub struct PredictSensitivity {
     pub seconds_at_p90: f64,
 }
 
-/// What a prediction was made from, beside profiles.
+/// The inputs of a prediction, beside profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PredictInputs {
     /// Metadata calls of one rank on the tree, as recorded.
     pub calls: f64,
     /// Computing of one rank, the recorder's own cost taken off.
     pub think_seconds: f64,
-    /// What the recorder cost a call.
+    /// The cost of the recorder for a call.
     pub recorder_us: f64,
     /// Processes a node.
     pub processes_per_node: u32,
@@ -123,7 +124,7 @@ pub struct PredictInputs {
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time.
     pub launch_seconds: f64,
-    /// What would be changed, in words.
+    /// The changes, in words.
     pub what_if: Vec<String>,
     /// Size of the image, where one was asked for.
     pub image_bytes: Option<f64>,
@@ -207,7 +208,7 @@ fn inputs(scripts: &[Script], question: &Question, predictions: &[(Profile, Pred
     }
 }
 
-/// What would be changed, in words. Shape: empty when nothing is.
+/// The changes, in words. Shape: empty without any.
 fn what_if(question: &Question) -> Vec<String> {
     let changes = &question.changes;
     let share = |share: f64, what: &str| (share > 0.0).then(|| format!("{:.0} % of {what}", share * 100.0));
@@ -248,7 +249,7 @@ impl From<&Point> for PredictPoint {
     }
 }
 
-/// What decides a time, in words.
+/// The bottleneck, in words.
 fn bottleneck(bottleneck: Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Station(station, Some(operation)) => {
@@ -293,4 +294,16 @@ fn switches(profile: &Profile) -> BTreeMap<String, bool> {
 /// JSON has no infinity.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
+}
+
+/// File systems whose places say nothing, because their ranges overlap. Shape: a line for each that has overlaps.
+pub(crate) fn not_told_apart(profiles: &[PredictProfile]) -> Vec<String> {
+    let mut ranked: Vec<&PredictProfile> =
+        profiles.iter().filter(|profile| !profile.overlaps.is_empty()).collect();
+    ranked.sort_by_key(|profile| profile.rank);
+    let line = |profile: &&PredictProfile| {
+        let names: Vec<String> = profile.overlaps.iter().map(|name| clean(name)).collect();
+        format!("ranges overlap: {} cannot be told apart from {}", clean(&profile.name), names.join(" or "))
+    };
+    ranked.iter().map(line).collect()
 }

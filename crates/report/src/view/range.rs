@@ -16,7 +16,7 @@ pub struct Range {
     pub p90: f64,
 }
 
-/// What holds for every value within the spreads of the inputs.
+/// Bounds for every value within the spreads of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bounds {
     /// No less.
@@ -36,13 +36,13 @@ pub struct InputFigure {
     pub p50: f64,
     /// One in ten is more.
     pub p90: f64,
-    /// How many measurements it is made of, where somebody counted.
+    /// Measurements behind it, where their number is known.
     pub count: Option<u64>,
-    /// How it was got.
+    /// Its origin.
     pub source: Option<String>,
 }
 
-/// How far one figure alone moves the median.
+/// The effect of one figure alone on the median.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sensitivity {
     /// Section and key in the profile.

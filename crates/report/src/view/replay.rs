@@ -38,7 +38,7 @@ pub struct ReplayView {
     pub classes: Vec<ReplayClass>,
     /// Calls on the tree that each rank left out.
     pub skipped: ReplaySkipped,
-    /// What came out otherwise than it was recorded.
+    /// Results that differ from the recording.
     pub differences: ReplayDifferences,
     /// All calls together.
     #[serde(skip)]
@@ -54,7 +54,7 @@ pub struct ReplayClass {
     pub operations: u64,
     /// Those that failed.
     pub errors: u64,
-    /// How long they took, in microseconds.
+    /// Their durations. Unit: microseconds.
     pub microseconds: ReplayTimes,
     /// Its place in the order of classes.
     #[serde(skip)]
@@ -76,7 +76,7 @@ pub struct ReplayTimes {
     pub max: f64,
 }
 
-/// What was left out.
+/// Calls that were left out.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReplaySkipped {
     /// Calls that would change something.
@@ -87,7 +87,7 @@ pub struct ReplaySkipped {
     pub unable: u64,
 }
 
-/// What differs.
+/// Results that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReplayDifferences {
     /// Calls that succeeded in the recording and fail now.

@@ -15,7 +15,7 @@ use quell_trace::{Call, Completeness, Errno, Exit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a program asked of its file systems.
+/// The operations of a program on its file systems.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportView {
     /// The version of this object.
@@ -24,7 +24,7 @@ pub struct ReportView {
     pub command: Vec<String>,
     /// Its status as a shell shows it: 128 + N for signal N. Null when the recording ended first.
     pub exit_status: Option<i32>,
-    /// How long it took. Unit: seconds.
+    /// Its duration. Unit: seconds.
     pub seconds: Option<f64>,
     /// The whole in a sentence, and what to do next.
     pub headline: Headline,
@@ -54,7 +54,7 @@ pub struct ReportView {
     pub missed_directories: Vec<Directory>,
     /// The names with most misses, at most 1000.
     pub missed_names: Vec<MissedName>,
-    /// Which lists were searched, and at which cost.
+    /// The lists that were searched, with their cost.
     pub searches: Searches,
     /// Requests, file by file.
     pub data: Data,
@@ -84,7 +84,7 @@ pub struct ReportView {
 /// Tables of paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathTables {
-    /// Whether only network file systems are in it.
+    /// Only network file systems are in it.
     pub is_network: bool,
     /// The paths with most metadata operations.
     pub paths: Vec<PathRow>,
@@ -136,16 +136,16 @@ pub struct StartUp {
 pub struct Syscall {
     /// The kernel's name.
     pub name: String,
-    /// How often it was called.
+    /// Calls.
     pub calls: u64,
-    /// How often it failed.
+    /// Calls that failed.
     pub errors: u64,
     /// Time in it, the recorder's work inside. Unit: seconds.
     pub seconds: f64,
     /// Its class.
     #[serde(skip)]
     pub class: &'static str,
-    /// How long it took; null when it never returned.
+    /// Its durations; null when it never returned.
     #[serde(skip)]
     pub latency: Option<Latency>,
 }
@@ -157,7 +157,7 @@ pub struct Failure {
     pub name: String,
     /// The symbolic name of the error.
     pub errno: String,
-    /// How often.
+    /// Their number.
     pub calls: u64,
     /// Call and error in the order of their numbers.
     #[serde(skip)]
@@ -167,7 +167,7 @@ pub struct Failure {
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileSystem {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: String,
     /// Its type, as mountinfo names it.
     #[serde(rename = "type")]
@@ -259,15 +259,15 @@ pub struct Recording {
     pub host: String,
     /// Its status as a shell shows it.
     pub exit_status: Option<i32>,
-    /// How long it took. Unit: seconds.
+    /// Its duration. Unit: seconds.
     pub seconds: Option<f64>,
     /// Events in it.
     pub events: u64,
     /// Events that happened and are not in it.
     pub lost: u64,
-    /// Whether the recorder was ended early.
+    /// The recorder was ended early.
     pub partial: bool,
-    /// How many ranks the job had.
+    /// Ranks of the job.
     #[serde(skip)]
     pub ranks: Option<u32>,
     /// Job and step.

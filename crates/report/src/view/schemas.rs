@@ -33,3 +33,8 @@ pub const SCHEMAS: [(&str, fn() -> Value); 21] = [
 fn of<T: JsonSchema>() -> Value {
     schema_for!(T).to_value()
 }
+
+/// The schema of the object that the page of a prediction draws from; its script takes types from it.
+pub fn page_schema() -> Value {
+    of::<PredictionPage>()
+}

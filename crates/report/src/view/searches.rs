@@ -51,9 +51,9 @@ pub struct SearchList {
 /// An entry of a search list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchEntry {
-    /// Whose list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
+    /// The owner of the list: `loader`, `path`, `python`, `julia`, `perl`, `r`, `lua`, `modules`.
     pub kind: String,
-    /// What put it into the list.
+    /// Its origin.
     pub origin: String,
     /// The entry.
     pub directory: String,
@@ -67,7 +67,7 @@ pub struct SearchEntry {
     pub missed: u64,
     /// Searches that found here what they looked for.
     pub hits: u64,
-    /// What to do about it, in one or two words; empty for nothing.
+    /// The advice, in one or two words; empty for none.
     #[serde(skip)]
     pub advice: &'static str,
 }
@@ -81,13 +81,13 @@ pub struct Wanted {
     pub name: String,
     /// The file on whose behalf; null for the program itself or when not known.
     pub asked_by: Option<String>,
-    /// How often it was looked for.
+    /// Searches for it.
     pub searches: u64,
     /// Metadata operations of these searches.
     pub probes: u64,
     /// Those that failed because the name is absent.
     pub missed: u64,
-    /// Where it was found; null when it never was.
+    /// The place of a hit; null without one.
     pub found: Option<String>,
 }
 

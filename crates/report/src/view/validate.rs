@@ -1,7 +1,7 @@
 //! The object of `quell validate --json`.
 
 use super::range::Range;
-use quell_predict::published::{self, Row};
+use quell_predict::published::{self, Row, Unit, Use, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,8 +16,22 @@ pub struct ValidateView {
     pub not_reproducible: Vec<NotReproducible>,
     /// Assumptions that the figures cannot tell apart.
     pub alternatives: Vec<Alternative>,
-    /// How much times change with figures of the profiles.
+    /// The elasticity of times with figures of the profiles.
     pub elasticities: Vec<RowElasticity>,
+    /// The uses, in the order in which they are shown: those that prove most first.
+    #[serde(skip)]
+    pub uses: Vec<ValidationUse>,
+}
+
+/// A use of published figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidationUse {
+    /// Its letter.
+    pub letter: char,
+    /// Its meaning.
+    pub meaning: &'static str,
+    /// The outcome of all its figures, in a line.
+    pub outcome: String,
 }
 
 /// A figure.
@@ -27,13 +41,13 @@ pub struct ValidationRow {
     pub name: String,
     /// The document.
     pub source: String,
-    /// What was counted or timed.
+    /// The quantity.
     pub what: String,
     /// `seconds`, `times`, `count`, `per second`, `bytes` or `percent`.
     pub unit: String,
-    /// What was published.
+    /// The published figure.
     pub published: PublishedFigure,
-    /// What is predicted.
+    /// The prediction.
     pub predicted: Range,
     /// Median of the prediction to middle of the publication; absent where it has no meaning.
     pub factor: Option<f64>,
@@ -44,12 +58,15 @@ pub struct ValidationRow {
     pub used: char,
     /// Parameters behind the prediction that were fitted to published figures.
     pub fitted_parameters: u32,
-    /// When it holds.
+    /// The rule by which it holds.
     pub rule: String,
     /// `holds`, `misses` or `fitted`.
     pub verdict: String,
-    /// What to know beside it.
+    /// A note.
     pub note: Option<String>,
+    /// `unit` as a type.
+    #[serde(skip)]
+    pub unit_of: Unit,
 }
 
 /// A published number, or two that it lies between.
@@ -68,16 +85,16 @@ pub struct PublishedFigure {
 pub struct NotReproducible {
     /// The document.
     pub source: String,
-    /// What it says.
+    /// The figure.
     pub what: String,
-    /// What is not known.
+    /// The missing facts.
     pub lacks: String,
 }
 
 /// An assumption with the rates that fit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Alternative {
-    /// What reaches the server.
+    /// The operations that reach the server.
     pub assumption: String,
     /// Operations of a rank that do.
     pub operations: f64,
@@ -91,7 +108,7 @@ pub struct Alternative {
     pub knee: f64,
 }
 
-/// How much a time changes with a figure.
+/// The elasticity of a time with a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowElasticity {
     /// The row's name.
@@ -103,7 +120,7 @@ pub struct RowElasticity {
 }
 
 /// The object of `quell validate --json`.
-pub fn validation(validation: &published::Validation) -> ValidateView {
+pub fn validate(validation: &published::Validation) -> ValidateView {
     let missing = |missing: &published::Missing| NotReproducible {
         source: missing.source.to_owned(),
         what: missing.what.to_owned(),
@@ -128,6 +145,7 @@ pub fn validation(validation: &published::Validation) -> ValidateView {
         not_reproducible: validation.missing.iter().map(missing).collect(),
         alternatives: validation.alternatives.iter().map(alternative).collect(),
         elasticities: validation.elasticities.iter().map(elasticity).collect(),
+        uses: ORDER.map(|used| of_use(&validation.rows, used)).into(),
     }
 }
 
@@ -150,5 +168,28 @@ fn row(row: &Row) -> ValidationRow {
         rule: row.rule.words(),
         verdict: row.verdict().word().to_owned(),
         note: (!row.note.is_empty()).then(|| row.note.to_owned()),
+        unit_of: row.unit,
+    }
+}
+
+/// The uses in the order in which they are shown: what proves most first.
+const ORDER: [Use; 6] =
+    [Use::Validation, Use::Derived, Use::Bound, Use::Arithmetic, Use::Calibration, Use::PostHoc];
+
+fn of_use(rows: &[Row], used: Use) -> ValidationUse {
+    ValidationUse { letter: used.letter(), meaning: used.meaning(), outcome: outcome(rows, used) }
+}
+
+fn outcome(rows: &[Row], used: Use) -> String {
+    let count = |verdict| rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count();
+    let (holds, misses, fitted) = (count(Verdict::Holds), count(Verdict::Misses), count(Verdict::Fitted));
+    match (holds + misses, fitted) {
+        (0, fitted) => format!("{fitted}, not judged"),
+        (all, _) if misses == 0 => format!("{holds} of {all} hold"),
+        (all, _) => {
+            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == Verdict::Misses);
+            let names: Vec<&str> = missed.map(|row| row.name).collect();
+            format!("{holds} of {all} hold; misses: {}", names.join(", "))
+        }
     }
 }

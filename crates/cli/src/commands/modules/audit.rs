@@ -1,6 +1,7 @@
-//! `quell modules audit`: what is wrong in module trees, in words and as JSON.
+//! `quell modules audit`: findings about module trees.
 
-use super::{explain, paths};
+use super::explain::explain;
+use super::paths;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
@@ -8,7 +9,7 @@ use crate::limits::ANY;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::ModulesError;
-use quell_modules::audit::{self, Audit, Finding, Options};
+use quell_modules::audit::{self, Audit, AuditOptions, Finding};
 use quell_modules::scan::{self, Tree};
 use quell_report::terminal;
 use quell_report::view::{AuditFinding, ModulesAuditView, SCHEMA_VERSION};
@@ -17,13 +18,13 @@ use std::path::PathBuf;
 
 pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure> {
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
-    let options = scan::Options { jobs: flags.jobs };
+    let options = scan::ScanOptions { jobs: flags.jobs };
     let (trees, unlisted) = scanned(&modulepaths, options)?;
     let caches: Result<Vec<_>, _> =
         flags.lmod_caches.iter().map(|directory| audit::read_lmod_cache(directory, options)).collect();
     let lmod = flags.tool != ModulesTool::Modules;
     let version = flags.modules_version.clone().into_bytes();
-    let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &Options { version, lmod });
+    let mut audited = audit::audit(&trees, &caches.map_err(explain)?, &AuditOptions { version, lmod });
     audited.findings.extend(unlisted);
     audited.findings.sort();
     if flags.tool == ModulesTool::Lmod {
@@ -39,8 +40,11 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     Ok(u8::from(audited.findings.iter().any(|finding| fails(finding.code))))
 }
 
-/// Modulepaths that could be listed, and findings about those that could not. One that is not there is a word mistyped.
-fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
+/// Modulepaths that could be listed, and findings about those that could not. A modulepath that does not exist is an error.
+fn scanned(
+    modulepaths: &[PathBuf],
+    options: scan::ScanOptions,
+) -> Result<(Vec<Tree>, Vec<Finding>), Failure> {
     let (mut trees, mut unlisted) = (Vec::new(), Vec::new());
     for modulepath in modulepaths {
         match Tree::scan(modulepath, options) {
@@ -55,7 +59,7 @@ fn scanned(modulepaths: &[PathBuf], options: scan::Options) -> Result<(Vec<Tree>
     Ok((trees, unlisted))
 }
 
-/// Whether a finding says anything to those who have no Environment Modules.
+/// Tells whether a finding concerns a site that has only Lmod.
 fn concerns_lmod(code: &str) -> bool {
     code.starts_with("lmod")
         || matches!(
@@ -74,7 +78,7 @@ fn view(audited: &Audit, modulepaths: &[PathBuf]) -> ModulesAuditView {
     });
     ModulesAuditView {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         modulefiles: audited.modulefiles,
         restricted: audited.restricted,
         lmod_modulefiles: audited.lmod_modulefiles,

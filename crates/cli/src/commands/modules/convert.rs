@@ -1,14 +1,17 @@
-//! `quell modules convert`: the plan, what was written, what differs, and undoing it.
+//! `quell modules convert`: plans, writes and undoes conversions.
 
-use super::verify::difference;
-use super::{caches, explain, judges, paths};
+use super::explain::explain;
+use super::judges::{self, difference};
+use super::paths;
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
 use crate::printer::Printer;
 use quell_base::{escape, shown};
-use quell_modules::convert::{self, Change, Consent, Destination, Plan, Strategy, SystemNames, Written};
-use quell_modules::scan::{Options, Tree};
+use quell_modules::convert::{
+    self, Consent, ConversionPlan, Destination, FileChange, Strategy, SystemNames, Written,
+};
+use quell_modules::scan::{ScanOptions, Tree};
 use quell_modules::verify::{self, Difference, Judge};
 use quell_report::view::{
     ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView, SCHEMA_VERSION,
@@ -19,9 +22,6 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     if let Some(record) = &flags.undo {
         return undo(record, flags, printer);
     }
-    if matches!(flags.to, Some(ConvertTo::Cache | ConvertTo::LmodCache)) {
-        return caches::run(flags, printer);
-    }
     let strategy = strategy(flags)?;
     if flags.delete_strays && strategy != Strategy::Eval {
         let to = strategy.name();
@@ -31,12 +31,12 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
     let destination = destination(flags)?;
     let modulepaths = paths::modulepaths(&flags.modulepaths, printer)?;
     let trees: Result<Vec<Tree>, _> =
-        modulepaths.iter().map(|path| Tree::scan(path, Options::default())).collect();
+        modulepaths.iter().map(|path| Tree::scan(path, ScanOptions::default())).collect();
     let consent = Consent { delete_strays: flags.delete_strays, exact: flags.exact };
     let trees = trees.map_err(explain)?;
     let plan = convert::plan(&trees, strategy, consent, &mut SystemNames);
     if !flags.json {
-        // Before anything is written: who cannot be told the plan gets no conversion.
+        // Before anything is written: if the plan cannot be printed, nothing is converted.
         printer.data(&convert::diff(&plan))?;
     }
     let mut tools = Vec::new();
@@ -48,11 +48,11 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
                 Some(_) => {
                     printer.talk(&format!("asking {} about the old and the new tree", tools.join(", ")));
                 }
-                None => printer.warn("nobody is asked whether old and new say the same"),
+                None => printer.warn("verification is skipped: no tool compares old and new"),
             }
             let judge: &mut dyn Judge = match &mut judge {
                 Some(judge) => judge,
-                None => &mut verify::Nobody,
+                None => &mut verify::NoJudge,
             };
             Some(convert::write(&plan, destination, judge).map_err(explain)?)
         }
@@ -80,9 +80,9 @@ fn strategy(flags: &ModulesConvert) -> Result<Strategy, Failure> {
                 .hint("set `mcookie_check eval` in the site's configuration and lock it, then add `--eval-enforced`"));
         }
         Some(ConvertTo::Virtual) => Strategy::Virtual,
-        // Caches are no plan of ours: the tool makes them.
+        // Caches need no plan; `caches` builds them.
         Some(ConvertTo::Cache | ConvertTo::LmodCache) | None => {
-            return Err(Failure::message("nothing is to be done").hint("`--to rc` is the first step"));
+            return Err(Failure::message("no strategy is given").hint("`--to rc` is the first step"));
         }
     })
 }
@@ -92,12 +92,12 @@ fn destination(flags: &ModulesConvert) -> Result<Option<Destination>, Failure> {
         (Some(out), _) => Ok(Some(Destination::Out(paths::plain(out)?))),
         (None, true) => Ok(Some(Destination::InPlace)),
         (None, false) if flags.dry_run => Ok(None),
-        (None, false) => Err(Failure::message("nowhere to write to")
-            .hint("`--out DIR` makes new modulepaths, `--dry-run` shows the plan alone")),
+        (None, false) => Err(Failure::message("no destination is given")
+            .hint("`--out DIR` makes new modulepaths; `--dry-run` only shows the plan")),
     }
 }
 
-/// Differences and reasons that are shown.
+/// The number of differences and reasons that are printed.
 const SHOWN: usize = 10;
 
 /// Prints at most [`SHOWN`] lines.
@@ -109,7 +109,12 @@ fn some(lines: impl ExactSizeIterator<Item = String>, printer: &Printer) {
     }
 }
 
-fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written>, printer: &Printer) {
+fn tell(
+    plan: &ConversionPlan,
+    destination: Option<&Destination>,
+    written: Option<&Written>,
+    printer: &Printer,
+) {
     for tree in &plan.trees {
         let source = shown(&tree.source);
         if !tree.left.is_empty() {
@@ -117,7 +122,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
             some(tree.left.iter().map(|(path, why)| format!("{}: {why}", escape(path))), printer);
         }
         if !tree.refusals.is_empty() {
-            printer.warn(&format!("`{source}` cannot become `{}`", plan.strategy.name()));
+            printer.warn(&format!("`{source}` cannot be converted to `{}`", plan.strategy.name()));
             some(tree.refusals.iter().map(ToString::to_string), printer);
         }
         tree.notes_for(destination).for_each(|note| printer.talk(&format!("`{source}`: {note}")));
@@ -139,7 +144,7 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
     if let Some(first) = written.reworded.first() {
         let many = written.reworded.len();
         printer.talk(&format!(
-            "{many} requests are refused as before, for another reason (`--exact` takes that back), such as"
+            "{many} requests are refused as before, for another reason (`--exact` prevents that), such as"
         ));
         printer.detail(&line(first));
     }
@@ -149,12 +154,12 @@ fn tell(plan: &Plan, destination: Option<&Destination>, written: Option<&Written
         printer.talk(&format!("users need `{name}={value}`, or the same in the site's configuration"));
     }
     for record in &written.records {
-        printer.talk(&format!("`quell modules convert --undo {}` takes it back", shown(record)));
+        printer.talk(&format!("`quell modules convert --undo {}` undoes it", shown(record)));
     }
 }
 
 fn json(
-    plan: &Plan,
+    plan: &ConversionPlan,
     destination: Option<&Destination>,
     written: Option<&Written>,
     tools: Vec<String>,
@@ -189,15 +194,15 @@ fn json(
             .into_iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect(),
-        records: done.iter().flat_map(|written| &written.records).map(|record| shown(record)).collect(),
+        records: done.iter().flat_map(|written| &written.records).map(shown).collect(),
     }
 }
 
-fn changed(path: &[u8], change: &Change) -> ConvertedFile {
+fn changed(path: &[u8], change: &FileChange) -> ConvertedFile {
     let change = match change {
-        Change::Write { .. } => "written",
-        Change::Remove { .. } => "removed",
-        Change::Link { .. } => "linked",
+        FileChange::Write { .. } => "written",
+        FileChange::Remove { .. } => "removed",
+        FileChange::Link { .. } => "linked",
     };
     ConvertedFile { path: escape(path), change }
 }
@@ -207,7 +212,7 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
     let undone = if flags.dry_run { convert::would_undo(&record) } else { convert::undo(&record) };
     let undone = undone.map_err(explain)?;
     if flags.json {
-        let all = |paths: &[PathBuf]| paths.iter().map(|path| shown(path)).collect();
+        let all = |paths: &[PathBuf]| paths.iter().map(shown).collect();
         let (restored, removed) = (all(&undone.restored), all(&undone.removed));
         let undoing =
             ModulesUndoView { schema_version: SCHEMA_VERSION, undone: !flags.dry_run, restored, removed };
@@ -215,8 +220,8 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
         return Ok(0);
     }
     let (restored, removed) = match flags.dry_run {
-        true => ("would be what it was", "would be removed"),
-        false => ("is what it was", "is removed"),
+        true => ("would be restored", "would be removed"),
+        false => ("is restored", "is removed"),
     };
     let tell = |paths: &[PathBuf], what: &str| {
         paths.iter().for_each(|path| printer.talk(&format!("`{}` {what}", shown(path))));

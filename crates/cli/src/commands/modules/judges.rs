@@ -1,22 +1,26 @@
-//! Which installed tools judge whether two trees say the same, and how far they are.
+//! The installed tools as judges of two trees, with a progress bar.
 
-use super::{site, verify};
+use super::explain::explain;
+use super::site;
 use crate::failure::Failure;
 use crate::flags::ModulesJudges;
 use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressStyle};
 use quell_modules::ModulesError;
-use quell_modules::verify::{Difference, Judge, Side, Tools};
+use quell_modules::verify::{Comparison, Difference, Judge, Side, Tools, VerifyProgress};
+use quell_report::view::ModulesDifference;
 use std::num::NonZero;
+use std::time::Duration;
 
-/// A judge whose progress is drawn.
+/// A judge that draws its progress.
 pub(super) struct Watched<'a> {
     pub(super) tools: Tools,
     printer: &'a Printer,
-    /// Tells which users are not asked.
+    /// The users that are not asked have been named.
     is_told: bool,
 }
 
-/// The judge that the flags ask for; `None` where nobody is to be asked.
+/// The judge that the flags ask for; `None` with `--no-verify`.
 pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<Option<Watched<'a>>, Failure> {
     if flags.no_verify {
         return Ok(None);
@@ -25,7 +29,7 @@ pub(super) fn judge<'a>(flags: &ModulesJudges, printer: &'a Printer) -> Result<O
     Ok(Some(Watched { tools, printer, is_told: false }))
 }
 
-/// The installed tools, and who asks them.
+/// The installed tools and the users that ask them.
 pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
     let (tools, users) = (site::tools(&flags.tools)?, site::users(&flags.users)?);
     let members = site::members(&flags.groups)?;
@@ -35,11 +39,42 @@ pub(super) fn tools(flags: &ModulesJudges) -> Result<Tools, Failure> {
 
 impl Judge for Watched<'_> {
     fn differences(&mut self, old: &Side, new: &Side) -> Result<Vec<Difference>, ModulesError> {
-        let compared = verify::drawn(&self.tools, old, new, self.printer)?;
+        let compared = drawn(&self.tools, old, new, self.printer)?;
         if let Some(unasked) = compared.unasked.filter(|_| !self.is_told) {
             self.printer.talk(&unasked.to_string());
             self.is_told = true;
         }
         Ok(compared.differences)
     }
+}
+
+/// Compares two sides and draws the progress.
+pub(super) fn compared(
+    judge: &Tools,
+    old: &Side,
+    new: &Side,
+    printer: &Printer,
+) -> Result<Comparison, Failure> {
+    drawn(judge, old, new, printer).map_err(explain)
+}
+
+/// Like [`compared`], without hints for errors.
+fn drawn(judge: &Tools, old: &Side, new: &Side, printer: &Printer) -> Result<Comparison, ModulesError> {
+    let bar = if printer.draws_progress() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+    let style = ProgressStyle::with_template("quell: asking {pos}/{len} {wide_bar} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let compared = judge.compare(old, new, &|VerifyProgress { answered, asked }| {
+        bar.set_length(asked as u64);
+        bar.set_position(answered as u64);
+    });
+    bar.finish_and_clear();
+    compared
+}
+
+/// A difference as a view.
+pub(super) fn difference(difference: &Difference) -> ModulesDifference {
+    let reworded = difference.is_rewording();
+    let Difference { tool, user, question, old, new } = difference.clone();
+    ModulesDifference { tool, user, question, old, new, reworded }
 }

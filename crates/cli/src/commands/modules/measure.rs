@@ -1,6 +1,7 @@
-//! `quell modules measure`: what each strategy costs, and which pays where.
+//! `quell modules measure`: the cost of each strategy, and recommendations.
 
-use super::{explain, paths, site};
+use super::explain::explain;
+use super::{paths, site};
 use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
@@ -8,7 +9,9 @@ use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::shown;
 use quell_modules::ModulesError;
-use quell_modules::measure::{self, Action, Advice, Measurement, Request, Row, Strategy};
+use quell_modules::measure::{
+    self, CommandCost, MeasureRequest, MeasuredCommand, Measurement, StrategyAdvice, StrategyCost,
+};
 use quell_modules::trust;
 use quell_report::terminal;
 use quell_report::view::{
@@ -27,10 +30,10 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
         trust::refuse_place(&std::path::absolute(&place)?).map_err(explain)?;
         let work = tempfile::Builder::new().prefix("quell-modules-").tempdir_in(&place);
         let work = work.map_err(|error| explain(ModulesError::write(&place)(error)))?;
-        // The copies show what may lie behind a closed directory: to whoever the tools are run as, and to nobody else. It stays
-        // ours: what that user plants in it we would follow.
+        // The copies may show what lies behind a closed directory, so only the user of the tools can enter. The directory stays
+        // ours, because we would follow what that user could put in it.
         trust::let_pass(work.path(), &user)?;
-        let request = Request {
+        let request = MeasureRequest {
             tool,
             modulepaths: modulepaths.clone(),
             user: user.clone(),
@@ -52,8 +55,8 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     Ok(0)
 }
 
-/// Measures, and shows which strategy it is at.
-fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure> {
+/// Measures, and shows the present strategy.
+fn watched(request: &MeasureRequest, printer: &Printer) -> Result<Measurement, Failure> {
     let bar = if printer.draws_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let style = ProgressStyle::with_template("quell: {spinner} {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
@@ -66,8 +69,8 @@ fn watched(request: &Request, printer: &Printer) -> Result<Measurement, Failure>
     measured.map_err(explain)
 }
 
-/// What a command takes where each call on a tree takes that long.
-fn seconds(row: &Row, latency: Duration) -> f64 {
+/// The time of a command, if each call on a tree takes `latency`.
+fn seconds(row: &CommandCost, latency: Duration) -> f64 {
     row.cpu.as_secs_f64() + row.on_tree as f64 * latency.as_secs_f64()
 }
 
@@ -79,7 +82,7 @@ fn view(
 ) -> ModulesMeasureView {
     let mut measured = ModulesMeasureView {
         schema_version: SCHEMA_VERSION,
-        modulepaths: modulepaths.iter().map(|path| shown(path)).collect(),
+        modulepaths: modulepaths.iter().map(shown).collect(),
         user: user.to_owned(),
         latency_us: latency.as_micros() as u64,
         strategies: Vec::new(),
@@ -90,8 +93,8 @@ fn view(
     for measurement in measurements {
         let before = (measured.strategies.len(), measured.not_measured.len(), measured.advice.len());
         let (tool, version) = (site::kind(&measurement.tool), measurement.tool.version.to_string());
-        for Strategy { name, rows, note } in &measurement.strategies {
-            let counted = |row: &Row| MeasuredStrategy {
+        for StrategyCost { name, rows, note } in &measurement.strategies {
+            let counted = |row: &CommandCost| MeasuredStrategy {
                 name: name.clone(),
                 command: row.action.name(),
                 calls: row.calls,
@@ -110,7 +113,7 @@ fn view(
                 measured.not_measured.push(UnmeasuredStrategy { tool, version, name, why });
             }
         }
-        let advised = |advice: Advice| MeasuredAdvice {
+        let advised = |advice: StrategyAdvice| MeasuredAdvice {
             tool,
             version: version.clone(),
             modulepath: shown(&modulepaths[advice.modulepath]),
@@ -127,7 +130,7 @@ fn view(
             title: measurement.tool.to_string(),
             module: measurement.module.clone(),
             modulefiles: plain.map_or(0, |row| row.modulefiles),
-            commands: Action::ALL.map(Action::name),
+            commands: MeasuredCommand::ALL.map(MeasuredCommand::name),
             width: measurement.strategies.iter().map(|strategy| strategy.name.len()).max().unwrap_or(0),
             strategies: before.0..measured.strategies.len(),
             not_measured: before.1..measured.not_measured.len(),

@@ -1,4 +1,4 @@
-//! Which modulepaths a command is about: those that were typed, else those of MODULEPATH.
+//! The modulepaths of a command: those on the command line, else those of MODULEPATH.
 
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -16,7 +16,7 @@ pub(super) fn modulepaths(typed: &[PathBuf], printer: &Printer) -> Result<Vec<Pa
             }
         }
         if paths.is_empty() {
-            return Err(Failure::message("no modulepath: none is given, and MODULEPATH has none")
+            return Err(Failure::message("no modulepath is given, and MODULEPATH has none")
                 .hint("`module use DIR`, or name the directories"));
         }
     }
@@ -39,8 +39,8 @@ fn add(paths: &mut Vec<PathBuf>, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A path as Environment Modules writes it, which takes `.`, `..` and a slash at the end off the text: so one modulepath has
-/// one name, ours and in what the tools say.
+/// A path as Environment Modules writes it, without `.`, `..` and a final slash, so that a modulepath has the same name here and in
+/// the answers of the tools.
 pub(super) fn plain(path: &Path) -> Result<PathBuf, Failure> {
     let mut plain = PathBuf::new();
     for component in std::path::absolute(path)?.components() {
@@ -48,7 +48,7 @@ pub(super) fn plain(path: &Path) -> Result<PathBuf, Failure> {
             plain.push(component);
             continue;
         }
-        // Behind a link `..` is above where that leads, and the text says otherwise.
+        // Behind a link, `..` is the parent of its target, not of its name.
         if plain.is_symlink() {
             let message = format!("`{}` leads through the link `{}` and back", shown(path), shown(&plain));
             return Err(Failure::message(message).hint("give the path without `..`"));

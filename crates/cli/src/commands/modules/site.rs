@@ -1,20 +1,20 @@
-//! What of a site's module tools is used: which, as whom, with which settings.
+//! The site's module tools, the users to run them as, and the settings of the site.
 
-use super::explain;
+use super::explain::explain;
 use crate::failure::Failure;
 use crate::flags::ModulesSite;
 use quell_base::escape;
-use quell_modules::tools::{self, Kind, Tool, User};
+use quell_modules::tools::{self, Tool, ToolKind, User};
 use quell_modules::trust::NOBODY;
 use quell_modules::verify;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where a tool is looked for when none is named.
+/// The prefix of tools, if none is named.
 const USUAL: &str = "/usr";
 
-/// Settings of Lmod that change what it says. Source: its `myConfig.lua`.
+/// Settings of Lmod that change its answers. Source: its `myConfig.lua`.
 const OF_LMOD: [&str; 18] = [
     "LMOD_RC",
     "LMOD_MODULERC",
@@ -36,11 +36,11 @@ const OF_LMOD: [&str; 18] = [
     "LMOD_FILE_IGNORE_PATTERNS",
 ];
 
-/// What the names of Environment Modules' settings begin with: it takes its whole configuration from the environment.
+/// The prefix of the settings of Environment Modules, which takes its whole configuration from the environment.
 const OF_MODULES: &str = "MODULES_";
 
-/// Of these, what is no setting of a site: what a shell has loaded, where the tool is, and how a person wants to read answers.
-/// Caches are on or off as is asked for here.
+/// Variables with that prefix that are no settings of a site: loaded modules, the place of the tool, and the user's choice of output.
+/// Caches are switched by the comparison itself.
 const NOT_OF_SITE: [&str; 20] = [
     "CMD",
     "LM",
@@ -67,8 +67,7 @@ const NOT_OF_SITE: [&str; 20] = [
 /// The rc file that Environment Modules reads before any other.
 const GLOBAL_RC: &str = "MODULERCFILE";
 
-/// The tools that were named, else those that this shell uses and those below `/usr`: who has one may have users with the
-/// other.
+/// The named tools; else those that this shell uses and those below `/usr`, because users of the site may have another tool.
 pub(super) fn tools(named: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
     if !named.is_empty() {
         return tools::find(named).map_err(explain);
@@ -78,7 +77,7 @@ pub(super) fn tools(named: &[PathBuf]) -> Result<Vec<Tool>, Failure> {
     tools::find_any(&prefixes).map_err(explain)
 }
 
-/// The users who were named.
+/// The named users.
 pub(super) fn users(named: &[String]) -> Result<Vec<User>, Failure> {
     let users: Vec<User> = named.iter().map(|name| user(name)).collect::<Result<_, _>>()?;
     let ourselves = rustix::process::geteuid();
@@ -91,12 +90,12 @@ pub(super) fn users(named: &[String]) -> Result<Vec<User>, Failure> {
                 .hint("leave `--user` out to act as yourself"))
         }
         _ if ourselves.is_root() => Ok(users),
-        // With the groups that this process has: they cannot be set again.
+        // The user keeps the groups of this process, which it cannot change.
         _ => Ok(users.into_iter().map(|_| User::ourselves()).take(1).collect()),
     }
 }
 
-/// Members of the groups that were named, who are asked besides.
+/// Members of the named groups.
 pub(super) fn members(groups: &[String]) -> Result<Vec<User>, Failure> {
     if !groups.is_empty() && !rustix::process::geteuid().is_root() {
         return Err(Failure::message("cannot act as a member of a group: only root can")
@@ -106,18 +105,18 @@ pub(super) fn members(groups: &[String]) -> Result<Vec<User>, Failure> {
     Ok(verify::members(&numbers))
 }
 
-/// The number of a group, as the system's own `getent` tells it.
+/// The number of a group, from `getent`.
 fn group(name: &str) -> Result<u32, Failure> {
     let output = Command::new("getent").args(["group", "--", name]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let told = text.split(':').nth(2).and_then(|number| number.trim().parse().ok());
     told.or_else(|| name.parse().ok()).ok_or_else(|| {
         Failure::message(format!("there is no group `{}` here", escape(name.as_bytes())))
-            .hint("`getent group` lists groups; a number is one, too")
+            .hint("`getent group` lists groups; numbers are accepted too")
     })
 }
 
-/// Whoever measures: the first user who was named; for root an ordinary one, for others themselves.
+/// The user for measurements: the first named user; else `nobody` for root, and for other users themselves.
 pub(super) fn measurer(site: &ModulesSite) -> Result<User, Failure> {
     let named = users(&site.users)?.into_iter().next();
     Ok(named.unwrap_or_else(|| match rustix::process::geteuid().is_root() {
@@ -126,7 +125,7 @@ pub(super) fn measurer(site: &ModulesSite) -> Result<User, Failure> {
     }))
 }
 
-/// A user with all groups, as the system's own `id` tells them: it knows of directories that no file lists.
+/// A user with all groups, from `id`, which knows LDAP and other directories too.
 fn user(name: &str) -> Result<User, Failure> {
     let id = |what: &str| -> Result<Vec<u32>, Failure> {
         let output = Command::new("id").args([what, "--", name]).output()?;
@@ -135,11 +134,11 @@ fn user(name: &str) -> Result<User, Failure> {
         match numbers {
             Ok(numbers) if output.status.success() && !numbers.is_empty() => Ok(numbers),
             _ => Err(Failure::message(format!("there is no user `{}` here", escape(name.as_bytes())))
-                .hint("`getent passwd` lists users; a number is one, too")),
+                .hint("`getent passwd` lists users; numbers are accepted too")),
         }
     };
     match name.parse() {
-        // A number that has no name is somebody, too.
+        // A number without a name is a user too.
         Ok(number) if id("-u").is_err() => Ok(User::new(name, number, number, Vec::new())),
         _ => Ok(User::new(name, id("-u")?[0], id("-g")?[0], id("-G")?)),
     }
@@ -162,11 +161,11 @@ fn is_setting(name: &str) -> bool {
     is_of_modules || OF_LMOD.contains(&name) || name == GLOBAL_RC
 }
 
-/// A short name for the kind, for JSON.
+/// The name of a tool's kind in JSON.
 pub(super) fn kind(tool: &Tool) -> &'static str {
     match tool.kind {
-        Kind::Modules => "modules",
-        Kind::Lmod => "lmod",
+        ToolKind::Modules => "modules",
+        ToolKind::Lmod => "lmod",
     }
 }
 
@@ -175,7 +174,7 @@ mod tests {
     use super::is_setting;
 
     #[test]
-    fn a_sites_settings_are_passed_on_and_nobodys_own() {
+    fn a_sites_settings_are_passed_on_and_no_users_own() {
         for name in [
             "MODULES_MCOOKIE_CHECK",
             "MODULES_MCOOKIE_VERSION_CHECK",

@@ -31,8 +31,8 @@ fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Re
     let measured = flags.measured.as_deref().map(measured::load).transpose()?.unwrap_or_default();
     let object = quell_report::view::create(prediction);
     if let Some(file) = &flags.html {
-        let page = quell_report::html::prediction::of_creates(&object, &measured);
-        html::write(&quell_report::html::prediction::prediction(&page, &object)?, file, printer)?;
+        let page = quell_report::view::page_of_creates(&object, &measured);
+        html::write(&quell_report::html::prediction(&page, &object)?, file, printer)?;
     }
     match flags.json {
         true => printer.data(&report::json(&object)?),

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::given;
 use quell_base::{escape, shown};
-use quell_report::html::prediction::MeasuredPoint;
+use quell_report::view::MeasuredPoint;
 use std::path::Path;
 
 /// Reads the points of a file.

@@ -5,8 +5,7 @@ use crate::commands::html;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use quell_predict::{Changes, Image, Prediction, Profile, Question, Script};
-use quell_report::html::prediction::{Change, WhatIfs};
-use quell_report::view;
+use quell_report::view::{self, PredictedChange, PredictedChanges};
 use std::path::Path;
 
 /// What was predicted.
@@ -27,23 +26,23 @@ pub(super) fn write(
     let measured = measured.map(measured::load).transpose()?.unwrap_or_default();
     let Asked { scripts, question, predictions } = asked;
     let what_ifs = predictions.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
-    let page = quell_report::html::prediction::of_start(object, what_ifs, &measured);
-    html::write(&quell_report::html::prediction::prediction(&page, object)?, file, printer)
+    let page = view::page_of_start(object, what_ifs, &measured);
+    html::write(&quell_report::html::prediction(&page, object)?, file, printer)
 }
 
 /// Each change alone, on top of what was asked.
-fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> WhatIfs {
+fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> PredictedChanges {
     let nodes = question.nodes.last().copied().unwrap_or(1);
     let change = |(words, changes): (&str, Changes)| {
         let question = Question { nodes: vec![nodes], changes, ..question.clone() };
         let prediction = quell_predict::predict(scripts, profile, &question);
         let slowest = prediction.points.first().map(|point| point.slowest).unwrap_or_default();
-        Change {
+        PredictedChange {
             change: words.to_owned(),
             seconds: view::Range { p10: slowest.p10, p50: slowest.p50, p90: slowest.p90 },
         }
     };
-    WhatIfs {
+    PredictedChanges {
         name: profile.name.clone(),
         nodes,
         changes: changes(&question.changes).into_iter().map(change).collect(),

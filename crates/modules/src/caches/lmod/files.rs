@@ -1,12 +1,12 @@
 //! The files of a cache of Lmod: making them with Lmod's own program, putting them into place, and checking whether Lmod
 //! uses them.
 
-use super::super::{PATIENCE, What};
+use super::super::{PATIENCE, Staleness};
 use super::literal;
 use crate::ModulesError;
 use crate::place;
 use crate::scan::CACHE_LIMIT;
-use crate::tools::{self, Environment, Kind, Tool, User};
+use crate::tools::{self, Environment, Tool, ToolKind, User};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -46,7 +46,7 @@ pub(super) fn make(
 ) -> Result<tempfile::TempDir, ModulesError> {
     let refuse = |why: String| ModulesError::NoCache { path: directory.to_owned(), why };
     let program = tool.directory().join("update_lmod_system_cache_files");
-    if tool.kind != Kind::Lmod || !program.is_file() {
+    if tool.kind != ToolKind::Lmod || !program.is_file() {
         return Err(refuse(format!("{tool} has no `update_lmod_system_cache_files`")));
     }
     let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(directory);
@@ -168,7 +168,7 @@ pub(super) fn install(aside: &Path, directory: &Path) -> Result<(), ModulesError
 /// files.
 ///
 /// Source: `Cache.lua` of Lmod: a cache older than the timestamp, compared by seconds, is ignored without a message.
-pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<What> {
+pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Option<Staleness> {
     let paths = || known.keys().map(|name| directory.join(name));
     let settings = directory.join(SETTINGS);
     let seconds = |path: &Path| {
@@ -179,18 +179,18 @@ pub(super) fn fault(directory: &Path, known: &BTreeMap<String, String>) -> Optio
     };
     let stamp = seconds(&directory.join(TIMESTAMP));
     if known.is_empty() || stamp.is_none() || paths().chain([settings.clone()]).any(|path| !path.is_file()) {
-        return Some(What::NoCache);
+        return Some(Staleness::NoCache);
     }
     let is_entered = directory.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 1 == 1);
     if !is_entered || !paths().chain([settings]).all(|path| place::is_open(&path)) {
-        return Some(What::Unreadable);
+        return Some(Staleness::Unreadable);
     }
     if paths().any(|path| seconds(&path) < stamp) {
-        return Some(What::Outdated);
+        return Some(Staleness::Outdated);
     }
     // An unknown file was made by another program.
     let now = prints(directory);
-    (now.ok().as_ref() != Some(known)).then_some(What::Replaced)
+    (now.ok().as_ref() != Some(known)).then_some(Staleness::Replaced)
 }
 
 /// Writes the settings file that LMOD_RC names.

@@ -15,7 +15,7 @@ mod literal;
 mod sources;
 
 use super::digest::Reader;
-use super::{Barrier, Builder, Change, What, eligibility};
+use super::{Barrier, Builder, StaleEntry, Staleness, eligibility};
 use crate::ModulesError;
 use crate::place;
 use crate::scan::Tree;
@@ -122,16 +122,16 @@ pub fn prepare<'a>(
 /// itself has a fault.
 ///
 /// **Errors**: those of reading; [`ModulesError::NoCache`] for a damaged list of sources.
-pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesError> {
+pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<StaleEntry>)>, ModulesError> {
     let sources = sources::read(directory)?;
     let mut found = of_itself(directory, &sources);
     for source in &sources.modulepaths {
         let changes = match sources::tree(&source.path()) {
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
-                whole(What::Removed)
+                whole(Staleness::Removed)
             }
             // Readers of the cache would see what lies behind the closed directory.
-            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(What::Closed),
+            Ok(_) if eligibility::outside(&source.path(), directory).is_some() => whole(Staleness::Closed),
             tree => source.changes(&tree?),
         };
         found.extend((!changes.is_empty()).then(|| (source.path(), changes)));
@@ -143,7 +143,7 @@ pub fn check(directory: &Path) -> Result<Vec<(PathBuf, Vec<Change>)>, ModulesErr
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The reasons to build a cache; empty where it needs no change. Shape: as [`check`].
-    pub changes: Vec<(PathBuf, Vec<Change>)>,
+    pub changes: Vec<(PathBuf, Vec<StaleEntry>)>,
     /// Modulepaths that would be left out, with the reasons.
     pub left_out: Vec<(PathBuf, Barrier)>,
 }
@@ -155,30 +155,30 @@ pub fn pending(modulepaths: &[PathBuf], directory: &Path) -> Result<Pending, Mod
     let directory = std::path::absolute(directory).map_err(ModulesError::read(directory))?;
     let wanted = Wanted::of(modulepaths, &directory)?;
     if !directory.join(LIST).is_file() {
-        let changes = vec![(directory, whole(What::NoCache))];
+        let changes = vec![(directory, whole(Staleness::NoCache))];
         return Ok(Pending { changes, left_out: wanted.left_out });
     }
     let last = sources::read(&directory)?;
     let mut found = of_itself(&directory, &last);
     for tree in &wanted.trees {
         let known = last.modulepaths.iter().find(|source| source.path() == tree.root);
-        let changes = known.map_or_else(|| whole(What::Added), |source| source.changes(tree));
+        let changes = known.map_or_else(|| whole(Staleness::Added), |source| source.changes(tree));
         found.extend((!changes.is_empty()).then(|| (tree.root.clone(), changes)));
     }
     let is_wanted = |path: &PathBuf| wanted.trees.iter().any(|tree| tree.root == *path);
     for path in last.modulepaths.iter().map(|source| source.path()).filter(|path| !is_wanted(path)) {
         let is_closed = wanted.left_out.iter().any(|(closed, _)| *closed == path);
-        found.push((path, whole(if is_closed { What::Closed } else { What::Removed })));
+        found.push((path, whole(if is_closed { Staleness::Closed } else { Staleness::Removed })));
     }
     Ok(Pending { changes: found, left_out: wanted.left_out })
 }
 
 /// A difference of the whole modulepath.
-fn whole(what: What) -> Vec<Change> {
-    vec![Change { path: Vec::new(), what }]
+fn whole(what: Staleness) -> Vec<StaleEntry> {
+    vec![StaleEntry { path: Vec::new(), what }]
 }
 
-fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<Change>)> {
+fn of_itself(directory: &Path, sources: &Sources) -> Vec<(PathBuf, Vec<StaleEntry>)> {
     let fault = files::fault(directory, &sources.files);
     fault.map(|what| (directory.to_owned(), whole(what))).into_iter().collect()
 }

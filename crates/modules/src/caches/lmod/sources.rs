@@ -1,10 +1,10 @@
 //! The sources of a cache of Lmod: a digest for each name that Lmod looks at, because the cache itself holds none.
 
 use super::super::digest::{Reader, digest, prints};
-use super::super::{Change, What};
+use super::super::{StaleEntry, Staleness};
 use crate::ModulesError;
 use crate::place;
-use crate::scan::{Kind, Options, Tree};
+use crate::scan::{EntryKind, ScanOptions, Tree};
 use crate::tools::Tool;
 use quell_base::{escape, shown};
 use serde::{Deserialize, Serialize};
@@ -73,19 +73,19 @@ impl Source {
     }
 
     /// The differences from the present tree. Shape: sorted.
-    pub(super) fn changes(&self, tree: &Tree) -> Vec<Change> {
+    pub(super) fn changes(&self, tree: &Tree) -> Vec<StaleEntry> {
         let now = Self::of(tree).names;
-        let change = |name: &String, what| Change { path: name.clone().into_bytes(), what };
+        let change = |name: &String, what| StaleEntry { path: name.clone().into_bytes(), what };
         let gone = self.names.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| change(name, What::Removed));
+        let gone = gone.map(|name| change(name, Staleness::Removed));
         let changed = now.iter().filter_map(|(name, print)| match self.names.get(name) {
-            None => Some(change(name, What::Added)),
+            None => Some(change(name, Staleness::Added)),
             Some(before) if before != print => {
-                Some(change(name, if name.is_empty() { What::Other } else { What::Changed }))
+                Some(change(name, if name.is_empty() { Staleness::Other } else { Staleness::Changed }))
             }
             Some(_) => None,
         });
-        let mut changes: Vec<Change> = gone.chain(changed).collect();
+        let mut changes: Vec<StaleEntry> = gone.chain(changed).collect();
         changes.sort();
         changes
     }
@@ -107,10 +107,10 @@ pub(super) fn read(directory: &Path) -> Result<Sources, ModulesError> {
 ///
 /// **Errors**: those of [`Tree::scan`].
 pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
-    let mut tree = Tree::scan(modulepath, Options::default())?;
+    let mut tree = Tree::scan(modulepath, ScanOptions::default())?;
     let left_out = |tree: &Tree| -> Vec<_> {
         let entries = tree.entries.iter().filter(|entry| {
-            entry.kind == Kind::IgnoredDirectory && !matches!(entry.name(), b".git" | b".svn")
+            entry.kind == EntryKind::IgnoredDirectory && !matches!(entry.name(), b".git" | b".svn")
         });
         entries.map(|entry| (entry.path.clone(), entry.identity)).collect()
     };
@@ -121,7 +121,7 @@ pub(super) fn tree(modulepath: &Path) -> Result<Tree, ModulesError> {
         if !seen.insert(identity) {
             continue;
         }
-        let below = match Tree::scan(&tree.full_path(&path), Options::default()) {
+        let below = match Tree::scan(&tree.full_path(&path), ScanOptions::default()) {
             // An unreadable directory is judged by its permissions, which are known.
             Err(ModulesError::Read { source, .. }) if source.kind() != std::io::ErrorKind::Interrupted => {
                 continue;

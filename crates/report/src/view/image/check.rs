@@ -10,14 +10,14 @@ pub struct ImageCheckView {
     pub schema_version: u32,
     /// The image.
     pub image: String,
-    /// Whether nothing is wrong with it.
+    /// Nothing is wrong with it.
     pub sound: bool,
     /// Nodes that were looked at; 0 when the image could not be opened.
     pub nodes: u64,
     /// Its length in bytes; 0 when it could not be opened.
     pub bytes: u64,
-    /// What is wrong, in the order it was found.
+    /// Defects, in the order in which they were found.
     pub findings: Vec<String>,
-    /// How many more findings there are.
+    /// Findings beyond these.
     pub omitted: u64,
 }

@@ -12,17 +12,17 @@ pub struct ImageInfoView {
     pub image: String,
     /// Its length.
     pub bytes: u64,
-    /// BLAKE3 of its content: equal for equal images, whoever packed them and when.
+    /// BLAKE3 of its content: equal for equal images, whatever their packer and date.
     pub identity: String,
-    /// What it is: `erofs`, with quell's index.
+    /// Its format: `erofs`, with quell's index.
     pub format: &'static str,
     /// Version of the index.
     pub index_version: u32,
-    /// Whether it is all that a run needs: nothing is asked of the originals then.
+    /// It has all that a run needs: no operation goes to the originals then.
     pub complete: bool,
     /// The recorded command.
     pub command: Vec<String>,
-    /// Where it was started; empty where that is not known.
+    /// The directory in which it was started; empty where that is not known.
     pub directory: String,
     /// ImageDirectories that it covers.
     pub roots: Vec<ImagePlace>,
@@ -45,7 +45,7 @@ pub struct ImageInfoView {
 pub struct ImagePlace {
     /// Its original path.
     pub path: String,
-    /// Why it was chosen.
+    /// The reason for which it was chosen.
     pub reason: String,
     /// Type of its file system when it was packed; null where it is not known.
     pub file_system: Option<String>,
@@ -54,7 +54,7 @@ pub struct ImagePlace {
 /// Regular files.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ImageFiles {
-    /// Whose content is held whole.
+    /// Files whose content is held whole.
     pub held: u64,
     /// Bytes of that content.
     pub held_bytes: u64,
@@ -64,7 +64,7 @@ pub struct ImageFiles {
     pub part_held_bytes: u64,
     /// Bytes that those files have.
     pub part_bytes: u64,
-    /// Whose content is read from the original.
+    /// Files whose content is read from the original.
     pub original: u64,
     /// Bytes that those had.
     pub original_bytes: u64,

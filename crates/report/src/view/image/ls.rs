@@ -19,7 +19,7 @@ pub struct ImageEntry {
     pub path: String,
     /// `file`, `directory`, `link`, `fifo`, `socket`, `character-device` or `block-device`.
     pub kind: &'static str,
-    /// What the image has of it: `held`, `part` or `original` for a file; `complete`, `partial`, `uncovered` or `live` for a
+    /// The part that the image has of it: `held`, `part` or `original` for a file; `complete`, `partial`, `uncovered` or `live` for a
     /// directory; null for the rest, which is known whole.
     pub state: Option<&'static str>,
     /// Permissions in octal, with type.
@@ -36,6 +36,6 @@ pub struct ImageEntry {
     pub mtime: i64,
     /// Nanoseconds after that second.
     pub mtime_nanoseconds: u32,
-    /// What a link points to.
+    /// The target of a link.
     pub target: Option<String>,
 }

@@ -18,7 +18,7 @@ pub struct ModulesAuditView {
     pub lmod_modulefiles: u64,
     /// Files and directories below the modulepaths.
     pub entries: u64,
-    /// What was found, by path.
+    /// Findings, by path.
     pub findings: Vec<AuditFinding>,
     /// Every code, in the order in which the terminal shows them.
     #[serde(skip)]
@@ -32,10 +32,10 @@ pub struct AuditFinding {
     pub code: &'static str,
     /// The rule that it follows from; docs/modules.md lists them.
     pub rule: u8,
-    /// Where.
+    /// The path that it is about.
     pub path: String,
-    /// What is the matter: a sentence that begins with the path.
+    /// The defect: a sentence that begins with the path.
     pub text: String,
-    /// What to do.
+    /// The remedy.
     pub advice: String,
 }

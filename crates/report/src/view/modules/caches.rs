@@ -1,6 +1,6 @@
 //! The object of `quell modules convert --to cache --json` and `--to lmod-cache`.
 
-use super::CacheChange;
+use super::{CacheChange, CacheLeftOut};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct ModulesCachesView {
     pub differences: usize,
     /// With `--dry-run`: why something would be built; null else.
     pub pending: Option<Vec<CacheChange>>,
-    /// Whether a cache that can be was not built.
+    /// A cache that could be built was not.
     #[serde(skip)]
     pub failed: bool,
 }
@@ -27,21 +27,12 @@ pub struct ModulesCachesView {
 /// A cache.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CacheBuilt {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// Whether something of it was built now.
+    /// Some part of it was built now.
     pub rebuilt: bool,
     /// Its length.
     pub bytes: u64,
     /// Paths below the modulepath that not everybody can read: users are sent to the tree for them.
     pub closed: Vec<String>,
-}
-
-/// A modulepath without a cache.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CacheLeftOut {
-    /// The modulepath.
-    pub modulepath: String,
-    /// Why.
-    pub why: String,
 }

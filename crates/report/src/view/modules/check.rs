@@ -1,6 +1,5 @@
 //! The object of `quell modules check --json`.
 
-use super::CacheLeftOut;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,9 +8,9 @@ use serde::Serialize;
 pub struct ModulesCheckView {
     /// The version of this object.
     pub schema_version: u32,
-    /// Whether every cache is what it would be if it were built now.
+    /// Every cache is what it would be if it were built now.
     pub fresh: bool,
-    /// What is not, by modulepath.
+    /// Differences, by modulepath.
     pub changes: Vec<CacheChange>,
     /// Modulepaths that can have no cache, and why.
     pub left_out: Vec<CacheLeftOut>,
@@ -32,4 +31,13 @@ pub struct CacheChange {
     /// The same for a person.
     #[serde(skip)]
     pub words: &'static str,
+}
+
+/// A modulepath without a cache.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CacheLeftOut {
+    /// The modulepath.
+    pub modulepath: String,
+    /// The reason.
+    pub why: String,
 }

@@ -11,17 +11,17 @@ pub struct ModulesConvertView {
     pub schema_version: u32,
     /// `rc`, `eval` or `virtual`.
     pub strategy: &'static str,
-    /// Whether every modulepath can be converted.
+    /// Every modulepath can be converted.
     pub possible: bool,
-    /// Whether a new modulepath was written; in place, one of which nothing changes is not.
+    /// A new modulepath was written; in place, one without changes is not.
     pub written: bool,
     /// Shape: one entry a modulepath, in their order.
     pub trees: Vec<ConvertedTree>,
-    /// What would differ; then nothing was written.
+    /// Answers that would differ; then nothing was written.
     pub differences: Vec<ModulesDifference>,
     /// Requests that were refused before, and are now for another reason; with `--exact` they are among `differences`.
     pub reworded: Vec<ModulesDifference>,
-    /// Tools that were asked; empty where nobody was.
+    /// Tools that were asked; empty without any.
     pub tools: Vec<String>,
     /// Variables that users need for it, as `NAME=VALUE`.
     pub settings: Vec<String>,
@@ -29,7 +29,7 @@ pub struct ModulesConvertView {
     pub records: Vec<String>,
 }
 
-/// What becomes of a modulepath.
+/// The conversion of a modulepath.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConvertedTree {
     /// The old one.
@@ -40,9 +40,9 @@ pub struct ConvertedTree {
     pub changes: Vec<ConvertedFile>,
     /// rc files that stay, and why.
     pub left: Vec<ConvertReason>,
-    /// Why it cannot be converted.
+    /// Reasons against its conversion.
     pub refused: Vec<ConvertReason>,
-    /// What one should know besides, such as that the old one must stay.
+    /// Notes, such as that the old one must stay.
     pub notes: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct ConvertReason {
 pub struct ModulesUndoView {
     /// The version of this object.
     pub schema_version: u32,
-    /// Whether it is done; not with `--dry-run`.
+    /// The undoing is done; not with `--dry-run`.
     pub undone: bool,
     /// Modulepaths that are what they were.
     pub restored: Vec<String>,

@@ -11,15 +11,15 @@ pub struct ModulesMeasureView {
     pub schema_version: u32,
     /// The modulepaths, in the order in which they were given.
     pub modulepaths: Vec<String>,
-    /// Who ran the tools.
+    /// The user who ran the tools.
     pub user: String,
-    /// What a call on a tree is taken to last. Unit: microseconds.
+    /// The assumed duration of a call on a tree. Unit: microseconds.
     pub latency_us: u64,
     /// One entry a tool, strategy and command.
     pub strategies: Vec<MeasuredStrategy>,
     /// Strategies that were not measured.
     pub not_measured: Vec<UnmeasuredStrategy>,
-    /// What to do, for each tool, modulepath and command.
+    /// The advice for each tool, modulepath and command.
     pub advice: Vec<MeasuredAdvice>,
     /// The rows of each tool, for the terminal. Shape: in the order of the rows.
     #[serde(skip)]
@@ -83,7 +83,7 @@ pub struct UnmeasuredStrategy {
     pub version: String,
     /// The strategy.
     pub name: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
@@ -100,6 +100,6 @@ pub struct MeasuredAdvice {
     pub command: &'static str,
     /// The strategy that takes least time.
     pub strategy: String,
-    /// What to do, and what it costs.
+    /// The advice, with its cost.
     pub text: String,
 }

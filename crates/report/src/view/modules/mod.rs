@@ -9,8 +9,8 @@ mod measure;
 mod verify;
 
 pub use audit::{AuditFinding, ModulesAuditView};
-pub use caches::{CacheBuilt, CacheLeftOut, ModulesCachesView};
-pub use check::{CacheChange, ModulesCheckView};
+pub use caches::{CacheBuilt, ModulesCachesView};
+pub use check::{CacheChange, CacheLeftOut, ModulesCheckView};
 pub use convert::{ConvertReason, ConvertedFile, ConvertedTree, ModulesConvertView, ModulesUndoView};
 pub use example::ModulesExampleView;
 pub use measure::{MeasuredAdvice, MeasuredStrategy, MeasuredTool, ModulesMeasureView, UnmeasuredStrategy};

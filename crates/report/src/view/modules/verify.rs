@@ -10,13 +10,13 @@ pub struct ModulesVerifyView {
     pub schema_version: u32,
     /// The tools that were asked.
     pub tools: Vec<String>,
-    /// Who asked.
+    /// The user who asked.
     pub users: Vec<String>,
     /// The users that were not asked, because other users could misuse their rights.
     pub not_asked: Vec<String>,
     /// Questions that were asked about both sides.
     pub questions: usize,
-    /// Whether all answers are the same, but for those that are `reworded` where `--exact` is not given.
+    /// All answers are the same, but for those that are `reworded` where `--exact` is not given.
     pub same: bool,
     /// Answers that differ, by tool, user and question.
     pub differences: Vec<ModulesDifference>,
@@ -33,7 +33,7 @@ pub struct ModulesVerifyView {
 pub struct ModulesDifference {
     /// The tool.
     pub tool: String,
-    /// Who asked.
+    /// The user who asked.
     pub user: String,
     /// Arguments of `module`.
     pub question: String,
@@ -41,6 +41,6 @@ pub struct ModulesDifference {
     pub old: String,
     /// Lines of the new answer that are not in the old one.
     pub new: String,
-    /// Whether the request is refused as before, and only for another reason.
+    /// The request is refused as before, and only for another reason.
     pub reworded: bool,
 }

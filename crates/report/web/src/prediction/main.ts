@@ -1,6 +1,6 @@
 // Fills the page of a prediction: the curve over nodes and what spreads it, from the object inside.
 
-import type { Page } from "../../generated/prediction";
+import type { PredictionPage } from "../../generated/prediction";
 import { makeCommandsCopyable, save } from "../copy";
 import { button, el } from "../dom";
 import { themeButton } from "../theme";
@@ -8,7 +8,7 @@ import { curves } from "./curves";
 import { tornadoes } from "./tornado";
 
 const read = (id: string): string => document.getElementById(id)?.textContent ?? "";
-const page = JSON.parse(read("page")) as Page;
+const page = JSON.parse(read("page")) as PredictionPage;
 
 /** Links to the sections that are there. */
 function navigation(): void {

@@ -5,12 +5,12 @@
 
 /// A call, in parts of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Scanned<'a> {
-    pub(super) name: &'a [u8],
+pub(crate) struct Scanned<'a> {
+    pub(crate) name: &'a [u8],
     arguments: [&'a [u8]; MOST],
     count: usize,
     /// Behind the equals sign; `None` where the text ends before.
-    pub(super) result: Option<&'a [u8]>,
+    pub(crate) result: Option<&'a [u8]>,
 }
 
 /// More arguments than this are not looked at: no call that quell records prints them.
@@ -18,23 +18,23 @@ const MOST: usize = 8;
 
 impl<'a> Scanned<'a> {
     /// An argument; empty where the text has none.
-    pub(super) fn argument(&self, index: usize) -> &'a [u8] {
+    pub(crate) fn argument(&self, index: usize) -> &'a [u8] {
         self.arguments().get(index).copied().unwrap_or_default()
     }
 
-    pub(super) fn arguments(&self) -> &[&'a [u8]] {
+    pub(crate) fn arguments(&self) -> &[&'a [u8]] {
         &self.arguments[..self.count]
     }
 }
 
 /// The name of the call that `text` begins with.
-pub(super) fn name(text: &[u8]) -> Option<&[u8]> {
+pub(crate) fn name(text: &[u8]) -> Option<&[u8]> {
     let length = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
     (length > 0 && !text[0].is_ascii_digit() && text.get(length) == Some(&b'(')).then(|| &text[..length])
 }
 
 /// Takes a call apart; `None` when `text` is no call. A text that ends early gives the arguments that it has.
-pub(super) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
+pub(crate) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
     let name = name(text)?;
     let mut scanned = Scanned { name, arguments: [&[]; MOST], count: 0, result: None };
     let begin = name.len() + 1;
@@ -53,7 +53,7 @@ pub(super) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
 
 /// Calls `each` for the items of a list that ends with `close`, and returns where the list ended; `None` when the text ended
 /// first. Items are trimmed; an empty list has none.
-pub(super) fn for_each_item<'a>(text: &'a [u8], close: u8, mut each: impl FnMut(&'a [u8])) -> Option<usize> {
+pub(crate) fn for_each_item<'a>(text: &'a [u8], close: u8, mut each: impl FnMut(&'a [u8])) -> Option<usize> {
     let (mut at, mut begin, mut depth) = (0, 0, 0_u32);
     let mut item = |from: usize, to: usize, is_last: bool| {
         let item = text[from..to].trim_ascii();
@@ -86,7 +86,7 @@ pub(super) fn for_each_item<'a>(text: &'a [u8], close: u8, mut each: impl FnMut(
 }
 
 /// Behind the string that begins at `at`.
-pub(super) fn string_end(text: &[u8], at: usize) -> usize {
+pub(crate) fn string_end(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -110,7 +110,7 @@ fn begins_annotation(text: &[u8], at: usize) -> bool {
 
 /// Behind the annotation that begins at `at`. In paths strace escapes angle brackets, so those that are left nest
 /// (`</dev/null<char 1:3>>`); in sockets `->` leads from one address to the other.
-pub(super) fn annotation_end(text: &[u8], at: usize) -> usize {
+pub(crate) fn annotation_end(text: &[u8], at: usize) -> usize {
     let (mut depth, mut at) = (1_u32, at + 1);
     while let Some(&byte) = text.get(at) {
         match byte {

@@ -1,31 +1,31 @@
-//! What the page of a prediction shows, whatever was predicted: curves over nodes, what spreads them, what changes give.
+//! The page of a prediction of any kind: curves over nodes, their spread, the effect of changes.
 
-use crate::view::{Bounds, CreateView, InputFigure, Range};
+use super::{Bounds, CreateView, InputFigure, Range};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A page. Its script draws from this object.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Page {
+pub struct PredictionPage {
     /// The answer in a sentence.
     pub title: String,
-    /// What was predicted: a command, or the files that are created.
+    /// The subject: a command, or the files that are created.
     pub subject: String,
-    /// What the bounds of every point hold for.
+    /// The scope of the bounds of every point.
     pub bounds: String,
     /// One curve a file system.
     pub curves: Vec<Curve>,
-    /// What somebody measured.
+    /// Measured points.
     pub measured: Vec<MeasuredPoint>,
-    /// What spreads the range: one entry a file system.
+    /// The figures that spread the range: one entry a file system.
     pub tornadoes: Vec<Tornado>,
-    /// What changes would give: one entry a file system.
-    pub what_ifs: Vec<WhatIfs>,
-    /// What to set.
-    pub advice: Vec<Advice>,
+    /// The effect of changes: one entry a file system.
+    pub what_ifs: Vec<PredictedChanges>,
+    /// The settings to change.
+    pub advice: Vec<PageAdvice>,
     /// The figures that went in: one entry a file system.
-    pub inputs: Vec<Inputs>,
-    /// What to know beside the numbers.
+    pub inputs: Vec<PageInputs>,
+    /// Notes beside the numbers.
     pub notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Curve {
     pub name: String,
     /// `measured`, `prior` or `fitted`.
     pub kind: String,
-    /// How its figures were got.
+    /// The origin of its figures.
     pub note: Option<String>,
     /// Nodes above which time grows with their number.
     pub knee: Option<f64>,
@@ -53,9 +53,9 @@ pub struct CurvePoint {
     pub ranks: u64,
     /// Until the last is done.
     pub seconds: Range,
-    /// What holds for every value within the spreads.
+    /// Bounds for every value within the spreads.
     pub bounds: Bounds,
-    /// What takes most of the time.
+    /// The bottleneck.
     pub bottleneck: String,
     /// More is asked than the server can do: what really happens may be failures.
     pub saturated: bool,
@@ -72,7 +72,7 @@ pub struct MeasuredPoint {
     pub seconds: f64,
 }
 
-/// How far each figure alone moves the median.
+/// The effect of each figure alone on the median.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Tornado {
     /// The file system's name.
@@ -98,18 +98,18 @@ pub struct Swing {
 
 /// Changes on one file system.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct WhatIfs {
+pub struct PredictedChanges {
     /// The file system's name.
     pub name: String,
     /// At so many nodes.
     pub nodes: u64,
     /// The first is as asked.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PredictedChange>,
 }
 
 /// A change and what it gives.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Change {
+pub struct PredictedChange {
     /// In a few words.
     pub change: String,
     /// Then.
@@ -118,18 +118,18 @@ pub struct Change {
 
 /// A piece of advice.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Advice {
-    /// What is set, and to what.
+pub struct PageAdvice {
+    /// The setting with its value.
     pub title: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What to type.
+    /// The command.
     pub command: Option<String>,
 }
 
 /// Figures of one file system.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Inputs {
+pub struct PageInputs {
     /// The file system's name.
     pub name: String,
     /// In the order of the profile.
@@ -137,7 +137,7 @@ pub struct Inputs {
 }
 
 /// The page of creates.
-pub fn of_creates(create: &CreateView, measured: &[MeasuredPoint]) -> Page {
+pub fn page_of_creates(create: &CreateView, measured: &[MeasuredPoint]) -> PredictionPage {
     let name = create.profile.name.clone();
     let nodes = create.points.last().map_or(0, |point| point.nodes);
     let curve = Curve {
@@ -147,21 +147,21 @@ pub fn of_creates(create: &CreateView, measured: &[MeasuredPoint]) -> Page {
         knee: None,
         points: create.points.iter().map(of_create_point).collect(),
     };
-    let change = |what_if: &crate::view::CreateWhatIf| Change {
+    let change = |what_if: &super::CreateWhatIf| PredictedChange {
         change: what_if.change.clone(),
         seconds: what_if.seconds,
     };
-    let swing = |swing: &crate::view::Sensitivity| Swing {
+    let swing = |swing: &super::Sensitivity| Swing {
         key: swing.key.clone(),
         at_p10: swing.at_p10,
         at_p90: swing.at_p90,
     };
-    let advice = |advice: &crate::view::CreateAdvice| Advice {
+    let advice = |advice: &super::CreateAdvice| PageAdvice {
         title: format!("{}: {}", advice.setting, advice.value),
         reason: advice.reason.clone(),
         command: advice.command.clone(),
     };
-    Page {
+    PredictionPage {
         title: title(create),
         subject: subject(create),
         bounds: "bounds hold for every value within the spreads".to_owned(),
@@ -173,18 +173,18 @@ pub fn of_creates(create: &CreateView, measured: &[MeasuredPoint]) -> Page {
             seconds: create.seconds_at_medians,
             figures: create.sensitivities.iter().map(swing).collect(),
         }],
-        what_ifs: vec![WhatIfs {
+        what_ifs: vec![PredictedChanges {
             name: name.clone(),
             nodes,
             changes: create.what_ifs.iter().map(change).collect(),
         }],
         advice: create.advice.iter().map(advice).collect(),
-        inputs: vec![Inputs { name, figures: create.inputs.clone() }],
+        inputs: vec![PageInputs { name, figures: create.inputs.clone() }],
         notes: create.notes.clone(),
     }
 }
 
-fn of_create_point(point: &crate::view::CreatePoint) -> CurvePoint {
+fn of_create_point(point: &super::CreatePoint) -> CurvePoint {
     CurvePoint {
         nodes: point.nodes,
         ranks: point.ranks,

@@ -4,11 +4,11 @@ use std::io::{self, BufRead, Read};
 
 /// The longest line that is read. strace prints whole environments (`-v`) and whole buffers (`-s`), which the user
 /// bounds; beyond this a file is no log. Not part of a format.
-pub(super) const LONGEST: usize = 16 << 20;
+pub(crate) const LONGEST: usize = 16 << 20;
 
 /// Reads lines and counts them.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     input: R,
     number: u64,
     line: Vec<u8>,
@@ -16,16 +16,16 @@ pub(super) struct Lines<R> {
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RawLine<'a> {
+pub(crate) struct RawLine<'a> {
     /// Range: from 1.
-    pub(super) number: u64,
-    pub(super) text: &'a [u8],
-    pub(super) end: LineEnd,
+    pub(crate) number: u64,
+    pub(crate) text: &'a [u8],
+    pub(crate) end: LineEnd,
 }
 
 /// How a line ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineEnd {
+pub(crate) enum LineEnd {
     Newline,
     /// The file ended first.
     FileEnd,
@@ -33,19 +33,19 @@ pub(super) enum LineEnd {
 
 /// Why there is no next line.
 #[derive(Debug)]
-pub(super) enum LineError {
+pub(crate) enum LineError {
     Read(io::Error),
     /// The line of this number is longer than [`LONGEST`].
     TooLong(u64),
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self { input, number: 0, line: Vec::new() }
     }
 
     /// The next line; `None` at the end of the file.
-    pub(super) fn next(&mut self) -> Result<Option<RawLine<'_>>, LineError> {
+    pub(crate) fn next(&mut self) -> Result<Option<RawLine<'_>>, LineError> {
         self.line.clear();
         let mut bounded = (&mut self.input).take(LONGEST as u64 + 1);
         if bounded.read_until(b'\n', &mut self.line).map_err(LineError::Read)? == 0 {

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
-use quell_trace::import::{self, ImportError, Imported, Request};
+use quell_import::{ImportError, ImportRequest, Imported};
 use quell_trace::resolve::Nobody;
 use quell_trace::{Exit, Outcome, PathId, Recording, TraceError};
 use std::fmt::Write as _;
@@ -32,14 +32,14 @@ struct Import {
 /// Imports logs of a command that was started in `/srv/app`, if that is known.
 fn import_from(logs: Vec<PathBuf>, directory: Option<&str>) -> Import {
     let folder = tempfile::tempdir().unwrap();
-    let request = Request {
+    let request = ImportRequest {
         logs,
         directory: folder.path().join("t.qtrace"),
         working_directory: directory.map(|directory| directory.as_bytes().to_vec()),
         mounts: Vec::new(),
         version: "0".into(),
     };
-    let outcome = import::strace(&request, &mut Nobody);
+    let outcome = quell_import::strace(&request, &mut Nobody);
     Import { folder, outcome }
 }
 
@@ -431,13 +431,13 @@ fn a_cut_log_is_read_up_to_the_cut() {
 #[test]
 fn an_earlier_trace_stays() {
     let folder = tempfile::tempdir().unwrap();
-    let request = Request {
+    let request = ImportRequest {
         logs: vec![fixture("plain.log")],
         directory: folder.path().to_owned(),
         working_directory: None,
         mounts: Vec::new(),
         version: "0".into(),
     };
-    let failure = import::strace(&request, &mut Nobody).unwrap_err();
+    let failure = quell_import::strace(&request, &mut Nobody).unwrap_err();
     assert!(matches!(failure, ImportError::Trace(TraceError::Exists { .. })));
 }

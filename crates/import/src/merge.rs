@@ -3,18 +3,18 @@
 //! By the times of the lines where they have any. Where times are equal or missing, a thread's lines come after the call
 //! that made it, and before what its maker did next: the order that holds for every process that is waited for.
 
-use super::call;
-use super::lines::{Lines, RawLine};
-use super::prefix::{self, Stamp};
-use super::scan;
-use super::source::{ImportError, Source, lines};
-use super::survey::Survey;
-use crate::Nanos;
+use crate::call;
+use crate::lines::{Lines, RawLine};
+use crate::prefix::{self, Stamp};
+use crate::scan;
+use crate::source::{ImportError, LogSource, lines};
+use crate::survey::Survey;
+use quell_trace::Nanos;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Several logs, read together.
-pub(super) struct Merge<'a, S: Source> {
+pub(crate) struct Merge<'a, S: LogSource> {
     sources: &'a [S],
     strands: Vec<Strand<S>>,
     /// Logs that are being read.
@@ -24,10 +24,10 @@ pub(super) struct Merge<'a, S: Source> {
 }
 
 /// One log of several. It is open only while its thread lives, because descriptors are few.
-struct Strand<S: Source> {
+struct Strand<S: LogSource> {
     lines: Option<Lines<S::Reader>>,
     head: Vec<u8>,
-    raw: Option<(u64, super::lines::LineEnd)>,
+    raw: Option<(u64, crate::lines::LineEnd)>,
     key: Nanos,
     birth: u64,
     state: State,
@@ -41,21 +41,21 @@ enum State {
 }
 
 /// A line and the log it is from.
-pub(super) struct Merged {
-    pub(super) log: usize,
-    pub(super) number: u64,
-    pub(super) end: super::lines::LineEnd,
-    pub(super) text: Vec<u8>,
+pub(crate) struct Merged {
+    pub(crate) log: usize,
+    pub(crate) number: u64,
+    pub(crate) end: crate::lines::LineEnd,
+    pub(crate) text: Vec<u8>,
 }
 
 impl Merged {
-    pub(super) fn raw(&self) -> RawLine<'_> {
+    pub(crate) fn raw(&self) -> RawLine<'_> {
         RawLine { number: self.number, text: &self.text, end: self.end }
     }
 }
 
-impl<'a, S: Source> Merge<'a, S> {
-    pub(super) fn new(sources: &'a [S], survey: &Survey) -> Result<Self, ImportError> {
+impl<'a, S: LogSource> Merge<'a, S> {
+    pub(crate) fn new(sources: &'a [S], survey: &Survey) -> Result<Self, ImportError> {
         let strand =
             |key| Strand { lines: None, head: Vec::new(), raw: None, key, birth: 0, state: State::Unborn };
         let strands = survey.logs.iter().map(|facts| strand(facts.first)).collect();
@@ -67,7 +67,7 @@ impl<'a, S: Source> Merge<'a, S> {
     }
 
     /// The next line of all; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Merged>, ImportError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Merged>, ImportError> {
         loop {
             let first = |index: &&usize| {
                 let strand = &self.strands[**index];

@@ -9,12 +9,12 @@
 //! --- SIGCHLD {...} ---    > /lib/libc.so(f+0x1) [0x2]    strace: Process 7 attached    nothing for us
 //! ```
 
-use super::{scan, symbols, value};
-use crate::Exit;
+use crate::{scan, symbols};
+use quell_trace::Exit;
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// `name(` and what follows, whole or not.
     Call(&'a [u8]),
     /// The call will be resumed; its text until here.
@@ -42,7 +42,7 @@ const DETACHED: &[u8] = b"<detached ...>";
 const CHANGED: &[u8] = b"<pid changed to ";
 
 /// What a line says.
-pub(super) fn parse(text: &[u8]) -> Line<'_> {
+pub(crate) fn parse(text: &[u8]) -> Line<'_> {
     match text.first() {
         Some(b'<') => resumed(text),
         Some(b'+') => ended(text),
@@ -90,7 +90,7 @@ fn ended(text: &[u8]) -> Line<'_> {
     let Some(what) = text.strip_prefix(b"+++ ").and_then(|rest| rest.strip_suffix(b" +++")) else {
         return Line::Foreign;
     };
-    let number = |text: &[u8]| value::number(text).and_then(|number| i32::try_from(number).ok());
+    let number = |text: &[u8]| crate::number::number(text).and_then(|number| i32::try_from(number).ok());
     let exit = || {
         if let Some(status) = what.strip_prefix(b"exited with ") {
             return number(status).map(|status| Line::Exited(Exit::Status(status)));
@@ -106,7 +106,7 @@ fn ended(text: &[u8]) -> Line<'_> {
 
 /// A physical line that a message of strace on the same stream cut in two: the part before the message. The rest stands
 /// on the next line.
-pub(super) fn interrupted(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn interrupted(line: &[u8]) -> Option<&[u8]> {
     const MESSAGE: &[u8] = b"strace: Process ";
     if !line.ends_with(b" attached") && !line.ends_with(b" detached") {
         return None;
@@ -117,7 +117,7 @@ pub(super) fn interrupted(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// Where `part` stands last in `text`.
-pub(super) fn find_last(text: &[u8], part: &[u8]) -> Option<usize> {
+pub(crate) fn find_last(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).rposition(|window| window == part)
 }
 

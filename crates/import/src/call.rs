@@ -1,33 +1,33 @@
 //! Makes of a call's text what an event holds: which argument is what comes from the table that the recorder uses.
 
-use super::scan::Scanned;
-use super::symbols;
-use super::value::{self, Returned, Text};
-use crate::flags::MAP_ANONYMOUS;
-use crate::shape::{FlagsKind, Shape, SizeKind};
-use crate::{Bytes, Call, Class, Fd, Nanos, Outcome};
+use crate::scan::Scanned;
+use crate::symbols;
+use crate::value::{self, Returned, Text};
+use quell_trace::flags::MAP_ANONYMOUS;
+use quell_trace::shape::{FlagsKind, Shape, SizeKind};
+use quell_trace::{Bytes, Call, Class, Fd, Nanos, Outcome};
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decoded {
-    pub(super) call: Call,
-    pub(super) outcome: Outcome,
+pub(crate) struct Decoded {
+    pub(crate) call: Call,
+    pub(crate) outcome: Outcome,
     /// As `-T` prints it.
-    pub(super) took: Option<Nanos>,
-    pub(super) fd: Fd,
-    pub(super) fd2: Fd,
-    pub(super) path: Text,
-    pub(super) path2: Text,
-    pub(super) flags: u64,
-    pub(super) size: Bytes,
-    pub(super) offset: Option<i64>,
-    /// What `-y` printed: the place as [`crate::Writer::seen`] takes it, and the file, empty for what has no path.
-    pub(super) seen: Vec<(Fd, Vec<u8>)>,
+    pub(crate) took: Option<Nanos>,
+    pub(crate) fd: Fd,
+    pub(crate) fd2: Fd,
+    pub(crate) path: Text,
+    pub(crate) path2: Text,
+    pub(crate) flags: u64,
+    pub(crate) size: Bytes,
+    pub(crate) offset: Option<i64>,
+    /// What `-y` printed: the place as [`quell_trace::Writer::seen`] takes it, and the file, empty for what has no path.
+    pub(crate) seen: Vec<(Fd, Vec<u8>)>,
 }
 
 /// What a text of a call is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(crate) enum Reading {
     /// A call that quell records.
     Recorded(Box<Decoded>),
     /// Another one.
@@ -38,7 +38,7 @@ pub(super) enum Reading {
 
 /// Whether a call came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Return {
+pub(crate) enum Return {
     /// Its result must be there.
     Expected,
     /// It is known that it did not: its last arguments may be missing too.
@@ -49,7 +49,7 @@ pub(super) enum Return {
 const CREAT_FLAGS: u64 = 0o1101;
 
 /// Reads a call.
-pub(super) fn read(scanned: &Scanned<'_>, back: Return) -> Reading {
+pub(crate) fn read(scanned: &Scanned<'_>, back: Return) -> Reading {
     let Some(call) = symbols::call(scanned.name) else { return Reading::Other };
     let never = Returned { outcome: Outcome::Unfinished, behind: &[], took: None };
     let returned = match back {
@@ -86,7 +86,7 @@ fn decode(call: Call, scanned: &Scanned<'_>, returned: &Returned<'_>) -> Option<
         path2: value::text(argument(shape.path2)),
         flags: flags(shape.flags, scanned),
         size: Bytes(size(shape.size, scanned)),
-        offset: shape.offset.and_then(|index| value::number(scanned.argument(index.into()))),
+        offset: shape.offset.and_then(|index| crate::number::number(scanned.argument(index.into()))),
         seen,
     })
 }
@@ -139,20 +139,20 @@ fn size(kind: SizeKind, scanned: &Scanned<'_>) -> u64 {
 
 /// A process or thread that a call made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Made {
+pub(crate) struct Made {
     /// The kernel's number.
-    pub(super) child: i32,
+    pub(crate) child: i32,
     /// Source: `clone(2)`.
-    pub(super) flags: u64,
+    pub(crate) flags: u64,
 }
 
 /// Whether calls of this name make processes or threads.
-pub(super) fn makes(name: &[u8]) -> bool {
+pub(crate) fn makes(name: &[u8]) -> bool {
     matches!(name, b"fork" | b"vfork" | b"clone" | b"clone2" | b"clone3")
 }
 
 /// What a call made.
-pub(super) fn made(scanned: &Scanned<'_>) -> Option<Made> {
+pub(crate) fn made(scanned: &Scanned<'_>) -> Option<Made> {
     if !makes(scanned.name) {
         return None;
     }
@@ -166,24 +166,24 @@ fn clone_flags(scanned: &Scanned<'_>) -> u64 {
     let named = scanned.arguments().iter().find_map(|argument| argument.strip_prefix(b"flags="));
     match named.or_else(|| value::member(scanned.argument(0), b"flags")) {
         Some(flags) => value::flags(flags),
-        None if scanned.name == b"clone" => value::number(scanned.argument(0)).unwrap_or(0) as u64,
+        None if scanned.name == b"clone" => crate::number::number(scanned.argument(0)).unwrap_or(0) as u64,
         None => 0,
     }
 }
 
 /// The program, arguments and variables of an `execve`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Shape: one entry an argument; one that strace cut ends with `...`.
-    pub(super) arguments: Vec<Vec<u8>>,
+    pub(crate) arguments: Vec<Vec<u8>>,
     /// Whole variables, `NAME=value`; empty unless strace ran with `-v`.
-    pub(super) variables: Vec<Vec<u8>>,
+    pub(crate) variables: Vec<Vec<u8>>,
     /// Arguments and variables of which strace printed only the beginning.
-    pub(super) cut: u64,
+    pub(crate) cut: u64,
 }
 
 /// What a program was started with.
-pub(super) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
+pub(crate) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
     let first = if call == Call::Execveat { 2 } else { 1 };
     let mut program = Program::default();
     strings(scanned.argument(first), |text| match text {
@@ -205,15 +205,15 @@ pub(super) fn program(call: Call, scanned: &Scanned<'_>) -> Program {
 /// Calls `each` for the strings of an array; for nothing where strace printed its address.
 fn strings(array: &[u8], mut each: impl FnMut(Text)) {
     if let Some(inside) = array.strip_prefix(b"[") {
-        super::scan::for_each_item(inside, b']', |item| each(value::text(item)));
+        crate::scan::for_each_item(inside, b']', |item| each(value::text(item)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan;
     use super::*;
-    use crate::Errno;
+    use crate::scan;
+    use quell_trace::Errno;
 
     fn decoded(text: &str) -> Decoded {
         match read(&scan::scan(text.as_bytes()).unwrap(), Return::Expected) {

@@ -1,11 +1,11 @@
 //! Where imported calls go to.
 
-use crate::{
+use quell_trace::{
     Event, Execution, Exit, Fd, Nanos, PathId, Process, ProcessId, Thread, ThreadId, TraceError, Writer,
 };
 
 /// Takes what a log says, in order. A [`Writer`] makes a trace of it. Each function is as the writer's of that name.
-pub trait Sink {
+pub trait LogSink {
     /// The number of a path.
     fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError>;
     /// A new process; the first is the command itself.
@@ -23,7 +23,7 @@ pub trait Sink {
     fn ended(&mut self, process: ProcessId, at: Nanos, exit: Option<Exit>) -> Result<(), TraceError>;
 }
 
-impl Sink for Writer {
+impl LogSink for Writer {
     fn path(&mut self, bytes: &[u8]) -> Result<PathId, TraceError> {
         Self::path(self, bytes)
     }

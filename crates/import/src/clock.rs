@@ -1,13 +1,13 @@
 //! Times of a log, made into times of a trace: since the begin, in order.
 
-use super::prefix::{Prefix, Stamp};
-use crate::Nanos;
+use crate::prefix::{Prefix, Stamp};
+use quell_trace::Nanos;
 
 const DAY: u64 = 86_400_000_000_000;
 
 /// What a log tells of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Times {
+pub(crate) enum Times {
     /// Nothing: the order of lines is all there is.
     None,
     /// `-t`.
@@ -19,7 +19,7 @@ pub(super) enum Times {
 /// Reads the times of lines. Trace times grow with each event even where the log's stand still, because descriptors are
 /// replayed by them.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Of the first line that has a time.
     origin: Option<Stamp>,
     /// Added to times of day, since a midnight has passed.
@@ -34,7 +34,7 @@ pub(super) struct Clock {
 
 /// Whether `-r` tells anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relative {
+pub(crate) enum Relative {
     /// Each line counts from the one before.
     Counts,
     /// The line before is in another file.
@@ -42,13 +42,13 @@ pub(super) enum Relative {
 }
 
 impl Clock {
-    pub(super) fn new(relative: Relative) -> Self {
+    pub(crate) fn new(relative: Relative) -> Self {
         let (latest, ticked) = (Nanos(0), Nanos(0));
         Self { origin: None, midnights: 0, of_day: Nanos(0), latest, ticked, times: Times::None, relative }
     }
 
     /// The time of a line; of one that has none, the time of the last.
-    pub(super) fn read(&mut self, prefix: &Prefix) -> Nanos {
+    pub(crate) fn read(&mut self, prefix: &Prefix) -> Nanos {
         match (prefix.stamp, prefix.since_last) {
             (Some(stamp), _) => self.latest = self.stamped(stamp),
             (None, Some(since)) if self.relative == Relative::Counts => {
@@ -81,23 +81,23 @@ impl Clock {
     }
 
     /// The time of something that happened at `at`, later than everything before it.
-    pub(super) fn tick(&mut self, at: Nanos) -> Nanos {
+    pub(crate) fn tick(&mut self, at: Nanos) -> Nanos {
         self.ticked = Nanos(at.0.min(LATEST).max(self.ticked.0 + 1));
         self.ticked
     }
 
     /// What has been read so far.
-    pub(super) fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         self.times
     }
 
     /// The time of the last thing that happened.
-    pub(super) fn now(&self) -> Nanos {
+    pub(crate) fn now(&self) -> Nanos {
         self.ticked
     }
 
     /// From the first line to the last, where the log tells.
-    pub(super) fn took(&self) -> Option<Nanos> {
+    pub(crate) fn took(&self) -> Option<Nanos> {
         match self.times {
             Times::Exact => Some(self.ticked.max(self.latest)),
             Times::WholeSeconds => Some(self.latest).filter(|latest| latest.0 > 0),
@@ -106,7 +106,7 @@ impl Clock {
     }
 
     /// When the log began, where it tells. Unit: since 1970.
-    pub(super) fn began(&self) -> Option<Nanos> {
+    pub(crate) fn began(&self) -> Option<Nanos> {
         match self.origin {
             Some(Stamp::Epoch(at)) => Some(at),
             Some(Stamp::Day(_)) | None => None,

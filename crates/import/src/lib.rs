@@ -16,6 +16,7 @@ mod clock;
 mod line;
 mod lines;
 mod merge;
+mod number;
 mod prefix;
 mod remarks;
 mod replay;
@@ -26,13 +27,13 @@ mod survey;
 mod symbols;
 mod value;
 
-pub use sink::Sink;
-pub use source::{ImportError, LogFile, Source};
+pub use sink::LogSink;
+pub use source::{ImportError, LogFile, LogSource};
 
-use crate::context::NamespaceChange;
-use crate::writer::{Ending, Finish};
-use crate::{Header, Mount, Nanos, ProcessId, Writer};
 use quell_base::escape;
+use quell_trace::context::NamespaceChange;
+use quell_trace::writer::{Ending, Finish};
+use quell_trace::{Header, Mount, Nanos, ProcessId, Writer};
 use replay::{Begin, Replayed, replay};
 use std::path::{Path, PathBuf};
 use survey::Survey;
@@ -42,7 +43,7 @@ pub const ENGINE: &str = "strace";
 
 /// What to import, where to, and what the log does not tell.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ImportRequest {
     /// One log, or the files of one `strace -ff`.
     pub logs: Vec<PathBuf>,
     /// The trace to make. It must not exist; its parent must.
@@ -68,9 +69,9 @@ pub struct Imported {
 ///
 /// # Errors
 /// [`ImportError`]: no trace is left behind.
-pub fn strace(request: &Request, ask: &mut dyn Finish) -> Result<Imported, ImportError> {
+pub fn strace(request: &ImportRequest, ask: &mut dyn Finish) -> Result<Imported, ImportError> {
     if request.directory.exists() {
-        return Err(crate::TraceError::Exists { path: request.directory.clone() }.into());
+        return Err(quell_trace::TraceError::Exists { path: request.directory.clone() }.into());
     }
     request.logs.iter().try_for_each(|log| check_file(log))?;
     let sources: Vec<LogFile> = request.logs.iter().cloned().map(LogFile).collect();
@@ -85,7 +86,7 @@ pub fn strace(request: &Request, ask: &mut dyn Finish) -> Result<Imported, Impor
 ///
 /// # Errors
 /// [`ImportError`]: what was told until then holds.
-pub fn read<S: Source>(sources: &[S], sink: &mut dyn Sink) -> Result<(), ImportError> {
+pub fn read<S: LogSource>(sources: &[S], sink: &mut dyn LogSink) -> Result<(), ImportError> {
     let survey = Survey::of(sources)?;
     replay(sources, survey, Begin { has_directory: false, has_mounts: false }, sink).map(drop)
 }
@@ -94,7 +95,7 @@ fn write(
     mut writer: Writer,
     sources: &[LogFile],
     survey: Survey,
-    request: &Request,
+    request: &ImportRequest,
     ask: &mut dyn Finish,
 ) -> Result<Imported, ImportError> {
     let directory = directory(request, &survey);
@@ -113,12 +114,12 @@ fn write(
 }
 
 /// Where the command was started: as the log shows it, else as the user says.
-fn directory(request: &Request, survey: &Survey) -> Option<Vec<u8>> {
+fn directory(request: &ImportRequest, survey: &Survey) -> Option<Vec<u8>> {
     let shown = survey.logs.get(survey.first_log()).and_then(|facts| facts.directory.clone());
     shown.or_else(|| request.working_directory.clone())
 }
 
-fn header(request: &Request, survey: &Survey) -> Header {
+fn header(request: &ImportRequest, survey: &Survey) -> Header {
     let command = survey.logs.get(survey.first_log()).map(|facts| facts.command.clone());
     Header {
         working_directory: directory(request, survey).map_or(String::new(), |directory| escape(&directory)),

@@ -6,22 +6,22 @@
 //! ```
 //! A field is taken only where it has its form; the first thing that has none is the call.
 
-use crate::Nanos;
+use quell_trace::Nanos;
 
 /// What a line says before its call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     /// The kernel's number of the thread; `None` where a single one is followed.
-    pub(super) thread: Option<i32>,
+    pub(crate) thread: Option<i32>,
     /// When, as `-t`, `-tt` or `-ttt` print it.
-    pub(super) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<Stamp>,
     /// Since the line before, as `-r` prints it.
-    pub(super) since_last: Option<Nanos>,
+    pub(crate) since_last: Option<Nanos>,
 }
 
 /// A time as it was printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stamp {
+pub(crate) enum Stamp {
     /// Since 1970.
     Epoch(Nanos),
     /// Since midnight.
@@ -35,7 +35,7 @@ const EPOCH_FROM: Nanos = Nanos(100_000_000 * SECOND);
 const SECOND: u64 = 1_000_000_000;
 
 /// The prefix of a line, and the rest.
-pub(super) fn split(line: &[u8]) -> (Prefix, &[u8]) {
+pub(crate) fn split(line: &[u8]) -> (Prefix, &[u8]) {
     let mut prefix = Prefix::default();
     let mut rest = line.trim_ascii_start();
     if let Some((thread, after)) = thread(rest) {
@@ -116,7 +116,7 @@ fn time(text: &[u8]) -> Option<(Time, &[u8])> {
 }
 
 /// A number of seconds with up to nine decimals.
-pub(super) fn seconds(text: &[u8]) -> Option<(Nanos, &[u8])> {
+pub(crate) fn seconds(text: &[u8]) -> Option<(Nanos, &[u8])> {
     let (whole, rest) = digits(text)?;
     let whole = whole.checked_mul(SECOND)?;
     let Some(decimals) = rest.strip_prefix(b".") else { return Some((Nanos(whole), rest)) };

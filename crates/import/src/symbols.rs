@@ -3,18 +3,18 @@
 //! Values are those of Linux on x86-64, which are the format's own. Source: the man page named above each group, and
 //! the kernel's headers that it names.
 
-use crate::{Call, Errno};
+use quell_trace::{Call, Errno};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The value of a symbol of flags or commands; `None` for one that is not known.
-pub(super) fn value(symbol: &[u8]) -> Option<u64> {
+pub(crate) fn value(symbol: &[u8]) -> Option<u64> {
     static VALUES: LazyLock<HashMap<&[u8], u64>> = LazyLock::new(|| SYMBOLS.iter().copied().collect());
     VALUES.get(symbol).copied()
 }
 
 /// The error of this name.
-pub(super) fn errno(name: &[u8]) -> Option<Errno> {
+pub(crate) fn errno(name: &[u8]) -> Option<Errno> {
     static ERRORS: LazyLock<HashMap<Vec<u8>, Errno>> = LazyLock::new(|| {
         let named = (1..LAST_ERROR).map(|number| (Errno(number).name().into_bytes(), Errno(number)));
         let others = OTHER_ERRORS.iter().map(|&(name, number)| (name.to_vec(), Errno(number)));
@@ -24,10 +24,10 @@ pub(super) fn errno(name: &[u8]) -> Option<Errno> {
 }
 
 /// The signal of this name.
-pub(super) fn signal(name: &[u8]) -> Option<i32> {
+pub(crate) fn signal(name: &[u8]) -> Option<i32> {
     let known = SIGNALS.iter().position(|known| known.as_bytes() == name);
     known.map(|index| index as i32 + 1).or_else(|| {
-        let number = super::value::number(name.strip_prefix(b"SIGRT_")?)?;
+        let number = crate::number::number(name.strip_prefix(b"SIGRT_")?)?;
         i32::try_from(number)
             .ok()
             .filter(|number| (0..=32).contains(number))
@@ -36,7 +36,7 @@ pub(super) fn signal(name: &[u8]) -> Option<i32> {
 }
 
 /// The recorded call of this name, under any of the names that strace has for it.
-pub(super) fn call(name: &[u8]) -> Option<Call> {
+pub(crate) fn call(name: &[u8]) -> Option<Call> {
     static CALLS: LazyLock<HashMap<&[u8], Call>> = LazyLock::new(|| {
         let own = Call::ALL.iter().map(|call| (call.name().as_bytes(), *call));
         own.chain(OTHER_NAMES.iter().copied()).collect()

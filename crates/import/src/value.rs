@@ -1,12 +1,13 @@
 //! What single arguments and results say: numbers, symbols, strings, descriptors, errors.
 
-use super::scan;
-use super::symbols;
-use crate::{Errno, Fd, Nanos, Outcome};
+use crate::number::{number, without_comment};
+use crate::scan;
+use crate::symbols;
+use quell_trace::{Errno, Fd, Nanos, Outcome};
 
 /// A string argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Text {
+pub(crate) enum Text {
     /// All of it.
     Whole(Vec<u8>),
     /// strace printed only its beginning.
@@ -18,7 +19,7 @@ pub(super) enum Text {
 }
 
 /// Reads a string argument.
-pub(super) fn text(argument: &[u8]) -> Text {
+pub(crate) fn text(argument: &[u8]) -> Text {
     match argument.first() {
         None => Text::None,
         Some(b'"') => {
@@ -36,7 +37,7 @@ pub(super) fn text(argument: &[u8]) -> Text {
 }
 
 /// A descriptor argument, and the file that `-y` printed behind it.
-pub(super) fn descriptor(argument: &[u8]) -> (Fd, Option<Vec<u8>>) {
+pub(crate) fn descriptor(argument: &[u8]) -> (Fd, Option<Vec<u8>>) {
     let length = argument.iter().position(|&byte| byte == b'<').unwrap_or(argument.len());
     let (word, behind) = argument.split_at(length);
     let fd = match without_comment(word) {
@@ -51,7 +52,7 @@ pub(super) fn descriptor(argument: &[u8]) -> (Fd, Option<Vec<u8>>) {
 }
 
 /// The path in `</path>`, `</path<char 1:3>>` or `</path>(deleted)`; empty for what has none, as `<pipe:[7]>`.
-pub(super) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
     if text.first() != Some(&b'<') {
         return None;
     }
@@ -64,22 +65,8 @@ pub(super) fn annotation(text: &[u8]) -> Option<Vec<u8>> {
     Some(if has_path { path } else { Vec::new() })
 }
 
-/// A number in decimal, octal or hexadecimal; a comment may follow.
-pub(super) fn number(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(without_comment(text)).ok()?;
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let magnitude = match (digits.strip_prefix("0x"), digits.strip_prefix('0')) {
-        (Some(hexadecimal), _) => u64::from_str_radix(hexadecimal, 16),
-        (None, Some(octal)) if !octal.is_empty() => u64::from_str_radix(octal, 8),
-        _ => digits.parse(),
-    };
-    // `from_str_radix` takes a sign of its own.
-    let magnitude = magnitude.ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()))?;
-    Some(if negative { (magnitude as i64).wrapping_neg() } else { magnitude as i64 })
-}
-
 /// Symbols and numbers joined by `|`. A symbol that is not known adds nothing.
-pub(super) fn flags(argument: &[u8]) -> u64 {
+pub(crate) fn flags(argument: &[u8]) -> u64 {
     let words = argument.split(|&byte| byte == b'|').map(without_comment);
     words.fold(0, |all, word| {
         all | number(word).map(|number| number as u64).or(symbols::value(word)).unwrap_or(0)
@@ -87,7 +74,7 @@ pub(super) fn flags(argument: &[u8]) -> u64 {
 }
 
 /// The text of a field `name=` of a structure.
-pub(super) fn member<'a>(structure: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn member<'a>(structure: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let inside = structure.strip_prefix(b"{")?;
     let mut found = None;
     scan::for_each_item(inside, b'}', |item| {
@@ -99,7 +86,7 @@ pub(super) fn member<'a>(structure: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Bytes asked for by an array of vectors; `None` where strace printed only its beginning, or an address.
-pub(super) fn sum_of_vectors(argument: &[u8]) -> Option<u64> {
+pub(crate) fn sum_of_vectors(argument: &[u8]) -> Option<u64> {
     let inside = argument.strip_prefix(b"[")?;
     let mut sum = Some(0_u64);
     scan::for_each_item(inside, b']', |vector| {
@@ -111,16 +98,16 @@ pub(super) fn sum_of_vectors(argument: &[u8]) -> Option<u64> {
 
 /// What stands behind the equals sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Returned<'a> {
-    pub(super) outcome: Outcome,
+pub(crate) struct Returned<'a> {
+    pub(crate) outcome: Outcome,
     /// Behind the value: the file of a new descriptor, in angle brackets.
-    pub(super) behind: &'a [u8],
+    pub(crate) behind: &'a [u8],
     /// As `-T` prints it.
-    pub(super) took: Option<Nanos>,
+    pub(crate) took: Option<Nanos>,
 }
 
 /// Reads a result; `None` when it is none.
-pub(super) fn returned(text: &[u8]) -> Option<Returned<'_>> {
+pub(crate) fn returned(text: &[u8]) -> Option<Returned<'_>> {
     let (text, took) = without_duration(text);
     let length = text.iter().position(|byte| b" <".contains(byte)).unwrap_or(text.len());
     let (value, behind) = text.split_at(length);
@@ -145,7 +132,7 @@ fn without_duration(text: &[u8]) -> (&[u8], Option<Nanos>) {
     let duration = || {
         let inside = text.strip_suffix(b">")?;
         let begin = inside.iter().rposition(|&byte| byte == b'<')?;
-        let (took, rest) = super::prefix::seconds(&inside[begin + 1..])?;
+        let (took, rest) = crate::prefix::seconds(&inside[begin + 1..])?;
         (rest.is_empty() && begin > 0 && text[begin - 1] == b' ')
             .then_some((text[..begin].trim_ascii_end(), took))
     };
@@ -161,20 +148,14 @@ fn errno(name: &[u8]) -> Option<Errno> {
 }
 
 /// A result's number in the namespace of strace: `2 /* 7455 in strace's PID NS */`.
-pub(super) fn translated(behind: &[u8]) -> Option<i32> {
+pub(crate) fn translated(behind: &[u8]) -> Option<i32> {
     let inside = behind.trim_ascii_start().strip_prefix(b"/* ")?;
     let word = inside.split(|&byte| byte == b' ').next()?;
     number(word)?.try_into().ok()
 }
 
-/// Without a comment at the end, which `-X verbose` writes behind every number.
-pub(super) fn without_comment(text: &[u8]) -> &[u8] {
-    let begin = text.windows(2).position(|pair| pair == b"/*").unwrap_or(text.len());
-    text[..begin].trim_ascii()
-}
-
 /// Takes the escapes of a string back: `\n`, `\x0a`, `\12`.
-pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&first, tail)) = rest.split_first() {

@@ -1,13 +1,19 @@
 //! The page of a program's start, from the object of `quell predict --json`.
 
-use super::model::{Curve, CurvePoint, Inputs, MeasuredPoint, Page, Swing, Tornado, WhatIfs};
+use super::page::{
+    Curve, CurvePoint, MeasuredPoint, PageInputs, PredictedChanges, PredictionPage, Swing, Tornado,
+};
+use super::{PredictInputs, PredictPoint, PredictProfile, PredictView};
 use crate::number::{self, bytes, counted, grouped, seconds};
-use crate::view::{PredictInputs, PredictPoint, PredictProfile, PredictView};
 use quell_trace::Bytes;
 
 /// The page of a start. Shape of `what_ifs`: one entry a profile, the first change as asked.
-pub fn of_start(predict: &PredictView, what_ifs: Vec<WhatIfs>, measured: &[MeasuredPoint]) -> Page {
-    Page {
+pub fn page_of_start(
+    predict: &PredictView,
+    what_ifs: Vec<PredictedChanges>,
+    measured: &[MeasuredPoint],
+) -> PredictionPage {
+    PredictionPage {
         title: title(predict),
         subject: format!("quell predict: {}", crate::text::command(&predict.command)),
         bounds: "bounds hold with every figure at its median".to_owned(),
@@ -58,7 +64,7 @@ fn point(point: &PredictPoint) -> CurvePoint {
 
 fn tornado(profile: &PredictProfile) -> Option<Tornado> {
     let last = profile.points.last()?;
-    let swing = |found: &crate::view::PredictSensitivity| Swing {
+    let swing = |found: &super::PredictSensitivity| Swing {
         key: found.figure.clone(),
         at_p10: found.seconds_at_p10,
         at_p90: found.seconds_at_p90,
@@ -72,8 +78,8 @@ fn tornado(profile: &PredictProfile) -> Option<Tornado> {
     })
 }
 
-fn inputs(profile: &PredictProfile) -> Inputs {
-    Inputs { name: profile.name.clone(), figures: profile.figures.clone() }
+fn inputs(profile: &PredictProfile) -> PageInputs {
+    PageInputs { name: profile.name.clone(), figures: profile.figures.clone() }
 }
 
 fn notes(predict: &PredictView) -> Vec<String> {
@@ -105,7 +111,7 @@ fn notes(predict: &PredictView) -> Vec<String> {
         ));
     }
     notes.extend(predict.notes.iter().cloned());
-    notes.extend(crate::terminal::not_told_apart(&predict.profiles));
+    notes.extend(super::not_told_apart(&predict.profiles));
     notes.extend(inputs.what_if.iter().map(|change| format!("with {change}")));
     for profile in predict.profiles.iter().filter(|profile| !profile.assumed.is_empty()) {
         notes.push(format!(

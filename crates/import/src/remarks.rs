@@ -1,21 +1,21 @@
 //! What a reader of an imported trace must know, collected while reading: what was not understood, what the log does not
 //! tell.
 
-use super::clock::Times;
+use crate::clock::Times;
 use std::collections::BTreeMap;
 
 /// A line of one of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(crate) struct LogPosition {
     /// Index of the log.
-    pub(super) log: usize,
+    pub(crate) log: usize,
     /// Range: from 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
 }
 
 /// Why a call is not in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Misreading {
+pub(crate) enum Misreading {
     /// Its text makes no sense.
     Nonsense,
     /// It is resumed and never began.
@@ -24,7 +24,7 @@ pub(super) enum Misreading {
 
 /// What a call or a process lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Lack {
+pub(crate) enum Lack {
     /// strace printed the beginning of a path.
     CutPath,
     /// strace printed the address of a path.
@@ -43,46 +43,46 @@ pub(super) enum Lack {
 
 /// Counts and first places.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
-    misread: BTreeMap<Misreading, (u64, Place)>,
-    lacks: BTreeMap<Lack, (u64, Option<Place>)>,
-    cut: Option<Place>,
+pub(crate) struct Remarks {
+    misread: BTreeMap<Misreading, (u64, LogPosition)>,
+    lacks: BTreeMap<Lack, (u64, Option<LogPosition>)>,
+    cut: Option<LogPosition>,
 }
 
 /// What is known of the whole import.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// Names of the logs.
-    pub(super) names: &'a [String],
-    pub(super) times: Times,
-    pub(super) has_durations: bool,
+    pub(crate) names: &'a [String],
+    pub(crate) times: Times,
+    pub(crate) has_durations: bool,
     /// Calls that a process must make are not in the log.
-    pub(super) leaves_out: bool,
-    pub(super) has_mounts: bool,
+    pub(crate) leaves_out: bool,
+    pub(crate) has_mounts: bool,
 }
 
 impl Remarks {
-    pub(super) fn misread(&mut self, why: Misreading, place: Place) {
+    pub(crate) fn misread(&mut self, why: Misreading, place: LogPosition) {
         self.misread.entry(why).or_insert((0, place)).0 += 1;
     }
 
-    pub(super) fn lacks(&mut self, what: Lack, place: Option<Place>) {
+    pub(crate) fn lacks(&mut self, what: Lack, place: Option<LogPosition>) {
         self.lacks.entry(what).or_insert((0, place)).0 += 1;
     }
 
     /// The log ends in the middle of this line.
-    pub(super) fn log_cut(&mut self, place: Place) {
+    pub(crate) fn log_cut(&mut self, place: LogPosition) {
         self.cut.get_or_insert(place);
     }
 
     /// Calls that are in the log and not in the trace.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.misread.values().map(|(count, _)| count).sum()
     }
 
     /// One sentence each.
-    pub(super) fn sentences(&self, facts: &Facts<'_>) -> Vec<String> {
-        let line = |place: Place| match facts.names {
+    pub(crate) fn sentences(&self, facts: &Facts<'_>) -> Vec<String> {
+        let line = |place: LogPosition| match facts.names {
             [_] => format!("line {}", place.line),
             names => {
                 format!("line {} of `{}`", place.line, names.get(place.log).map_or("", String::as_str))

@@ -2,28 +2,28 @@
 //!
 //! A child's lines may come before its maker's call ends, so makers are looked for before anything is written.
 
-use super::assemble::{ALONE, Assembler, What};
-use super::call::{self, Made};
-use super::clock::{Clock, Relative};
-use super::lines::RawLine;
-use super::prefix::{self, Stamp};
-use super::remarks::{Place, Remarks};
-use super::source::{ImportError, Source, lines};
-use super::{scan, symbols, value};
-use crate::{Call, Class, Exit, Fd, Nanos};
+use crate::assemble::{ALONE, Assembler, What};
+use crate::call::{self, Made};
+use crate::clock::{Clock, Relative};
+use crate::lines::RawLine;
+use crate::prefix::{self, Stamp};
+use crate::remarks::{LogPosition, Remarks};
+use crate::source::{ImportError, LogSource, lines};
+use crate::{scan, symbols, value};
 use quell_base::escape;
+use quell_trace::{Call, Class, Exit, Fd, Nanos};
 use std::collections::{HashMap, VecDeque};
 
 /// What the first reading found.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// By the number of the child, in order; a number may come again.
-    pub(super) births: HashMap<i32, VecDeque<Birth>>,
+    pub(crate) births: HashMap<i32, VecDeque<Birth>>,
     /// Shape: one entry a log.
-    pub(super) logs: Vec<LogFacts>,
+    pub(crate) logs: Vec<LogFacts>,
     /// When the log began, where it tells. Unit: since 1970.
-    pub(super) began: Option<Nanos>,
-    pub(super) has_durations: bool,
+    pub(crate) began: Option<Nanos>,
+    pub(crate) has_durations: bool,
     saw_exit_call: bool,
     saw_end: bool,
     saw_other: bool,
@@ -31,27 +31,27 @@ pub(super) struct Survey {
 
 /// The maker of a thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Birth {
+pub(crate) struct Birth {
     /// Where its call ended.
-    pub(super) place: Place,
+    pub(crate) place: LogPosition,
     /// Its number; [`ALONE`] for the only thread that was followed then.
-    pub(super) maker: i32,
-    pub(super) made: Made,
+    pub(crate) maker: i32,
+    pub(crate) made: Made,
 }
 
 /// What the first reading found of a log.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LogFacts {
+pub(crate) struct LogFacts {
     /// The thread whose calls alone are in it.
-    pub(super) thread: Option<i32>,
+    pub(crate) thread: Option<i32>,
     /// The time of its first line, as printed; 0 where there is none.
-    pub(super) first: Nanos,
+    pub(crate) first: Nanos,
     /// Its first call is an `execve` that succeeded.
-    pub(super) begins_run: bool,
+    pub(crate) begins_run: bool,
     /// The first program of its first thread, with its arguments; empty where the log does not begin with one.
-    pub(super) command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// The working directory of its first thread before that one changed it, where the log tells.
-    pub(super) directory: Option<Vec<u8>>,
+    pub(crate) directory: Option<Vec<u8>>,
 }
 
 /// A log has said by here that it is one: tables and headings are shorter. Unit: lines.
@@ -64,7 +64,7 @@ impl Survey {
     ///
     /// # Errors
     /// [`ImportError`]: all that are not about writing.
-    pub(super) fn of<S: Source>(sources: &[S]) -> Result<Self, ImportError> {
+    pub(crate) fn of<S: LogSource>(sources: &[S]) -> Result<Self, ImportError> {
         let mut survey = Self::default();
         for (index, source) in sources.iter().enumerate() {
             survey.read(index, source, sources.len() > 1)?;
@@ -74,19 +74,19 @@ impl Survey {
     }
 
     /// Whether calls that every process makes are missing.
-    pub(super) fn leaves_out(&self) -> bool {
+    pub(crate) fn leaves_out(&self) -> bool {
         (self.saw_end && !self.saw_exit_call) || !self.saw_other
     }
 
     /// Of several logs, that of the command: the first that nobody made.
-    pub(super) fn first_log(&self) -> usize {
+    pub(crate) fn first_log(&self) -> usize {
         let is_root = |facts: &LogFacts| facts.thread.is_none_or(|thread| !self.births.contains_key(&thread));
         let roots = self.logs.iter().enumerate().filter(|(_, facts)| is_root(facts));
         let key = |facts: &LogFacts| (!facts.begins_run, facts.first, facts.thread);
         roots.min_by_key(|(_, facts)| key(facts)).map_or(0, |(index, _)| index)
     }
 
-    fn read<S: Source>(
+    fn read<S: LogSource>(
         &mut self,
         log: usize,
         source: &S,
@@ -114,7 +114,7 @@ impl Survey {
         Ok(())
     }
 
-    fn check_that_it_is_one_run<S: Source>(&self, sources: &[S]) -> Result<(), ImportError> {
+    fn check_that_it_is_one_run<S: LogSource>(&self, sources: &[S]) -> Result<(), ImportError> {
         let stem = |source: &S| {
             let name = source.path().as_os_str().as_encoded_bytes();
             name.iter().rposition(|&byte| byte == b'.').map_or(&[][..], |at| &name[..at]).to_vec()
@@ -231,7 +231,7 @@ impl Reading {
         Goes::On
     }
 
-    fn call(&mut self, text: &[u8], place: Place, thread: Option<i32>, survey: &mut Survey) {
+    fn call(&mut self, text: &[u8], place: LogPosition, thread: Option<i32>, survey: &mut Survey) {
         let Some(scanned) = scan::scan(text).filter(|scanned| scanned.result.is_some()) else { return };
         let thread = thread.or(self.thread).unwrap_or(ALONE);
         self.known += 1;
@@ -265,7 +265,7 @@ impl Reading {
         }
         if is_start && self.facts.command.is_empty() {
             let program = call::program(call, scanned);
-            self.facts.command = program.arguments.iter().map(|argument| escape(argument)).collect();
+            self.facts.command = program.arguments.iter().map(escape).collect();
         }
         let seen = decoded.seen.iter().find(|(place, _)| *place == Fd::WORKING_DIRECTORY);
         if let Some((_, directory)) = seen.filter(|(_, directory)| !directory.is_empty()) {
@@ -275,14 +275,14 @@ impl Reading {
     }
 
     /// Gives up on what is no log before all of it is read.
-    fn check<S: Source>(&self, source: &S) -> Result<(), ImportError> {
+    fn check<S: LogSource>(&self, source: &S) -> Result<(), ImportError> {
         match self.known == 0 && self.unknown >= PATIENCE {
             true => self.is_over(source),
             false => Ok(()),
         }
     }
 
-    fn is_over<S: Source>(&self, source: &S) -> Result<(), ImportError> {
+    fn is_over<S: LogSource>(&self, source: &S) -> Result<(), ImportError> {
         let path = source.path().to_owned();
         match &self.quote {
             _ if self.known > 0 => Ok(()),

@@ -1,31 +1,31 @@
 //! Puts the calls of a log together: those that other threads' lines interrupted, and those that a message of strace on
 //! the same stream cut in two.
 
-use super::clock::Clock;
-use super::line::{self, Line};
-use super::lines::{LineEnd, RawLine};
-use super::remarks::{Misreading, Place, Remarks};
-use super::{prefix, scan, symbols};
-use crate::{Exit, Nanos};
+use crate::clock::Clock;
+use crate::line::{self, Line};
+use crate::lines::{LineEnd, RawLine};
+use crate::remarks::{LogPosition, Misreading, Remarks};
+use crate::{prefix, scan, symbols};
+use quell_trace::{Exit, Nanos};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What a line, with the lines before it, amounts to.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
-    pub(super) place: Place,
+pub(crate) struct Item<'a> {
+    pub(crate) place: LogPosition,
     /// The thread as the line names it; `None` where a single one is followed.
-    pub(super) thread: Option<i32>,
+    pub(crate) thread: Option<i32>,
     /// When the line was printed.
-    pub(super) at: Nanos,
+    pub(crate) at: Nanos,
     /// A call of the same thread that will never return, because of what this line says.
-    pub(super) unreturned: Option<Begun>,
-    pub(super) what: What<'a>,
+    pub(crate) unreturned: Option<Begun>,
+    pub(crate) what: What<'a>,
 }
 
 /// What is said.
 #[derive(Debug)]
-pub(super) enum What<'a> {
+pub(crate) enum What<'a> {
     /// A call ended. Where other lines came between, with when it began.
     Call(Cow<'a, [u8]>, Option<Nanos>),
     /// A thread ended.
@@ -46,10 +46,10 @@ pub(super) enum What<'a> {
 
 /// A call that has begun.
 #[derive(Debug)]
-pub(super) struct Begun {
-    pub(super) place: Place,
-    pub(super) at: Nanos,
-    pub(super) text: Vec<u8>,
+pub(crate) struct Begun {
+    pub(crate) place: LogPosition,
+    pub(crate) at: Nanos,
+    pub(crate) text: Vec<u8>,
 }
 
 /// A line that waits for its rest.
@@ -61,8 +61,8 @@ struct Torn {
 
 /// Keeps what has begun.
 #[derive(Debug)]
-pub(super) struct Assembler {
-    pub(super) clock: Clock,
+pub(crate) struct Assembler {
+    pub(crate) clock: Clock,
     /// By thread; [`ALONE`] for the only one that is followed.
     begun: HashMap<i32, Begun>,
     /// Bytes of text in `begun`.
@@ -74,25 +74,25 @@ pub(super) struct Assembler {
 }
 
 /// The only thread that is followed, in a log that does not number threads.
-pub(super) const ALONE: i32 = 0;
+pub(crate) const ALONE: i32 = 0;
 
 /// Bytes of unfinished calls that are kept: a real log has a short line for each living thread.
 const MOST_HELD: usize = 64 << 20;
 
 impl Assembler {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, begun: HashMap::new(), held: 0, cut: Vec::new(), torn: None }
     }
 
     /// Takes the next line. `of` is the thread whose file this is, with `strace -ff`.
-    pub(super) fn take<'a>(
+    pub(crate) fn take<'a>(
         &mut self,
         of: Option<i32>,
         log: usize,
         raw: &RawLine<'a>,
         remarks: &mut Remarks,
     ) -> Item<'a> {
-        let place = Place { log, line: raw.number };
+        let place = LogPosition { log, line: raw.number };
         let text = self.joined(raw.text);
         let Some(text) = text else { return self.part(place, of) };
         if let Some(torn) = self.torn.take() {
@@ -118,14 +118,14 @@ impl Assembler {
         item
     }
 
-    fn part<'a>(&self, place: Place, thread: Option<i32>) -> Item<'a> {
+    fn part<'a>(&self, place: LogPosition, thread: Option<i32>) -> Item<'a> {
         Item { place, thread, at: self.clock.now(), unreturned: None, what: What::Part }
     }
 
     /// The line with the parts that messages have cut off before; `None` when one has cut this line too.
     fn joined<'a>(&mut self, text: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if let Some(part) = line::interrupted(text)
-            && self.cut.len() + part.len() <= super::lines::LONGEST
+            && self.cut.len() + part.len() <= crate::lines::LONGEST
         {
             self.cut.extend_from_slice(part);
             return None;
@@ -143,7 +143,7 @@ impl Assembler {
         Some(Cow::Owned(whole))
     }
 
-    fn mended<'a>(&mut self, torn: Torn, rest: &[u8], place: Place) -> Item<'a> {
+    fn mended<'a>(&mut self, torn: Torn, rest: &[u8], place: LogPosition) -> Item<'a> {
         let Torn { thread, begun } = torn;
         let mut text = begun.text;
         text.push(b'\n');
@@ -225,7 +225,7 @@ impl Assembler {
         thread: i32,
         name: &[u8],
         rest: &[u8],
-        place: Place,
+        place: LogPosition,
         remarks: &mut Remarks,
     ) -> What<'a> {
         let Some(begun) = self.begun_as(thread, name).and_then(|key| self.release(key)) else {
@@ -254,14 +254,14 @@ impl Assembler {
     }
 
     /// What is left at the end of the log. Shape: in the order in which it began.
-    pub(super) fn finish(&mut self, remarks: &mut Remarks) -> Vec<(i32, Begun)> {
+    pub(crate) fn finish(&mut self, remarks: &mut Remarks) -> Vec<(i32, Begun)> {
         if let Some(torn) = self.torn.take() {
             misread(&torn.begun, remarks);
         }
         // Only a reader that was cut off itself leaves the first half of a line.
         let half = std::mem::take(&mut self.cut);
         if !half.is_empty() {
-            let place = Place { log: 0, line: 0 };
+            let place = LogPosition { log: 0, line: 0 };
             let text = prefix::split(&half).1.to_vec();
             misread(&Begun { place, at: self.clock.now(), text }, remarks);
         }

@@ -1,13 +1,13 @@
 //! Logs that are read twice, from files or from memory, and why they cannot be.
 
-use super::lines::{LineError, Lines};
-use crate::TraceError;
+use crate::lines::{LineError, Lines};
+use quell_trace::TraceError;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A log that can be read from its begin again and again.
-pub trait Source {
+pub trait LogSource {
     /// Reads it once.
     type Reader: BufRead;
 
@@ -32,7 +32,7 @@ pub trait Source {
 #[derive(Clone, Debug)]
 pub struct LogFile(pub PathBuf);
 
-impl Source for LogFile {
+impl LogSource for LogFile {
     type Reader = BufReader<File>;
 
     fn path(&self) -> &Path {
@@ -87,7 +87,7 @@ pub enum ImportError {
         path: PathBuf,
     },
     /// A line is longer than any that is kept in memory.
-    #[error("`{}` has more than {} MiB in line {line}", path.display(), super::lines::LONGEST >> 20)]
+    #[error("`{}` has more than {} MiB in line {line}", path.display(), crate::lines::LONGEST >> 20)]
     LongLine {
         /// The log.
         path: PathBuf,
@@ -121,7 +121,7 @@ pub enum ImportError {
     Trace(#[from] TraceError),
 }
 
-pub(super) fn lines<S: Source>(source: &S) -> Result<Lines<S::Reader>, ImportError> {
+pub(crate) fn lines<S: LogSource>(source: &S) -> Result<Lines<S::Reader>, ImportError> {
     source
         .open()
         .map(Lines::new)
@@ -129,7 +129,7 @@ pub(super) fn lines<S: Source>(source: &S) -> Result<Lines<S::Reader>, ImportErr
 }
 
 impl ImportError {
-    pub(super) fn of_line(path: &Path, error: LineError) -> Self {
+    pub(crate) fn of_line(path: &Path, error: LineError) -> Self {
         let path = path.to_owned();
         match error {
             LineError::Read(source) => Self::Read { path, source },

@@ -1,33 +1,33 @@
 //! The second reading: gives processes, threads and calls to a sink, in the order in which calls ended.
 
-use super::assemble::{ALONE, Assembler, Begun, Item, What};
-use super::call::{self, Decoded, Reading, Return};
-use super::clock::{Clock, Relative, Times};
-use super::merge::Merge;
-use super::remarks::{Facts, Lack, Misreading, Place, Remarks};
-use super::scan;
-use super::sink::Sink;
-use super::source::{ImportError, Source};
-use super::survey::{Birth, Survey};
-use super::value::{self, Text};
-use crate::context::SEARCH_VARIABLES;
-use crate::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
-use crate::{
+use crate::assemble::{ALONE, Assembler, Begun, Item, What};
+use crate::call::{self, Decoded, Reading, Return};
+use crate::clock::{Clock, Relative, Times};
+use crate::merge::Merge;
+use crate::remarks::{Facts, Lack, LogPosition, Misreading, Remarks};
+use crate::scan;
+use crate::sink::LogSink;
+use crate::source::{ImportError, LogSource};
+use crate::survey::{Birth, Survey};
+use crate::value::Text;
+use quell_base::{escape, shown};
+use quell_trace::context::SEARCH_VARIABLES;
+use quell_trace::flags::{AT_EMPTY_PATH, CLONE_FILES, CLONE_FS, CLONE_THREAD};
+use quell_trace::{
     Call, Class, Errno, Event, Execution, Exit, Fd, Nanos, PathId, Pid, Process, ProcessId, Thread, ThreadId,
 };
-use quell_base::{escape, shown};
 use std::collections::{HashMap, VecDeque};
 
 /// What the second reading leaves.
 #[derive(Debug)]
-pub(super) struct Replayed {
-    pub(super) processes: u64,
-    pub(super) exit: Option<Exit>,
+pub(crate) struct Replayed {
+    pub(crate) processes: u64,
+    pub(crate) exit: Option<Exit>,
     /// From the first line to the last; `None` where the log has no times.
-    pub(super) took: Option<Nanos>,
-    pub(super) lost: u64,
+    pub(crate) took: Option<Nanos>,
+    pub(crate) lost: u64,
     /// Shape: one sentence each.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A living thread.
@@ -54,18 +54,18 @@ enum Directory {
 
 /// What the command begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Begin {
+pub(crate) struct Begin {
     /// Where it was started is known.
-    pub(super) has_directory: bool,
-    pub(super) has_mounts: bool,
+    pub(crate) has_directory: bool,
+    pub(crate) has_mounts: bool,
 }
 
 /// Reads the logs and tells the sink.
-pub(super) fn replay<S: Source>(
+pub(crate) fn replay<S: LogSource>(
     sources: &[S],
     survey: Survey,
     begin: Begin,
-    sink: &mut dyn Sink,
+    sink: &mut dyn LogSink,
 ) -> Result<Replayed, ImportError> {
     let relative = if sources.len() > 1 { Relative::Ignored } else { Relative::Counts };
     let mut merge = Merge::new(sources, &survey)?;
@@ -94,11 +94,11 @@ pub(super) fn replay<S: Source>(
 /// Why reading stops.
 enum Stop {
     Failed(ImportError),
-    SecondRun(Place),
+    SecondRun(LogPosition),
 }
 
 impl Stop {
-    fn explain<S: Source>(self, sources: &[S]) -> ImportError {
+    fn explain<S: LogSource>(self, sources: &[S]) -> ImportError {
         match self {
             Self::Failed(error) => error,
             Self::SecondRun(place) => {
@@ -115,7 +115,7 @@ impl<E: Into<ImportError>> From<E> for Stop {
 }
 
 struct Replay<'a> {
-    sink: &'a mut dyn Sink,
+    sink: &'a mut dyn LogSink,
     assembler: Assembler,
     remarks: Remarks,
     births: HashMap<i32, VecDeque<Birth>>,
@@ -168,7 +168,7 @@ impl Replay<'_> {
     }
 
     /// Makes a thread known before its first line is looked at.
-    fn meet(&mut self, number: i32, place: Place, at: Nanos, begins: bool) -> Result<(), Stop> {
+    fn meet(&mut self, number: i32, place: LogPosition, at: Nanos, begins: bool) -> Result<(), Stop> {
         if self.threads.contains_key(&number) {
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl Replay<'_> {
         &mut self,
         number: i32,
         text: &[u8],
-        place: Place,
+        place: LogPosition,
         began: Option<Nanos>,
         at: Nanos,
     ) -> Result<(), Stop> {
@@ -284,11 +284,11 @@ impl Replay<'_> {
         &mut self,
         number: i32,
         scanned: &scan::Scanned<'_>,
-        place: Place,
+        place: LogPosition,
         at: Nanos,
     ) -> Result<(), Stop> {
         if scanned.name == b"exit_group" {
-            let status = value::number(scanned.argument(0)).map(|status| status as i32 & 0xff);
+            let status = crate::number::number(scanned.argument(0)).map(|status| status as i32 & 0xff);
             if let Some(known) = self.threads.get_mut(&number) {
                 known.status = status;
             }
@@ -336,7 +336,7 @@ impl Replay<'_> {
         &mut self,
         number: i32,
         decoded: &Decoded,
-        place: Place,
+        place: LogPosition,
         times: (Nanos, Nanos),
     ) -> Result<(), Stop> {
         let Some(&Known { process, thread, .. }) = self.threads.get(&number) else { return Ok(()) };
@@ -372,7 +372,7 @@ impl Replay<'_> {
         Ok(self.sink.event(&event)?)
     }
 
-    fn path(&mut self, decoded: &Decoded, text: &Text, place: Place) -> Result<Option<PathId>, Stop> {
+    fn path(&mut self, decoded: &Decoded, text: &Text, place: LogPosition) -> Result<Option<PathId>, Stop> {
         match text {
             Text::Whole(bytes) => Ok(Some(self.sink.path(bytes)?)),
             Text::Cut(_) => {
@@ -389,7 +389,7 @@ impl Replay<'_> {
     }
 
     /// Counts relative paths that nothing can resolve, and notes when the directory becomes known.
-    fn look_at_directory(&mut self, number: i32, decoded: &Decoded, place: Place) {
+    fn look_at_directory(&mut self, number: i32, decoded: &Decoded, place: LogPosition) {
         let is_relative = |text: &Text| match text {
             Text::Whole(path) => path.first().is_some_and(|first| *first != b'/'),
             _ => false,
@@ -419,7 +419,7 @@ impl Replay<'_> {
         number: i32,
         decoded: &Decoded,
         scanned: &scan::Scanned<'_>,
-        place: Place,
+        place: LogPosition,
         at: Nanos,
     ) -> Result<(), Stop> {
         let Some(&Known { process, thread, .. }) = self.threads.get(&number) else { return Ok(()) };
@@ -431,7 +431,7 @@ impl Replay<'_> {
             Text::Whole(path) if path.first() == Some(&b'/') => Some(self.sink.path(path)?),
             _ => None,
         };
-        let arguments = program.arguments.iter().map(|argument| escape(argument)).collect();
+        let arguments = program.arguments.iter().map(escape).collect();
         let mut variables: Vec<_> =
             program.variables.iter().filter_map(|text| search_variable(text)).collect();
         variables.sort();
@@ -463,7 +463,7 @@ impl Replay<'_> {
     }
 
     /// What the end of the log leaves open.
-    fn finish<S: Source>(mut self, sources: &[S], survey: &Survey) -> Result<Replayed, ImportError> {
+    fn finish<S: LogSource>(mut self, sources: &[S], survey: &Survey) -> Result<Replayed, ImportError> {
         let left = self.assembler.finish(&mut self.remarks);
         let now = self.assembler.clock.now();
         let fail = |stop: Stop| stop.explain(sources);
@@ -512,7 +512,7 @@ fn is_exec(text: &[u8]) -> bool {
     matches!(scan::name(text), Some(b"execve" | b"execveat"))
 }
 
-fn name<S: Source>(source: &S) -> String {
+fn name<S: LogSource>(source: &S) -> String {
     shown(source.path().file_name().unwrap_or_default())
 }
 

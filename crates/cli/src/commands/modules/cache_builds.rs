@@ -1,0 +1,214 @@
+//! Builds caches with the site's own tools, and judges each before users have it.
+
+use super::explain::explain;
+use super::judges;
+use super::stale::{barred, targets};
+use crate::failure::Failure;
+use crate::flags::ModulesConvert;
+use crate::printer::Printer;
+use quell_base::{escape, shown};
+use quell_modules::ModulesError;
+use quell_modules::caches::modules::{self, Extent};
+use quell_modules::caches::{Builder, Mirror, closed_above, lmod};
+use quell_modules::tools::{Tool, ToolKind, User};
+use quell_modules::trust;
+use quell_modules::verify::{Side, Tools};
+use quell_report::view::{CacheBuilt, CacheLeftOut, ModulesCachesView, SCHEMA_VERSION};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The view before anything is built.
+pub(super) fn nothing(tool: String) -> ModulesCachesView {
+    ModulesCachesView {
+        schema_version: SCHEMA_VERSION,
+        tool,
+        caches: Vec::new(),
+        left_out: Vec::new(),
+        differences: 0,
+        pending: None,
+        failed: false,
+    }
+}
+
+pub(super) fn out_of_lmod(flags: &ModulesConvert) -> Result<&Path, Failure> {
+    flags.out.as_deref().ok_or_else(|| {
+        Failure::message("a cache of Lmod needs a directory")
+            .hint("`--out DIR`, a directory that every node sees")
+    })
+}
+
+pub(super) fn of_lmod(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    judge: &Tools,
+    printer: &Printer,
+) -> Result<ModulesCachesView, Failure> {
+    let tool = judge.tools.iter().find(|tool| tool.kind == ToolKind::Lmod);
+    let tool = tool.ok_or_else(|| {
+        Failure::message("no Lmod is installed here").hint("`--tools PREFIX` names its place")
+    })?;
+    let out = out_of_lmod(flags)?;
+    let builder = Builder::new(tool, judge.users.first());
+    let prepared = lmod::prepare(builder, modulepaths, out).map_err(explain)?;
+    let differences = match prepared.settings() {
+        Some(settings) if !flags.judges.no_verify => {
+            differences_of_lmod(modulepaths, &settings, judge, printer)?
+        }
+        _ => 0,
+    };
+    let is_kept = differences == 0;
+    let built = if is_kept { prepared.install().map_err(explain)? } else { prepared.built.clone() };
+    let left_out = built.left_out.iter().map(|(path, barrier)| barred(path, barrier, printer)).collect();
+    let cache = CacheBuilt {
+        path: shown(&std::path::absolute(out)?),
+        rebuilt: built.rebuilt,
+        bytes: built.bytes,
+        closed: Vec::new(),
+    };
+    let caches = if is_kept { vec![cache] } else { Vec::new() };
+    Ok(ModulesCachesView { caches, left_out, differences, failed: !is_kept, ..nothing(tool.to_string()) })
+}
+
+pub(super) fn of_modules(
+    flags: &ModulesConvert,
+    modulepaths: &[PathBuf],
+    judge: &Tools,
+    printer: &Printer,
+) -> Result<ModulesCachesView, Failure> {
+    // The oldest tool with caches: newer ones can read what it writes.
+    let tool = judge.tools.iter().find(|tool| modules::supports(tool)).ok_or_else(|| {
+        Failure::message("no installed Environment Modules supports caches, which came with 5.3")
+            .hint("`--tools PREFIX` names another installation")
+    })?;
+    let mut all = nothing(tool.to_string());
+    for (modulepath, target) in modulepaths.iter().zip(targets(flags.out.as_deref(), modulepaths)?) {
+        let user = judge.users.first();
+        let aside = aside(modulepath, user)?;
+        let builder = Builder::new(tool, user);
+        let prepared =
+            modules::prepare(builder, modulepath, target.as_deref(), Extent::Changed, aside.path());
+        let prepared = match prepared {
+            Err(ModulesError::Barred { path, barrier }) => {
+                all.left_out.push(barred(&path, &barrier, printer));
+                continue;
+            }
+            Err(ModulesError::NoCache { path, why }) => {
+                all.failed = true;
+                all.left_out.push(CacheLeftOut { modulepath: shown(&path), why });
+                continue;
+            }
+            prepared => prepared.map_err(explain)?,
+        };
+        let mirror = match flags.judges.no_verify {
+            true => None,
+            false => prepared.mirror(aside.path()).map_err(explain)?,
+        };
+        let differences = match mirror {
+            Some(mirror) => differences_of_modules(modulepath, &mirror, judge, printer)?,
+            None => 0,
+        };
+        if differences > 0 {
+            all.differences += differences;
+            all.failed = true;
+            let why = format!("{differences} answers would differ, so the last cache stays");
+            all.left_out.push(CacheLeftOut { modulepath: shown(modulepath), why });
+            continue;
+        }
+        let built = prepared.install().map_err(explain)?;
+        all.caches.push(CacheBuilt {
+            path: shown(&built.cache),
+            rebuilt: built.is_new,
+            bytes: built.bytes,
+            closed: built.closed.iter().map(|path| escape(path)).collect(),
+        });
+    }
+    Ok(all)
+}
+
+/// The directory in which a cache is made and judged before users have it. Tools read it as other users. For a modulepath below a
+/// closed directory it lies below that directory too, if no other user can change it; otherwise it lets only the building user pass.
+fn aside(modulepath: &Path, user: Option<&User>) -> Result<tempfile::TempDir, Failure> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".quell-caches-");
+    let closed = closed_above(modulepath);
+    let is_root = rustix::process::geteuid().is_root();
+    let is_ours = |closed: &&PathBuf| is_root && trust::refuse_place(closed).is_ok();
+    let behind = closed.as_ref().filter(is_ours).and_then(|closed| builder.tempdir_in(closed).ok());
+    let temporary = std::env::temp_dir();
+    if behind.is_none() {
+        trust::refuse_place(&std::path::absolute(&temporary)?).map_err(explain)?;
+    }
+    let is_open = closed.is_none() || behind.is_some();
+    let aside = behind.map_or_else(|| builder.tempdir_in(&temporary), Ok);
+    let aside = aside.map_err(|error| explain(ModulesError::write(&temporary)(error)))?;
+    match is_open {
+        // Set explicitly because of the umask: tools read it as other users.
+        true => std::fs::set_permissions(aside.path(), Permissions::from_mode(0o755))?,
+        false => trust::let_pass(aside.path(), user.unwrap_or(&User::ourselves()))?,
+    }
+    Ok(aside)
+}
+
+/// The number of answers that the cache of a modulepath would change.
+fn differences_of_modules(
+    modulepath: &Path,
+    mirror: &Mirror,
+    judge: &Tools,
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let old = Side {
+        modulepaths: vec![modulepath.to_owned()],
+        variables: vec![("MODULES_IGNORE_CACHE".to_owned(), "1".to_owned())],
+        root: None,
+    };
+    let new = Side {
+        modulepaths: vec![mirror.modulepath().to_owned()],
+        variables: Vec::new(),
+        root: Some(mirror.root().to_owned()),
+    };
+    differences(judge, modules::supports, &old, &new, printer)
+}
+
+/// The number of answers that a cache of Lmod would change, for users who use it for listings alone and for those who load by it too.
+fn differences_of_lmod(
+    modulepaths: &[PathBuf],
+    settings: &Path,
+    judge: &Tools,
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let side = |variables: &[(&str, &str)]| Side {
+        modulepaths: modulepaths.to_vec(),
+        variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        root: None,
+    };
+    let settings = settings.to_string_lossy();
+    let old = side(&[("LMOD_IGNORE_CACHE", "yes")]);
+    let mut found = 0;
+    for cached_loads in ["no", "yes"] {
+        let new = side(&[("LMOD_RC", &settings), ("LMOD_CACHED_LOADS", cached_loads)]);
+        found += differences(judge, |tool| tool.kind == ToolKind::Lmod, &old, &new, printer)?;
+    }
+    Ok(found)
+}
+
+/// The number of differing answers of the tools that know such a cache.
+fn differences(
+    judge: &Tools,
+    knows: impl Fn(&Tool) -> bool,
+    old: &Side,
+    new: &Side,
+    printer: &Printer,
+) -> Result<usize, Failure> {
+    let tools = judge.tools.iter().filter(|tool| knows(tool)).cloned().collect();
+    let judge = Tools { tools, ..judge.clone() };
+    let compared = judges::compared(&judge, old, new, printer)?;
+    if let Some(unasked) = &compared.unasked {
+        printer.talk(&unasked.to_string());
+    }
+    for difference in compared.differences.iter().take(10) {
+        printer
+            .detail(&format!("{}, {}: `module {}`", difference.tool, difference.user, difference.question));
+    }
+    Ok(compared.differences.len())
+}
