@@ -1,6 +1,6 @@
 //! What only the binary may ask: the node, the user, the wall clock, the launcher.
 
-use quell_base::{Launcher, batch_job, escape, mountinfo};
+use quell_base::{Launcher, RankId, batch_job, escape, mountinfo};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,6 +24,11 @@ pub(crate) fn now() -> f64 {
 /// The launcher that started us, if one did.
 pub(crate) fn launcher() -> Option<Launcher> {
     Launcher::detect(|name| std::env::var(name).ok())
+}
+
+/// This rank speaks and checks for its job; a process without a launcher does so for itself.
+pub(crate) fn is_first(launcher: Option<&Launcher>) -> bool {
+    launcher.is_none_or(|launcher| launcher.rank == RankId(0))
 }
 
 /// The type of the file system that holds `path`, as the table of mounts names it; empty if it cannot be told.

@@ -1,9 +1,9 @@
 //! `quell demo`: the whole way on a program of this node, each step a command that the user could type.
 
-use super::traces;
 use crate::failure::Failure;
 use crate::flags::Demo;
 use crate::printer::Printer;
+use crate::traces;
 use quell_base::shell::quoted;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ use crate::printer::Printer;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
-use quell_base::{Launcher, RankId, shown};
+use quell_base::{Launcher, shown};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Flaw, Scope, Setting};
@@ -90,7 +90,7 @@ impl Parsed {
     /// **Errors**: a flaw in a file of the user's own, for a command that wraps no other.
     pub(crate) fn judge(&self, printer: &Printer) -> Result<(), Failure> {
         let launcher = host::launcher();
-        let is_first = launcher.is_none_or(|launcher| launcher.rank == RankId(0));
+        let is_first = host::is_first(launcher.as_ref());
         let command = &self.arguments.command;
         if !is_first || matches!(command, Chosen::Config(_)) {
             return Ok(());

@@ -44,6 +44,7 @@ pub struct ConfigValue {
     pub line: Option<usize>,
     /// The variable that sets it; null for a setting without one.
     pub variable: Option<String>,
+    /// A file may set it.
     pub settable_in_file: bool,
 }
 

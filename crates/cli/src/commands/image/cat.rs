@@ -1,8 +1,9 @@
 //! `quell image cat`.
 
-use super::{Opened, open, start};
+use super::select::start;
 use crate::failure::Failure;
 use crate::flags::ImageCat;
+use crate::images::{Opened, open};
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_image::export::find::LastLink;

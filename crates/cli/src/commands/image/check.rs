@@ -1,9 +1,9 @@
 //! `quell image check`: every byte of an image, against itself.
 
-use super::{is_damage, refuse};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageCheck;
+use crate::images::{is_damage, refuse};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;
@@ -16,7 +16,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
         Ok(image) => image,
         Err(error) if is_damage(&error) && flags.json => {
             let line = Failure::new(error).line();
-            printer.data(&report::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
+            printer.data(&output::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
             return Ok(1);
         }
         Err(error) => {
@@ -27,7 +27,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
     };
     let found = check(&image);
     if flags.json {
-        printer.data(&report::json(&checked(name, image.length(), &found, None))?)?;
+        printer.data(&output::json(&checked(name, image.length(), &found, None))?)?;
         return Ok(u8::from(!found.is_clean()));
     }
     if found.is_clean() {

@@ -1,25 +1,21 @@
-//! `quell run`.
+//! Runs a command from an image, or plain where the node or the image does not allow that.
 
-use super::{plain, step};
-use crate::failure::{self, Failure, OURS};
+use super::nested::is_recorded;
+use super::plain::{explain, plain, plain_with_stats};
+use super::step;
+use crate::failure::{Failure, OURS};
 use crate::flags::{Check, Run, RunMode};
-use crate::host;
 use crate::printer::Printer;
-use quell_base::{Launcher, RankId, shown};
-use quell_image::OpenError;
+use crate::{host, images};
+use quell_base::{Launcher, RankId};
 use quell_mount::check::DEFAULT_PARALLELISM;
-use quell_mount::{Budget, Change, Checker, ImageError, Learn, Mode, OsError, RunError, RunRequest, Trust};
-use rustix::io::Errno;
-use std::convert::Infallible;
-use std::path::Path;
+use quell_mount::{Budget, Checker, ImageError, Learn, Mode, RunError, RunRequest, Trust};
 use std::time::Instant;
 
-/// At most this many changes are named; the rest are counted.
-const NAMED_CHANGES: usize = 10;
-
-pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
+/// Becomes the command; returns only when it does not start.
+pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     if flags.disable {
-        return Err(plain::exec(&flags.command));
+        return Err(plain(&flags.command));
     }
     if is_recorded() {
         let failure =
@@ -50,19 +46,19 @@ pub(crate) fn run(flags: &Run, printer: &mut Printer) -> Result<u8, Failure> {
     };
     match &error {
         RunError::Unavailable(reason) if !flags.require => {
-            if is_first(launcher.as_ref()) {
+            if host::is_first(launcher.as_ref()) {
                 warn_of_plain_run(reason, printer);
                 reason.setting().iter().for_each(|setting| printer.hint(&format!("look at {setting}")));
                 reason.packing().iter().for_each(|packing| printer.hint(packing));
             }
-            Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
+            Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         RunError::Image { source, .. } if !flags.require && matches!(source, ImageError::Memory { .. }) => {
-            if is_first(launcher.as_ref()) {
+            if host::is_first(launcher.as_ref()) {
                 warn_of_plain_run(source, printer);
-                printer.hint(image_hint(source));
+                printer.hint(images::hint(source));
             }
-            Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), began)))
+            Err(plain_with_stats(&flags.command, flags.stats.as_deref(), began))
         }
         _ => refuse(error, launcher.as_ref(), printer),
     }
@@ -89,7 +85,7 @@ fn run_off(flags: &Run) -> Result<u8, Failure> {
         let contradiction = Failure::message("`--mode off` runs the command plain, `--require` forbids that");
         return Err(contradiction.hint("leave one of them out; `--disable` goes before both").status(OURS));
     }
-    Err(explain(quell_mount::run_plain(&flags.command, flags.stats.as_deref(), Instant::now())))
+    Err(plain_with_stats(&flags.command, flags.stats.as_deref(), Instant::now()))
 }
 
 fn mode(mode: RunMode) -> Mode {
@@ -120,14 +116,9 @@ fn learn(flags: &Run, launcher: Option<&Launcher>) -> Option<Learn> {
     Some(Learn { file: writes.then_some(file) })
 }
 
-/// Whether this is the rank that speaks and checks for the job.
-fn is_first(launcher: Option<&Launcher>) -> bool {
-    launcher.is_none_or(|launcher| launcher.rank == RankId(0))
-}
-
 fn check(wanted: Check, launcher: Option<&Launcher>) -> quell_mount::Check {
     let by = match wanted {
-        Check::First if is_first(launcher) => Checker::ThisRank,
+        Check::First if host::is_first(launcher) => Checker::ThisRank,
         Check::All => Checker::FirstOfNode,
         Check::First | Check::None => return quell_mount::Check::Nothing,
     };
@@ -148,81 +139,3 @@ fn warn_of_launchers(flags: &Run, launcher: Option<&Launcher>, printer: &Printer
         printer.hint(&format!("{name} ... quell run {image} -- CMD"));
     }
 }
-
-/// Whether a recorder of ours traces this process: it waits for answers of the server that it would have stopped.
-fn is_recorded() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or("0").trim();
-    tracer != "0"
-        && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
-}
-
-pub(crate) fn image_hint(error: &ImageError) -> &'static str {
-    match error {
-        error if error.is_distrust() => "`--trust` uses it; whoever can write it decides what you run",
-        ImageError::Inflated { .. } => {
-            "if you trust it, decompress it where there is room: `zstd -d IMG -o PLAIN`"
-        }
-        ImageError::Unreadable(OsError(Errno::ACCESS)) => {
-            "`quell pack --public` makes an image for every user"
-        }
-        ImageError::Memory { .. } => {
-            "raise `--memory`, or run from a plain image on a local disk, which takes none: `zstd -d IMG -o PLAIN`"
-        }
-        ImageError::Invalid(OpenError::Newer { .. }) => {
-            "run it with the quell that packed it, or a later one"
-        }
-        ImageError::Invalid(
-            OpenError::Length { .. }
-            | OpenError::IndexChecksum { .. }
-            | OpenError::NoFrameTable
-            | OpenError::FrameTable { .. }
-            | OpenError::Frame { .. },
-        ) => "copy it again, or pack it again with `quell pack TRACE -o IMG --force`",
-        _ => "`quell pack TRACE -o IMG` makes an image",
-    }
-}
-
-pub(crate) fn explain(error: RunError) -> Failure {
-    let status = error.exit_status();
-    let facts = named_changes(&error);
-    let hints = match &error {
-        RunError::Stale { image, .. } => {
-            vec![mending(image), "`--check none` runs with the image as it is".to_owned()]
-        }
-        RunError::Image { source, .. } => vec![image_hint(source).to_owned()],
-        RunError::Learned { .. } => vec!["`--learn FILE` takes a file that you may create".to_owned()],
-        RunError::Stats { .. } => vec!["`--stats FILE` takes a file that you may create".to_owned()],
-        RunError::Unavailable(reason) => {
-            let setting = reason.setting().map(|setting| format!("look at {setting}"));
-            setting.into_iter().chain(reason.packing().map(str::to_owned)).collect()
-        }
-        RunError::CommandNotFound { .. } => vec![failure::LOOK_FOR.to_owned()],
-        RunError::NotExecutable { .. } => vec![failure::MAKE_EXECUTABLE.to_owned()],
-        _ => Vec::new(),
-    };
-    hints.into_iter().fold(Failure::new(error).status(status).facts(facts), Failure::hint)
-}
-
-/// The command that mends an image whose originals have changed.
-pub(crate) fn mending(image: &Path) -> String {
-    format!("quell pack --refresh {}", quell_base::shell::quoted(image.as_os_str().as_encoded_bytes()))
-}
-
-/// The first changes of the originals, a line each.
-fn named_changes(error: &RunError) -> Vec<String> {
-    match error {
-        RunError::Stale { changes, .. } => first_changes(changes),
-        _ => Vec::new(),
-    }
-}
-
-pub(crate) fn first_changes(changes: &[Change]) -> Vec<String> {
-    let named = changes.iter().take(NAMED_CHANGES);
-    let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
-    let more = changes.len().saturating_sub(NAMED_CHANGES);
-    named.chain((more > 0).then(|| format!("and {more} more"))).collect()
-}
-
-/// The type of what `quell_mount::run` returns when it succeeds: it does not return.
-const _: fn(&RunRequest) -> Result<Infallible, RunError> = quell_mount::run;

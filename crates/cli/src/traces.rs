@@ -1,8 +1,11 @@
-//! Opening traces, with the hints that each failure deserves.
+//! Opening, heading and replacing traces, with the hints that each failure deserves.
 
 use crate::failure::Failure;
+use crate::host;
 use quell_analyse::Summary;
-use quell_trace::{Trace, TraceError};
+use quell_base::Launcher;
+use quell_trace::{Header, Trace, TraceError};
+use std::ffi::OsString;
 use std::fs::DirEntry;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,57 @@ pub(crate) fn open<P: AsRef<Path>>(directories: &[P]) -> Result<Trace, Failure> 
 /// Opens recordings and reads all their events.
 pub(crate) fn summarise(directories: &[PathBuf]) -> Result<Summary, Failure> {
     quell_analyse::summarise(&open(directories)?).map_err(explain)
+}
+
+/// The header of a recording that begins now.
+pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header {
+    let escape = |word: &OsString| quell_base::shown(word);
+    let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
+    Header {
+        working_directory: escape(&working_directory),
+        began: host::now(),
+        host: host::name(),
+        kernel: host::kernel(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        user: rustix::process::geteuid().as_raw(),
+        rank: launcher.map(|launcher| launcher.rank),
+        ranks: launcher.and_then(|launcher| launcher.ranks),
+        node: launcher.and_then(|launcher| launcher.node),
+        job: launcher.and_then(|launcher| launcher.job.clone()),
+        ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(escape).collect())
+    }
+}
+
+/// Where the trace is made before it replaces an earlier one; `None` where nothing is in the way.
+pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Failure> {
+    if !directory.exists() {
+        return Ok(None);
+    }
+    if !force {
+        return Err(explain(TraceError::Exists { path: directory.to_owned() }));
+    }
+    if !directory.join("header.json").is_file() {
+        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
+        return Err(no_trace.hint("`-o DIR` writes elsewhere"));
+    }
+    let mut aside = directory.as_os_str().to_owned();
+    aside.push(".new");
+    Ok(Some(aside.into()))
+}
+
+/// Puts what was made aside in the place of an earlier trace.
+pub(crate) fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
+    let replace = || {
+        std::fs::remove_dir_all(directory)?;
+        std::fs::rename(aside, directory)
+    };
+    replace().map_err(|error: std::io::Error| {
+        Failure::new(error).context(format!(
+            "cannot replace `{}` by `{}`",
+            directory.display(),
+            aside.display()
+        ))
+    })
 }
 
 /// Hint where part of a trace is missing or cut.
