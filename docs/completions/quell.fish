@@ -144,18 +144,18 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -s h -l help -d 'Print
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fs -d 'The file system: a profile\'s file, or a name of --list-fs; several are compared [default: a wide prior]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l nodes -d 'Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l ppn -d 'Processes on each node' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l root -d 'Count calls below this directory, whoever served it when it was recorded [default: what a network file system served]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l root -d 'Count calls below this directory, whatever served it when it was recorded [default: what a network file system served]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l depth -d 'Names between --root and the mount point of the file system that is predicted' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l think -d 'What the run takes without any file system, where that is known better than from the recording. Unit: seconds' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l think -d 'Computing time of the run, without any file system, where it is known better than from the recording. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l skew -d 'From the first node\'s start to the last one\'s, evenly spread. Unit: seconds' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l background -d 'Share of the metadata servers\' time that others take: 0 to less than 1, or as 30%' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l cores -d 'Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each other down when both are busy may be 1.5' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l stripes -d 'Data servers that files, or the image, are spread over [default: all]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l launch -d 'Launcher, MPI_Init and whatever else is no file system\'s time, added as it is. Unit: seconds' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'What if the program started from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l image -d 'Predict a start from an image of quell: read by each node, or broadcast' -r -f -a "read\t'Each node reads it from the shared file system'
 broadcast\t'One node reads it, and the nodes pass it on as a tree'"
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'What if this share of the absent names were not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'What if this share of the files were gathered into others: 0.5, 50%, N/K' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-misses -d 'Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N of K entries' -r
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l fewer-files -d 'Predict that this share of the files is gathered into others: 0.5, 50%, N/K' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l samples -d 'Runs of which the ranges are made' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l seed -d 'Seed of the runs\' choices; the same seed gives the same ranges' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-` prints it' -r -F
@@ -167,8 +167,8 @@ never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l warm -d 'The program has run on the nodes before'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l shared-host -d 'All nodes and servers are one machine, and share its --cores'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l keep-absences -d 'What if clients kept absent names'
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l atomic-open -d 'What if lookup and open were one request'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l keep-absences -d 'Predict clients that keep absent names'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l atomic-open -d 'Predict that lookup and open are one request'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l list-fs -d 'List the profiles that come with quell'
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
@@ -434,7 +434,7 @@ complete -c quell -n "__fish_quell_using_subcommand doctor" -l trust -d 'Look at
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'Where the profile goes' -r -F
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -s o -l output -d 'File of the profile' -r -F
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l second-client -d 'Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of another client\'s files are not measured' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l processes -d 'Most processes at once [default: 8]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l items -d 'Operations of each process in a phase [default: 300, with --quick 60]' -r
@@ -469,7 +469,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_s
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "julia" -d 'A Julia start that finds nothing changed: 12 000 stats, 4 opens'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "modules" -d '`module avail` on a tree of modulefiles'
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -f -a "search-path" -d 'A loader that looks for libraries on a search path'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s o -l output -d 'Directory of the trace [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l file-system -d 'The type of the file system that is mounted there' -r
@@ -487,7 +487,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s o -l output -d 'Directory of the trace [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l file-system -d 'The type of the file system that is mounted there' -r
@@ -499,7 +499,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s o -l output -d 'Directory of the trace [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l file-system -d 'The type of the file system that is mounted there' -r
@@ -515,7 +515,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s o -l output -d 'Directory of the trace [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l file-system -d 'The type of the file system that is mounted there' -r
@@ -523,7 +523,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l paths -d 'Modulepaths' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l names -d 'Names in each' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l versions -d 'Versions of each name' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l setup -d 'How the tree is set up' -r -f -a "plain\t'An rc file for each name'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l setup -d 'The settings of the tree' -r -f -a "plain\t'An rc file for each name'
 rc-file\t'One rc file for each modulepath'
 eval\t'`mcookie_check` is `eval`: files are not opened to see whether they are modulefiles'
 virtual\t'Virtual modules: directories of names are not looked into'"
@@ -534,7 +534,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s f -l force -d 'Replace an earlier trace of the same name'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s o -l output -d 'Where the trace goes [default: named after the shape, such as julia.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s o -l output -d 'Directory of the trace [default: named after the shape, such as julia.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l tree -d 'Write the files too, below this directory, which must be new or empty; the trace then names them there' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l file-system -d 'The type of the file system that is mounted there' -r
@@ -551,7 +551,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand replay" -l root -d 'The directory to replay against' -r -F
-complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The recorded directory in whose place it stands [default: the mount point of the busiest network file system]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand replay" -l ranks -d 'Ranks on this node; behind a launcher, for each of its ranks' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l think -d 'Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l meet -d 'Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once' -r

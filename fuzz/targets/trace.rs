@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use quell_fuzz::{content, scratch, sound};
-use quell_predict::{Roots, Script};
+use quell_predict::{Roots, StartScript};
 use quell_trace::{Completeness, Recording};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
         });
         for depth in [0, 2] {
             let roots = Roots::Below { directories: vec![b"/".to_vec()], depth };
-            if let Ok(script) = Script::of(&recording, &roots, &|_| None) {
+            if let Ok(script) = StartScript::of(&recording, &roots, &|_| None) {
                 assert!(script.acts.iter().all(|act| act.walk.end as usize <= script.walks.len()));
             }
         }

@@ -1,8 +1,10 @@
 //! The command line of quell: flags, messages, exit status. The work is in the other crates.
 //!
 //! ```text
-//! flags (what was typed) -> commands (what it means, one file each) -> the crates (the work)
-//!                                     `-> printer (data to stdout, talk to stderr)
+//! settings (files) -> flags (the command line) -> commands (one file each) -> the crates (the work)
+//!                                                    |-> launch (starts the user's command)
+//!                                                    |-> traces, images (opening, with hints)
+//!                                                    `-> printer (data to stdout, talk to stderr)
 //! ```
 
 mod commands;
@@ -35,8 +37,8 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     // A process of a replay is no command of the user's, and parses nothing.
-    if words.get(1).is_some_and(|word| word == quell_load::replay::ARGUMENT) {
-        return quell_load::replay::process();
+    if words.get(1).is_some_and(|word| word == quell_replay::ARGUMENT) {
+        return quell_replay::process();
     }
     if let Some(status) = commands::calibrate::worker(&words) {
         return status;

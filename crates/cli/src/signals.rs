@@ -34,11 +34,6 @@ impl Signals {
         Ok(())
     }
 
-    /// Set when a signal came.
-    pub(crate) fn came(&self) -> &AtomicBool {
-        &self.came
-    }
-
     /// Whether the command is to end.
     pub(crate) fn have_come(&self) -> bool {
         self.came.load(Ordering::Relaxed)

@@ -1,16 +1,16 @@
-//! What-ifs: a script, a client's rules or a node's demand with something changed.
+//! Changes that a forecast tries: a script, a client's rules or a node's demand with something changed.
 
 use crate::model::Scale;
 use crate::parameters::ClientRules;
-use crate::question::{Changes, Image};
-use crate::workload::{Act, Broadcast, Deed, Demand, NameId, PAGE, Script, Segment, Windows};
-use crate::{Operation, Parameters, PerOperation};
+use crate::question::{ImageDelivery, StartChanges};
+use crate::workload::{Act, Broadcast, Deed, Demand, NameId, PAGE, Segment, StartScript, Windows};
+use crate::{PerOperation, ServerOperation, StartParameters};
 use std::collections::HashMap;
 
 /// Entering the mount, a process. Measured by `bench/run launch`. Unit: seconds.
 const ENTERING: f64 = 0.003;
 
-/// What the image's server takes to answer one request on the node. Measured by `bench/run run`: the first process of a node
+/// The time in which the image's server answers one request on the node. Measured by `bench/run run`: the first process of a node
 /// takes 0.2 s more than a further one, for some 4700 requests; a further one 0.1 s more than from a local disk, for some 2900
 /// calls on open files. Unit: seconds.
 const ANSWERING: f64 = 40e-6;
@@ -22,9 +22,12 @@ fn requests(rules: &ClientRules, processes: f64) -> PerOperation {
     let keeps = rules.positive > 0.0;
     let further = (processes - 1.0).max(0.0);
     let mut asks = PerOperation::default();
-    asks.add(Operation::Lookup, if keeps { 1.0 } else { 2.0 } + further * if keeps { 0.6 } else { 1.0 });
-    asks.add(Operation::Open, 1.0);
-    asks.add(Operation::Getattr, 1.0);
+    asks.add(
+        ServerOperation::Lookup,
+        if keeps { 1.0 } else { 2.0 } + further * if keeps { 0.6 } else { 1.0 },
+    );
+    asks.add(ServerOperation::Open, 1.0);
+    asks.add(ServerOperation::Getattr, 1.0);
     asks
 }
 
@@ -33,7 +36,7 @@ const PASSED_ON: f64 = 1048576.0;
 
 /// A script with fewer misses and files. What was computed stays, and so does the data of gathered files: it is read from the
 /// file that they are gathered into.
-pub(crate) fn script(script: &Script, changes: &Changes) -> Script {
+pub(crate) fn script(script: &StartScript, changes: &StartChanges) -> StartScript {
     let mut misses = Share::new(changes.fewer_misses);
     // The first file is left, for the others to be gathered into.
     let mut files = Share { due: -changes.fewer_files, ..Share::new(changes.fewer_files) };
@@ -56,16 +59,16 @@ pub(crate) fn script(script: &Script, changes: &Changes) -> Script {
         }
         kept.push(Act { think: act.think + std::mem::take(&mut carried), ..act.clone() });
     }
-    Script { acts: kept, names, tail: script.tail + carried, ..script.clone() }
+    StartScript { acts: kept, names, tail: script.tail + carried, ..script.clone() }
 }
 
 /// The last name of an act's walk: of an absent path, the one that is not there.
-fn last_name(script: &Script, act: &Act) -> Option<NameId> {
+fn last_name(script: &StartScript, act: &Act) -> Option<NameId> {
     act.walk.clone().last().and_then(|at| script.walks.get(at as usize).copied())
 }
 
 /// The file that an act is about; `None` for directories.
-fn subject(script: &Script, act: &Act) -> Option<NameId> {
+fn subject(script: &StartScript, act: &Act) -> Option<NameId> {
     let name = match act.deed {
         Deed::Stat(name)
         | Deed::Open(name)
@@ -105,8 +108,8 @@ impl Share {
     }
 }
 
-/// A client's rules, changed. Where an open asks nobody there is nothing that a lookup could be joined with.
-pub(crate) fn rules(rules: ClientRules, changes: &Changes) -> ClientRules {
+/// A client's rules, changed. An open that asks no server has nothing that a lookup could be joined with.
+pub(crate) fn rules(rules: ClientRules, changes: &StartChanges) -> ClientRules {
     let negative = match changes.keeps_absences {
         true => rules.negative.max(rules.directory).max(rules.positive),
         false => rules.negative,
@@ -115,13 +118,13 @@ pub(crate) fn rules(rules: ClientRules, changes: &Changes) -> ClientRules {
     ClientRules { negative, atomic_open, ..rules }
 }
 
-/// What a node asks when its processes start from an image. `plain` is what it asks without. What changes the tree reaches the
-/// original all the same.
+/// The demand of a node whose processes start from an image. `plain` is the demand without. A change of the tree reaches the
+/// original from an image too.
 pub(crate) fn from_image(
     plain: &Demand,
     bytes: f64,
-    image: Image,
-    parameters: &Parameters,
+    image: ImageDelivery,
+    parameters: &StartParameters,
     scale: &Scale,
     warm: bool,
 ) -> Demand {
@@ -129,39 +132,39 @@ pub(crate) fn from_image(
     let answers = answered.0.iter().sum::<f64>() * if warm { 0.0 } else { ANSWERING };
     let local = |segment: &Segment| Segment {
         think: segment.think + ANSWERING * segment.own_answers,
-        waits: but(&segment.waits, Operation::is_change),
-        asks: but(&segment.asks, Operation::is_change),
+        waits: but(&segment.waits, ServerOperation::is_change),
+        asks: but(&segment.asks, ServerOperation::is_change),
         ..Segment::default()
     };
     let mut entering = Segment { think: ENTERING + answers, ..Segment::default() };
     let mut passed_on = None;
     match image {
         _ if warm => {}
-        Image::Read => {
+        ImageDelivery::Read => {
             entering.bytes = bytes;
             entering.asks = reading(parameters, plain.processes);
             entering.waits = reading(parameters, 1.0);
         }
-        Image::Broadcast => passed_on = Some(broadcast(bytes, parameters, scale)),
+        ImageDelivery::Broadcast => passed_on = Some(broadcast(bytes, parameters, scale)),
     }
     let segments = std::iter::once(entering).chain(plain.segments.iter().map(local)).collect();
     Demand { segments, processes: plain.processes, broadcast: passed_on, alike: plain.alike }
 }
 
 /// Numbers of some operations alone.
-fn but(all: &PerOperation, keeps: impl Fn(Operation) -> bool) -> PerOperation {
+fn but(all: &PerOperation, keeps: impl Fn(ServerOperation) -> bool) -> PerOperation {
     PerOperation::of(|operation| if keeps(operation) { all.get(operation) } else { 0.0 })
 }
 
 /// Requests of a node's processes for the image and its data.
-fn reading(parameters: &Parameters, processes: f64) -> PerOperation {
+fn reading(parameters: &StartParameters, processes: f64) -> PerOperation {
     let mut asks = requests(&parameters.client, processes);
-    asks.add(Operation::Read, 1.0);
+    asks.add(ServerOperation::Read, 1.0);
     asks
 }
 
 /// An image that one node reads, and that the nodes pass on as a tree.
-fn broadcast(bytes: f64, parameters: &Parameters, scale: &Scale) -> Broadcast {
+fn broadcast(bytes: f64, parameters: &StartParameters, scale: &Scale) -> Broadcast {
     let asks = reading(parameters, 1.0);
     let rate = parameters.client_rate.min(parameters.data_rate * scale.targets(parameters));
     let steps = scale.nodes.max(1.0).log2().ceil();
@@ -169,8 +172,8 @@ fn broadcast(bytes: f64, parameters: &Parameters, scale: &Scale) -> Broadcast {
     Broadcast { seconds: asks.dot(&parameters.latency()) + bytes / rate + passing, asks, bytes }
 }
 
-/// How large an image of a script is, as far as it tells: what was read of each file, and a little for each name.
-pub(crate) fn image_bytes(script: &Script) -> f64 {
+/// The size of an image of a script: the data that was read of each file, and a little for each name.
+pub(crate) fn image_bytes(script: &StartScript) -> f64 {
     let mut windows: HashMap<NameId, Windows> = HashMap::new();
     let mut bytes = 0.0;
     for act in &script.acts {
@@ -181,5 +184,5 @@ pub(crate) fn image_bytes(script: &Script) -> f64 {
     bytes + A_NAME * script.names.len() as f64
 }
 
-/// What a name takes in an image. Unit: bytes.
+/// The size of a name in an image. Unit: bytes.
 const A_NAME: f64 = 100.0;

@@ -12,18 +12,19 @@
 mod chance;
 mod changes;
 pub mod create;
+mod forecast;
 pub mod model;
 pub mod operation;
 pub mod parameters;
-pub mod prediction;
 pub mod profile;
 pub mod published;
 pub mod question;
+pub mod start;
 pub mod workload;
 
-pub use operation::{OPERATIONS, Operation, PerOperation};
-pub use parameters::{ClientRules, Parameters};
-pub use prediction::{Bottleneck, Point, Prediction, Range, Sensitivity, predict};
-pub use profile::{Figure, Kind, Profile, ProfileError};
-pub use question::{Changes, Image, Question};
-pub use workload::{Roots, Script};
+pub use forecast::{Bottleneck, FigureSensitivity, Forecast, ForecastPoint, Spread};
+pub use operation::{OPERATIONS, PerOperation, ServerOperation};
+pub use parameters::{ClientRules, StartParameters};
+pub use profile::{Figure, Profile, ProfileError, ProfileKind};
+pub use question::{ImageDelivery, StartChanges, StartQuestion};
+pub use workload::{Roots, StartScript};

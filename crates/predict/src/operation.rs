@@ -1,12 +1,12 @@
-//! What a client asks of a server: the operations that the model counts.
+//! The requests of a client: the operations that the model counts.
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
         /// One request of a client.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Operation { $($(#[$doc])* $name,)* }
+        pub enum ServerOperation { $($(#[$doc])* $name,)* }
 
-        impl Operation {
+        impl ServerOperation {
             /// Every operation. Shape: as declared; index equals discriminant.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
@@ -35,7 +35,7 @@ operations! {
     Readdir "readdir",
     /// The target of a symbolic link.
     Readlink "readlink",
-    /// Where a file's data lies.
+    /// The place of a file's data.
     Layout "layout",
     /// Making a file, a directory, a link.
     Create "create",
@@ -47,20 +47,20 @@ operations! {
     Read "read",
 }
 
-impl Operation {
-    /// Whether it changes the tree: no image answers it.
+impl ServerOperation {
+    /// True if it changes the tree: no image answers it.
     pub const fn is_change(self) -> bool {
         matches!(self, Self::Create | Self::Unlink | Self::Rename)
     }
 
-    /// Whether a metadata server answers it.
+    /// True if a metadata server answers it.
     pub const fn is_metadata(self) -> bool {
         !matches!(self, Self::Read)
     }
 }
 
-/// How many operations there are.
-pub const OPERATIONS: usize = Operation::ALL.len();
+/// The number of operations.
+pub const OPERATIONS: usize = ServerOperation::ALL.len();
 
 /// A number for each operation: how many, or how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -68,21 +68,21 @@ pub struct PerOperation(pub [f64; OPERATIONS]);
 
 impl PerOperation {
     /// A number for each operation.
-    pub fn of(each: impl Fn(Operation) -> f64) -> Self {
+    pub fn of(each: impl Fn(ServerOperation) -> f64) -> Self {
         let mut numbers = [0.0; OPERATIONS];
-        for &operation in Operation::ALL {
+        for &operation in ServerOperation::ALL {
             numbers[operation as usize] = each(operation);
         }
         Self(numbers)
     }
 
     /// The number of one operation.
-    pub fn get(&self, operation: Operation) -> f64 {
+    pub fn get(&self, operation: ServerOperation) -> f64 {
         self.0[operation as usize]
     }
 
     /// Adds to the number of one operation.
-    pub fn add(&mut self, operation: Operation, more: f64) {
+    pub fn add(&mut self, operation: ServerOperation, more: f64) {
         self.0[operation as usize] += more;
     }
 
@@ -98,9 +98,9 @@ impl PerOperation {
         self.0.iter().zip(other.0).map(|(a, b)| a * b).sum()
     }
 
-    /// How many a metadata server answers.
+    /// The sum over those that a metadata server answers.
     pub fn metadata(&self) -> f64 {
-        Operation::ALL
+        ServerOperation::ALL
             .iter()
             .filter(|operation| operation.is_metadata())
             .map(|operation| self.get(*operation))

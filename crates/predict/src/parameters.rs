@@ -1,26 +1,26 @@
 //! A profile with every figure decided: the numbers that one run of the model takes.
 //!
-//! What the profile does not name is taken from the wide prior, and named in [`Parameters::assumed`]: never silently.
+//! A figure that the profile lacks is taken from the wide prior, and named in [`StartParameters::assumed`]: never silently.
 
 use crate::profile::{Figure, Profile, wide};
-use crate::{Operation, PerOperation};
+use crate::{PerOperation, ServerOperation};
 
-/// What one run of the model takes.
+/// The numbers of one run of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameters {
+pub struct StartParameters {
     /// To the metadata server and back. Unit: seconds.
     pub round_trip: f64,
     /// Metadata servers that share the load.
     pub servers: f64,
     /// Requests that one works on at once.
     pub threads: f64,
-    /// Requests a second of one server. Shape: infinite for [`Operation::Read`].
+    /// Requests a second of one server. Shape: infinite for [`ServerOperation::Read`].
     pub rates: PerOperation,
     /// Lifetimes in a client's caches, and what it asks.
     pub client: ClientRules,
     /// Requests of one client under way at once.
     pub in_flight: f64,
-    /// How long the program computes, against the recording.
+    /// The program's computing, against the recording.
     pub computing: f64,
     /// Processor time of client and server for one request. Unit: seconds.
     pub cpu: f64,
@@ -40,7 +40,7 @@ pub struct Parameters {
     pub assumed: Vec<&'static str>,
 }
 
-/// What a client remembers and what it asks again. Unit of lifetimes: seconds.
+/// The caches of a client, and the requests that it repeats. Unit of lifetimes: seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientRules {
     /// Of a file's name.
@@ -57,7 +57,7 @@ pub struct ClientRules {
     pub open_directory_asks: bool,
     /// Lookup and open are one request.
     pub atomic_open: bool,
-    /// For so long after its lookup a file's first open costs a request that nobody waits for. Unit: seconds.
+    /// For so long after its lookup a file's first open costs a request that no process waits for. Unit: seconds.
     pub open_rides: f64,
     /// Closing costs a request.
     pub close_asks: bool,
@@ -76,7 +76,7 @@ static RECORDED: Figure = Figure { p10: 0.88, p50: 1.0, p90: 1.16, count: Some(2
 /// Decides each figure: from its key and itself to a number.
 pub type Choice<'a> = &'a dyn Fn(&'static str, &Figure) -> f64;
 
-impl Parameters {
+impl StartParameters {
     /// With every figure at its median.
     pub fn median(profile: &Profile) -> Self {
         Self::choose(profile, &|_, figure| figure.p50)
@@ -115,8 +115,8 @@ impl Parameters {
         let round_trip =
             take("round_trip_us", &profile.network.round_trip_us, &wide.network.round_trip_us) / 1e6;
         let servers = take("servers", &profile.metadata.servers, &wide.metadata.servers);
-        // Rates of the wide prior are of a server with its threads. A server that was measured may have threads that nobody
-        // counted: then one request is worked on at a time.
+        // Rates of the wide prior are of a server with its threads. A server that was measured may have threads that were
+        // not counted: then it works on one request at a time.
         let threads = match (&profile.metadata.threads, names_rates(profile)) {
             (None, true) => 1.0,
             (own, _) => take("threads", own, &wide.metadata.threads),
@@ -148,25 +148,25 @@ impl Parameters {
         }
     }
 
-    /// What one request keeps a server busy, all its threads together. Unit: seconds. 0 for data.
+    /// The time for which one request keeps a server busy, all its threads together. Unit: seconds. 0 for data.
     pub fn demand(&self) -> PerOperation {
         PerOperation::of(|operation| {
             if operation.is_metadata() { 1.0 / (self.rates.get(operation) * self.servers) } else { 0.0 }
         })
     }
 
-    /// How long one request takes when nobody else asks. Unit: seconds.
+    /// The time of one request alone. Unit: seconds.
     pub fn latency(&self) -> PerOperation {
         PerOperation::of(|operation| match operation {
-            Operation::Read => self.read,
+            ServerOperation::Read => self.read,
             _ => self.round_trip + self.threads / self.rates.get(operation),
         })
     }
 }
 
-/// Whether a profile names a rate of its own.
+/// True if a profile names a rate of its own.
 fn names_rates(profile: &Profile) -> bool {
-    profile.rates != crate::profile::Rates::default()
+    profile.rates != crate::profile::RatesSection::default()
 }
 
 struct Chooser<'a> {
@@ -208,18 +208,18 @@ impl Chooser<'_> {
             let open = |own| first(own, [&opens, &names, &changes]);
             let change = |own| first(own, [&changes, &opens, &names]);
             match operation {
-                Operation::Lookup => name(&rates.lookup),
-                Operation::LookupAbsent => name(&rates.lookup_absent),
-                Operation::Getattr => name(&rates.getattr),
-                Operation::Readlink => name(&rates.readlink),
-                Operation::Open | Operation::OpenDirectory => open(&rates.open),
-                Operation::Close => name(&rates.close),
-                Operation::Readdir => open(&rates.readdir),
-                Operation::Layout => name(&rates.layout),
-                Operation::Create => change(&rates.create),
-                Operation::Unlink => change(&rates.unlink),
-                Operation::Rename => change(&rates.rename),
-                Operation::Read => f64::INFINITY,
+                ServerOperation::Lookup => name(&rates.lookup),
+                ServerOperation::LookupAbsent => name(&rates.lookup_absent),
+                ServerOperation::Getattr => name(&rates.getattr),
+                ServerOperation::Readlink => name(&rates.readlink),
+                ServerOperation::Open | ServerOperation::OpenDirectory => open(&rates.open),
+                ServerOperation::Close => name(&rates.close),
+                ServerOperation::Readdir => open(&rates.readdir),
+                ServerOperation::Layout => name(&rates.layout),
+                ServerOperation::Create => change(&rates.create),
+                ServerOperation::Unlink => change(&rates.unlink),
+                ServerOperation::Rename => change(&rates.rename),
+                ServerOperation::Read => f64::INFINITY,
             }
         })
     }

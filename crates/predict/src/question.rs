@@ -1,8 +1,8 @@
-//! What is asked of the model: scale, what runs beside it, and what would be changed.
+//! A question to the model: scale, load beside it, changes to try.
 
 /// A job, and what is around it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct StartQuestion {
     /// Shape: sorted, no number twice, at least one.
     pub nodes: Vec<u64>,
     /// Processes a node.
@@ -22,19 +22,19 @@ pub struct Question {
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time. Unit: seconds.
     pub launch: f64,
-    /// What would be changed.
-    pub changes: Changes,
+    /// Changes to try.
+    pub changes: StartChanges,
     /// Runs of which the spread is made.
     pub samples: u32,
     /// Of the runs' choices.
     pub seed: u64,
 }
 
-/// What would be changed.
+/// Changes to try.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
+pub struct StartChanges {
     /// The program starts from an image.
-    pub image: Option<Image>,
+    pub image: Option<ImageDelivery>,
     /// Clients keep absent names.
     pub keeps_absences: bool,
     /// Share of the absent names that are no longer asked for. Range: 0 to 1.
@@ -45,16 +45,16 @@ pub struct Changes {
     pub atomic_open: bool,
 }
 
-/// How an image comes to the nodes.
+/// The way of an image to the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Image {
+pub enum ImageDelivery {
     /// Each node reads it.
     Read,
     /// One node reads it, and the nodes pass it on as a tree.
     Broadcast,
 }
 
-impl Default for Question {
+impl Default for StartQuestion {
     fn default() -> Self {
         Self {
             nodes: vec![1],
@@ -66,7 +66,7 @@ impl Default for Question {
             is_shared_host: false,
             stripes: None,
             launch: 0.0,
-            changes: Changes::default(),
+            changes: StartChanges::default(),
             samples: 100,
             seed: 1,
         }

@@ -2,18 +2,18 @@
 
 use crate::number::{GLUE, grouped, seconds};
 use crate::view::{Range, ValidationRow};
-use quell_predict::published::Unit;
+use quell_predict::published::RowUnit;
 
 /// A number with its unit.
-pub(crate) fn number(value: f64, unit: Unit) -> String {
+pub(crate) fn number(value: f64, unit: RowUnit) -> String {
     match unit {
-        Unit::Seconds => seconds(value),
-        Unit::Times => format!("{value:.1}{GLUE}x"),
-        Unit::Count if value.fract() != 0.0 && value < 100.0 => format!("{value:.1}"),
-        Unit::Count => grouped(value.round() as u64),
-        Unit::PerSecond => format!("{}/s", grouped(value.round() as u64)),
-        Unit::Bytes => format!("{}{GLUE}B", grouped(value.round() as u64)),
-        Unit::Percent => format!("{value:+.0}{GLUE}%"),
+        RowUnit::Seconds => seconds(value),
+        RowUnit::Times => format!("{value:.1}{GLUE}x"),
+        RowUnit::Count if value.fract() != 0.0 && value < 100.0 => format!("{value:.1}"),
+        RowUnit::Count => grouped(value.round() as u64),
+        RowUnit::PerSecond => format!("{}/s", grouped(value.round() as u64)),
+        RowUnit::Bytes => format!("{}{GLUE}B", grouped(value.round() as u64)),
+        RowUnit::Percent => format!("{value:+.0}{GLUE}%"),
     }
 }
 
@@ -22,15 +22,15 @@ pub(crate) fn published(row: &ValidationRow) -> String {
     between(row.published.low, row.published.high, row.unit_of)
 }
 
-fn between(low: f64, high: f64, unit: Unit) -> String {
+fn between(low: f64, high: f64, unit: RowUnit) -> String {
     if low == high {
         return number(low, unit);
     }
     let (low, high) = (number(low, unit), number(high, unit));
     // One unit for both, where it is the same. Counts have none, and spaces between their digits.
     let split = |text: &str| match unit {
-        Unit::Count => None,
-        Unit::PerSecond => text.strip_suffix("/s").map(|number| (number.to_owned(), "/s".to_owned())),
+        RowUnit::Count => None,
+        RowUnit::PerSecond => text.strip_suffix("/s").map(|number| (number.to_owned(), "/s".to_owned())),
         _ => text.rsplit_once(GLUE).map(|(number, unit)| (number.to_owned(), unit.to_owned())),
     };
     match (split(&low), split(&high)) {

@@ -8,8 +8,7 @@ use crate::printer::Printer;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::{escape, shown};
-use quell_load::LoadError;
-use quell_load::calibrate::{Calibration, Progress, Setting};
+use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};
 use quell_trace::ServedBy;
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -27,7 +26,7 @@ pub(crate) fn worker(words: &[OsString]) -> Option<ExitCode> {
         return None;
     }
     let leave = || std::process::exit(0);
-    let served = quell_load::crew::serve(std::io::stdin(), std::io::stdout(), leave);
+    let served = quell_calibrate::serve(std::io::stdin(), std::io::stdout(), leave);
     Some(if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(crate::failure::ERROR) })
 }
 
@@ -36,8 +35,8 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
         may_be_written(file, flags.force)?;
     }
     let signals = Signals::watch()?;
-    leftovers::name("calibration", &quell_load::calibrate::leftovers(&flags.directory), printer);
-    quell_load::calibrate::check(&flags.directory, &flags.bounds())
+    leftovers::name("calibration", &quell_calibrate::leftovers(&flags.directory), printer);
+    quell_calibrate::check(&flags.directory, &flags.bounds())
         .map_err(|error| explain(error, flags, &signals))?;
     warn_of_local(&flags.directory, printer);
     let calibration = measure(flags, &signals, printer).map_err(|error| explain(error, flags, &signals))?;
@@ -64,17 +63,18 @@ pub(crate) fn run(flags: &Calibrate, printer: &mut Printer) -> Result<u8, Failur
     Ok(0)
 }
 
-fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Calibration, LoadError> {
+fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Calibration, CalibrateError> {
     let directory = flags.directory.canonicalize();
     let directory =
-        directory.map_err(|source| LoadError::Directory { path: flags.directory.clone(), source })?;
+        directory.map_err(|source| CalibrateError::Directory { path: flags.directory.clone(), source })?;
     let ourselves = std::env::current_exe()
-        .map_err(|source| LoadError::Start { process: "a process of quell".into(), source })?;
+        .map_err(|source| CalibrateError::Start { process: "a process of quell".into(), source })?;
     let worker: Vec<OsString> = vec![ourselves.into(), WORKER.into()];
     let second = flags.second_client.as_ref().map(|words| behind(words, &worker));
     let second = second.transpose()?;
     let stop = || signals.have_come();
-    let setting = Setting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
+    let setting =
+        CalibrationSetting { directory: &directory, worker, second, bounds: flags.bounds(), stop: &stop };
     let bar = match printer.draws_progress() {
         true => ProgressBar::new(100),
         false => ProgressBar::hidden(),
@@ -84,7 +84,7 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let mut step = "";
-    let measured = quell_load::calibrate::calibrate(&setting, &mut |progress: Progress| {
+    let measured = quell_calibrate::calibrate(&setting, &mut |progress: CalibrationProgress| {
         if progress.step != step && bar.is_hidden() {
             printer.talk(&format!("{:.0} s: {}", progress.elapsed.as_secs_f64(), progress.step));
         }
@@ -100,10 +100,10 @@ fn measure(flags: &Calibrate, signals: &Signals, printer: &Printer) -> Result<Ca
 ///
 /// Words such as `ssh` join what follows with blanks, and a shell on the other node reads it again: so a path that a shell would
 /// read otherwise than it is written is refused, and the directory to measure in is no word.
-fn behind(words: &str, command: &[OsString]) -> Result<Vec<OsString>, LoadError> {
+fn behind(words: &str, command: &[OsString]) -> Result<Vec<OsString>, CalibrateError> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./+@=,:-".contains(byte);
     if let Some(word) = command.iter().find(|word| !word.as_bytes().iter().all(is_plain)) {
-        return Err(LoadError::Unsayable { path: word.into() });
+        return Err(CalibrateError::Unsayable { path: word.into() });
     }
     let script = format!("exec {words} \"$@\"");
     let shell = [OsString::from("sh"), "-c".into(), script.into(), "sh".into()];
@@ -120,31 +120,31 @@ fn warn_of_local(directory: &Path, printer: &Printer) {
     }
 }
 
-fn explain(error: LoadError, flags: &Calibrate, signals: &Signals) -> Failure {
+fn explain(error: CalibrateError, flags: &Calibrate, signals: &Signals) -> Failure {
     let directory = shown(&flags.directory);
-    if let LoadError::LeftToo { path, source } = error {
-        // What is left is a matter for later: first why there are no figures.
+    if let CalibrateError::LeftToo { path, source } = error {
+        // First the error for which there are no figures; the directory that is left comes as a hint.
         let left = shown(path);
         let failure = explain(*source, flags, signals);
         return failure
             .hint(format!("`{left}` could not be removed; once nothing is measured there: rm -r {left}"));
     }
     let hint = match (&error, error.errno()) {
-        (LoadError::Interrupted, _) => {
+        (CalibrateError::Interrupted, _) => {
             return Failure::message("interrupted; what was made is removed").status(signals.status());
         }
-        (LoadError::Left { path, .. }, _) => {
+        (CalibrateError::Left { path, .. }, _) => {
             format!("once nothing is measured there any more: rm -r {}", shown(path))
         }
-        (LoadError::Root, _) => "give a directory of the file system that is to be measured".to_owned(),
-        (LoadError::Full { .. }, _) => {
+        (CalibrateError::Root, _) => "give a directory of the file system that is to be measured".to_owned(),
+        (CalibrateError::Full { .. }, _) => {
             "`--items N` and `--file-size BYTES` need less; or give another directory".to_owned()
         }
-        (LoadError::Slow { .. }, _) => "`--items N` and `--processes N` need fewer".to_owned(),
-        (LoadError::Unsayable { .. }, _) => {
+        (CalibrateError::Slow { .. }, _) => "`--items N` and `--processes N` need fewer".to_owned(),
+        (CalibrateError::Unsayable { .. }, _) => {
             "call quell by a path of letters, digits and `_./+@=,:-`, the same on both nodes".to_owned()
         }
-        (LoadError::SameClient, _) => {
+        (CalibrateError::SameClient, _) => {
             "give words that run a command on another node, such as `ssh node2`".to_owned()
         }
         (_, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
@@ -156,7 +156,9 @@ fn explain(error: LoadError, flags: &Calibrate, signals: &Signals) -> Failure {
                 .to_owned()
         }
         (_, Some(Errno::NOENT | Errno::NOTDIR)) => "give a directory that is there".to_owned(),
-        (LoadError::Process { .. } | LoadError::Start { .. }, _) if flags.second_client.is_some() => {
+        (CalibrateError::Process { .. } | CalibrateError::Start { .. }, _)
+            if flags.second_client.is_some() =>
+        {
             "try the second client's words with `true`, and quell's and DIR's paths there".to_owned()
         }
         _ => return Failure::new(error),

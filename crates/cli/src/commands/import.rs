@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::flags::{Import, Tool};
 use crate::printer::Printer;
+use crate::traces;
 use quell_import::{ImportError, ImportRequest, Imported};
 use quell_record::node;
 use quell_trace::resolve::Nobody;

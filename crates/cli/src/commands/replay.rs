@@ -7,10 +7,12 @@ use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::{leftovers, output, traces};
 use quell_base::{Errno, Launcher, escape, shown};
-use quell_load::replay::{
-    self, Conductor, Key, Manner, Meeting, Performance, Place, Plan, Played, ReplayError, Tally, Writes,
+use quell_replay::{
+    PlayedReplay, ReplayConductor, ReplayError, ReplayManner, ReplayPerformance, ReplayPlan, ReplayTally,
+    ReplayWrites,
 };
 use quell_report::{csv, terminal, view};
+use quell_talk::{Meeting, MeetingKey, MeetingPlace};
 use quell_trace::Recording;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,11 +23,11 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
     let root = absolute(&flags.root)?;
     let recording = Recording::open(&flags.trace).map_err(traces::explain)?;
     let from = from(flags, &recording)?;
-    let writes = if flags.writes { Writes::Private } else { Writes::Skip };
+    let writes = if flags.writes { ReplayWrites::Private } else { ReplayWrites::Skip };
     let moves = from != root.as_os_str().as_bytes();
-    let plan = replay::plan(&recording, &from, moves, writes).map_err(explain)?;
+    let plan = quell_replay::plan(&recording, &from, moves, writes).map_err(explain)?;
     let Some(performance) = perform(flags, &root, &plan, launcher.as_ref())? else { return Ok(0) };
-    let played = Played {
+    let played = PlayedReplay {
         command: recording.header.command.clone(),
         from: escape(&plan.from),
         root: shown(&root),
@@ -37,7 +39,7 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
     };
     show(flags, &played, printer)?;
     // Only now: a listing before would have let the client keep what the replay asks for.
-    leftovers::name("replay", &replay::leftovers(&root), printer);
+    leftovers::name("replay", &quell_replay::leftovers(&root), printer);
     Ok(u8::from(played.performance.tally.failing > 0 || played.performance.tally.lost > 0))
 }
 
@@ -45,57 +47,58 @@ pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> 
 fn perform(
     flags: &Replay,
     root: &Path,
-    plan: &Plan,
+    plan: &ReplayPlan,
     launcher: Option<&Launcher>,
-) -> Result<Option<Performance>, Failure> {
+) -> Result<Option<ReplayPerformance>, Failure> {
     let signals = Signals::watch()?;
     let explain = |error: ReplayError| match error {
         ReplayError::Interrupted => explain(error).status(signals.status()),
         error => explain(error),
     };
-    let manner = Manner {
+    let manner = ReplayManner {
         root: root.to_owned(),
         first: launcher.map_or(0, |launcher| launcher.rank.0.saturating_mul(flags.ranks)),
         ranks: flags.ranks,
         think: flags.think.0,
         nonce: nonce(),
     };
-    let conductor = Conductor::start(plan, &manner, signals.came()).map_err(explain)?;
+    let stop = || signals.have_come();
+    let conductor = ReplayConductor::start(plan, &manner, &stop).map_err(explain)?;
     let meeting = match launcher {
         Some(launcher) => {
             let (place, key) = place(flags, launcher)?;
             let ranks = launcher.ranks.unwrap_or(1);
-            Some(Meeting::attend(&place, &key, (launcher.rank.0, ranks), signals.came()).map_err(explain)?)
+            let met = Meeting::attend(&place, &key, (launcher.rank.0, ranks), &stop);
+            Some(met.map_err(|error| explain(error.into()))?)
         }
         None => None,
     };
-    let performance = conductor.perform(signals.came()).map_err(explain)?;
-    match meeting {
-        Some(meeting) => meeting.gather(performance, signals.came()).map_err(explain),
-        None => Ok(Some(performance)),
-    }
+    let performance = conductor.perform(&stop).map_err(explain)?;
+    let Some(meeting) = meeting else { return Ok(Some(performance)) };
+    let gathered = meeting.gather(performance, ReplayPerformance::merge, &stop);
+    gathered.map_err(|error| explain(error.into()))
 }
 
 /// The place where the launcher's ranks meet, and the key by which they know each other. All of them read the trace, which others
 /// cannot as long as its directory has the mode that it was made with.
-fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, Key), Failure> {
+fn place(flags: &Replay, launcher: &Launcher) -> Result<(MeetingPlace, MeetingKey), Failure> {
     let job = host::job(Some(launcher));
     let user = rustix::process::geteuid().as_raw();
     let header = flags.trace.join("header.json");
     let read = std::fs::read(&header)
         .map_err(|error| Failure::new(error).context(format!("cannot read `{}`", header.display())))?;
-    let key = Key::of(&[&read, job.as_bytes(), &user.to_le_bytes()]);
+    let key = MeetingKey::of(&[&read, job.as_bytes(), &user.to_le_bytes()]);
     if let Some(address) = &flags.meet {
-        return Ok((Place::Network(address.clone()), key));
+        return Ok((MeetingPlace::Network(address.clone()), key));
     }
     let here = launcher.local_ranks == launcher.ranks || launcher.nodes == Some(1);
     match here {
         true => {
             let parent = || rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
-            // Where a launcher does not name its job: the ranks that it has on one node have one parent.
+            // A launcher may not name its job: then its ranks on one node have one parent.
             let common = if job.is_empty() { parent().to_string() } else { job };
-            let key = Key::of(&[&read, common.as_bytes(), &user.to_le_bytes()]);
-            Ok((Place::Node(key.name()), key))
+            let key = MeetingKey::of(&[&read, common.as_bytes(), &user.to_le_bytes()]);
+            Ok((MeetingPlace::Node(key.name()), key))
         }
         false => {
             let message =
@@ -106,7 +109,7 @@ fn place(flags: &Replay, launcher: &Launcher) -> Result<(Place, Key), Failure> {
     }
 }
 
-/// A name that nobody else chooses at the same time.
+/// A name that no other replay chooses at the same time.
 fn nonce() -> u64 {
     let process = u64::from(std::process::id());
     (host::now() * 1e6) as u64 ^ process << 44
@@ -121,11 +124,11 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 fn from(flags: &Replay, recording: &Recording) -> Result<Vec<u8>, Failure> {
     match &flags.from {
         Some(from) => Ok(absolute(from)?.into_os_string().into_encoded_bytes()),
-        None => replay::root(recording).map_err(explain),
+        None => quell_replay::root(recording).map_err(explain),
     }
 }
 
-fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Failure> {
+fn show(flags: &Replay, played: &PlayedReplay, printer: &mut Printer) -> Result<(), Failure> {
     let object = view::replay(played);
     let text = match (flags.json, flags.csv) {
         (true, _) => output::json(&object)?,
@@ -137,8 +140,8 @@ fn show(flags: &Replay, played: &Played, printer: &mut Printer) -> Result<(), Fa
     Ok(())
 }
 
-/// What keeps the figures from being those of the recording, in every form of output.
-fn warn(tally: &Tally, printer: &Printer) {
+/// Warns of calls that make the figures differ from the recording, in every form of output.
+fn warn(tally: &ReplayTally, printer: &Printer) {
     if tally.failing > 0 {
         printer.warn(&format!("{} operations that succeeded in the recording fail now", tally.failing));
         printer.hint(
@@ -170,7 +173,7 @@ fn explain(error: ReplayError) -> Failure {
         ReplayError::Private { .. } | ReplayError::Unconfined { .. } => {
             "without `--writes` nothing is written"
         }
-        ReplayError::Meeting { .. } => "every rank of the launcher must run the same command",
+        ReplayError::Meeting(_) => "every rank of the launcher must run the same command",
     };
     Failure::new(error).hint(hint)
 }

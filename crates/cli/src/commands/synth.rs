@@ -5,8 +5,9 @@ use crate::flags::{ModulesSetup, Synth, SynthOutput, SynthShape};
 use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::traces;
-use quell_load::synth::{
-    self, Julia, Modules, Positions, Pynamic, Request, SearchPath, Setup, Shape, SynthError, Warp,
+use quell_synth::{
+    JuliaShape, LibraryPositions, ModulesSetting, ModulesShape, PynamicShape, SearchPathShape, SynthError,
+    SynthRequest, TraceShape, WarpShape,
 };
 use quell_trace::{Header, Nanos, ServedBy};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
         printer.warn(&format!("`{}` is no network file system that quell knows", output.file_system));
     }
     let aside = traces::aside(&directory, output.force)?;
-    let request = Request {
+    let request = SynthRequest {
         shape,
         root,
         kind: output.file_system.clone(),
@@ -29,7 +30,7 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
         header: header(name),
     };
     let signals = Signals::watch()?;
-    let made = synth::make(&request, &|| signals.have_come()).map_err(|error| match error {
+    let made = quell_synth::make(&request, &|| signals.have_come()).map_err(|error| match error {
         SynthError::Interrupted => {
             Failure::message("interrupted; what was made is removed").status(signals.status())
         }
@@ -48,43 +49,44 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn shape(flags: &SynthShape) -> (&'static str, Shape, &SynthOutput) {
+fn shape(flags: &SynthShape) -> (&'static str, TraceShape, &SynthOutput) {
     match flags {
         SynthShape::Pynamic(flags) => {
-            let shape = Pynamic {
+            let shape = PynamicShape {
                 modules: flags.modules,
                 utilities: flags.utilities,
                 entries: flags.entries,
-                bytes: flags.bytes.map_or(Pynamic::default().bytes, |bytes| bytes.0),
+                bytes: flags.bytes.map_or(PynamicShape::default().bytes, |bytes| bytes.0),
                 touched: flags.touched,
                 visit: nanos(flags.visit),
             };
-            ("pynamic", Shape::Pynamic(shape), &flags.output)
+            ("pynamic", TraceShape::Pynamic(shape), &flags.output)
         }
-        SynthShape::Warp(flags) => ("warp", Shape::Warp(Warp), &flags.output),
+        SynthShape::Warp(flags) => ("warp", TraceShape::Warp(WarpShape), &flags.output),
         SynthShape::Julia(flags) => {
             let (packages, files) = (flags.packages, flags.files);
-            let shape = Julia { packages, files, project: flags.project_stats, missed: flags.misses };
-            ("julia", Shape::Julia(shape), &flags.output)
+            let shape = JuliaShape { packages, files, project: flags.project_stats, missed: flags.misses };
+            ("julia", TraceShape::Julia(shape), &flags.output)
         }
         SynthShape::Modules(flags) => {
             let setup = match flags.setup {
-                ModulesSetup::Plain => Setup::Plain,
-                ModulesSetup::RcFile => Setup::RcFile,
-                ModulesSetup::Eval => Setup::Eval,
-                ModulesSetup::Virtual => Setup::Virtual,
+                ModulesSetup::Plain => ModulesSetting::Plain,
+                ModulesSetup::RcFile => ModulesSetting::RcFile,
+                ModulesSetup::Eval => ModulesSetting::Eval,
+                ModulesSetup::Virtual => ModulesSetting::Virtual,
             };
-            let shape = Modules { paths: flags.paths, names: flags.names, versions: flags.versions, setup };
-            ("modules", Shape::Modules(shape), &flags.output)
+            let shape =
+                ModulesShape { paths: flags.paths, names: flags.names, versions: flags.versions, setup };
+            ("modules", TraceShape::Modules(shape), &flags.output)
         }
         SynthShape::SearchPath(flags) => {
             let positions = match flags.positions.is_empty() {
-                true => Positions::Uniform,
-                false => Positions::Given(flags.positions.clone()),
+                true => LibraryPositions::Uniform,
+                false => LibraryPositions::Given(flags.positions.clone()),
             };
             let bytes = flags.bytes.map_or(1 << 16, |bytes| bytes.0);
-            let shape = SearchPath { entries: flags.entries, names: flags.names, positions, bytes };
-            ("search-path", Shape::SearchPath(shape), &flags.output)
+            let shape = SearchPathShape { entries: flags.entries, names: flags.names, positions, bytes };
+            ("search-path", TraceShape::SearchPath(shape), &flags.output)
         }
     }
 }

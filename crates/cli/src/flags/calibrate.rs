@@ -3,7 +3,7 @@
 use crate::duration::Seconds;
 use clap::Args;
 use quell_base::Bytes;
-use quell_load::calibrate::{Bounds, MOST_ITEMS};
+use quell_calibrate::{CalibrationBounds, MOST_ITEMS};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 ///
 /// Processes of this node do what mdtest does in a new directory in DIR: create, stat, open, rename, remove, in one
 /// directory and in one each. It prints mdtest's table and what else was found, removes what it made, and is bounded in operations
-/// and in time. Run it on a compute node, at a quiet time, and not as somebody else's storm: 8 processes are enough.
+/// and in time. Run it on a compute node, at a quiet time, and not beside other users' jobs: 8 processes are enough.
 ///
 /// A second client shows what a cache of this one would hide, and how long things are kept: give the words that run a
 /// command on another node, such as `ssh node2` or `srun -w node2 -n 1`. DIR and quell must have the same paths there.
@@ -25,7 +25,7 @@ pub struct Calibrate {
     /// The directory to measure in.
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Where the profile goes.
+    /// File of the profile.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds.
@@ -63,13 +63,13 @@ pub struct Calibrate {
 }
 
 impl Calibrate {
-    /// How much may be done.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let usual = if self.quick { Bounds::QUICK } else { Bounds::FULL };
+    /// The limits of the calibration.
+    pub(crate) fn bounds(&self) -> CalibrationBounds {
+        let usual = if self.quick { CalibrationBounds::QUICK } else { CalibrationBounds::FULL };
         let time = |given: Option<Seconds>, usual| {
             given.map_or(usual, |Seconds(seconds)| Duration::from_secs(seconds))
         };
-        Bounds {
+        CalibrationBounds {
             processes: self.processes.unwrap_or(usual.processes),
             iterations: self.iterations.unwrap_or(usual.iterations),
             items: self.items.unwrap_or(usual.items),

@@ -18,7 +18,7 @@ use std::path::PathBuf;
     override_usage = "quell predict [OPTIONS] T...\n       quell predict create [OPTIONS] --nodes LIST"
 )]
 pub struct Predict {
-    /// What else to predict.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<PredictCommand>,
     /// Recordings of one program; several are ranks of one job, which do in turn what they did.
@@ -34,14 +34,14 @@ pub struct Predict {
     #[arg(long, value_name = "P", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub ppn: u32,
-    /// Count calls below this directory, whoever served it when it was recorded [default: what a network file system served].
+    /// Count calls below this directory, whatever served it when it was recorded [default: what a network file system served].
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
     /// Names between --root and the mount point of the file system that is predicted.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "roots")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     pub depth: u32,
-    /// What the run takes without any file system, where that is known better than from the recording. Unit: seconds.
+    /// Computing time of the run, without any file system, where it is known better than from the recording. Unit: seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub think: Option<f64>,
     /// From the first node's start to the last one's, evenly spread. Unit: seconds.
@@ -66,20 +66,20 @@ pub struct Predict {
     /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub launch: f64,
-    /// What if the program started from an image of quell: read by each node, or broadcast.
+    /// Predict a start from an image of quell: read by each node, or broadcast.
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
     pub image: Option<ImageBy>,
-    /// What if clients kept absent names.
+    /// Predict clients that keep absent names.
     #[arg(long)]
     pub keep_absences: bool,
-    /// What if this share of the absent names were not asked for, as a shorter search path does: 0.5, 50%, or N/K for N
+    /// Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N
     /// of K entries.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_misses: f64,
-    /// What if this share of the files were gathered into others: 0.5, 50%, N/K.
+    /// Predict that this share of the files is gathered into others: 0.5, 50%, N/K.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_files: f64,
-    /// What if lookup and open were one request.
+    /// Predict that lookup and open are one request.
     #[arg(long)]
     pub atomic_open: bool,
     /// Runs of which the ranges are made.
@@ -118,7 +118,7 @@ pub enum PredictCommand {
 /// Predict how long many nodes take to create files in one new shared directory, or in several, term by term; what
 /// changes would give; and what to set, with numbers.
 ///
-/// Where clients pass tokens (IBM Storage Scale), the directory leaves its inode, its blocks split, and nodes connect to each
+/// On file systems whose clients pass tokens (IBM Storage Scale), the directory leaves its inode, its blocks split, and nodes connect to each
 /// other meanwhile; the flags say what of that is done beforehand. Without --fs it is the prior `gpfs`, which is wide.
 ///
 /// Exit status: 0, or 2 for an error.
@@ -177,7 +177,7 @@ pub struct Validate {
     pub json: bool,
 }
 
-/// How an image comes to the nodes.
+/// The way of an image to the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ImageBy {
     /// Each node reads it from the shared file system.

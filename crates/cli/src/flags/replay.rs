@@ -20,7 +20,7 @@ pub struct Replay {
     /// The directory to replay against.
     #[arg(long, value_name = "DIR")]
     pub root: PathBuf,
-    /// The recorded directory in whose place it stands [default: where the network file system was mounted that was asked most].
+    /// The recorded directory in whose place it stands [default: the mount point of the busiest network file system].
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
     /// Ranks on this node; behind a launcher, for each of its ranks.
@@ -45,7 +45,7 @@ pub struct Replay {
     pub json: bool,
 }
 
-/// What recorded times between calls are multiplied by; nothing for full speed.
+/// The factor of recorded times between calls; nothing for full speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Think(pub Option<f64>);
 

@@ -31,10 +31,10 @@ pub enum SynthShape {
     SearchPath(SynthSearchPath),
 }
 
-/// What every shape takes.
+/// The flags that all shapes have.
 #[derive(Debug, Args)]
 pub struct SynthOutput {
-    /// Where the trace goes [default: named after the shape, such as julia.qtrace].
+    /// Directory of the trace [default: named after the shape, such as julia.qtrace].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
@@ -60,7 +60,7 @@ pub struct SynthOutput {
 /// touches pages. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthPynamic {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Libraries that are imported.
@@ -90,7 +90,7 @@ pub struct SynthPynamic {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthWarp {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
 }
@@ -101,7 +101,7 @@ pub struct SynthWarp {
 /// asked for again and again: 12 000 stats with these defaults. Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthJulia {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Packages.
@@ -123,7 +123,7 @@ pub struct SynthJulia {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthModules {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Modulepaths.
@@ -135,7 +135,7 @@ pub struct SynthModules {
     /// Versions of each name.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = up_to(1000))]
     pub versions: u32,
-    /// How the tree is set up.
+    /// The settings of the tree.
     #[arg(long, value_enum, default_value_t)]
     pub setup: ModulesSetup,
 }
@@ -159,7 +159,7 @@ pub enum ModulesSetup {
 /// Exit status: 0, or 2 for an error.
 #[derive(Debug, Args)]
 pub struct SynthSearchPath {
-    /// What every shape takes.
+    /// The flags that all shapes have.
     #[command(flatten)]
     pub output: SynthOutput,
     /// Directories of the search path.

@@ -1,30 +1,34 @@
-//! What to set for many creates, each with its number and the reason.
+//! Settings for many creates, each with its value and the reason.
 //!
-//! What belongs to IBM Storage Scale is advised only where the profile has tokens. Several of its settings are undocumented by IBM:
+//! Settings of IBM Storage Scale are advised only where the profile has tokens. Several of its settings are undocumented by IBM:
 //! the advice says so. Source: J. Lewars, Spectrum Scale Performance v1.2.1.
 
-use super::parameters::Parameters;
-use super::predict::point;
+use super::parameters::CreateParameters;
+use super::seconds::point;
+use super::setting::{Setting, better_directories, pre_split_level, settings};
 use super::split;
-use super::terms::{Creates, Directory, State};
-use super::what_if::{Setting, better_directories, pre_split_level, settings};
+use super::terms::{Creates, Directory, DirectoryState};
 use quell_base::number::{counted, grouped};
 
 /// One piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
-    /// What is set: a word of the file system's configuration, or of the program's.
+pub struct SettingAdvice {
+    /// The setting: a word of the file system's configuration, or of the program's.
     pub setting: &'static str,
     /// To what.
     pub value: String,
-    /// What to type, where it is a command.
+    /// The command to type, where there is one.
     pub command: Option<String>,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
 }
 
 /// Everything that applies. Shape: what costs the program nothing first.
-pub(super) fn advise(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<Advice> {
+pub(super) fn advise(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Vec<SettingAdvice> {
     let mut advice = Vec::new();
     if parameters.has_tokens() {
         advice.extend(directory_blocks(parameters, creates, state));
@@ -36,7 +40,11 @@ pub(super) fn advise(parameters: &Parameters, creates: &Creates, state: &State) 
     advice
 }
 
-fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<Advice> {
+fn directory_blocks(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Vec<SettingAdvice> {
     let is_shared = creates.nodes_per_directory() > 1;
     if !is_shared || state.directory == Directory::Grown {
         return Vec::new();
@@ -47,7 +55,7 @@ fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -
     }
     let has_fewer = settings(parameters, creates, state).contains(&Setting::PreSplit { level });
     let pre_split = has_fewer.then(|| pre_split(level, parameters.block_bytes(), creates));
-    let whole_blocks = Advice {
+    let whole_blocks = SettingAdvice {
         setting: "avoidDirFragments",
         value: "yes".to_owned(),
         command: Some("mmchconfig avoidDirFragments=yes".to_owned()),
@@ -60,10 +68,10 @@ fn directory_blocks(parameters: &Parameters, creates: &Creates, state: &State) -
     pre_split.into_iter().chain([whole_blocks]).collect()
 }
 
-fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> Advice {
+fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> SettingAdvice {
     let blocks = split::blocks(level);
     let size = blocks.saturating_mul(block_bytes) >> 20;
-    Advice {
+    SettingAdvice {
         setting: "DirPreSplitLevels",
         value: level.to_string(),
         command: Some(format!("mmchconfig DirPreSplitLevels={level}")),
@@ -75,9 +83,13 @@ fn pre_split(level: u32, block_bytes: u64, creates: &Creates) -> Advice {
     }
 }
 
-fn connections(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
+fn connections(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Option<SettingAdvice> {
     let helps = settings(parameters, creates, state).contains(&Setting::AllToAll);
-    helps.then(|| Advice {
+    helps.then(|| SettingAdvice {
         setting: "allToAllConnection",
         value: "remote".to_owned(),
         command: Some("mmchconfig allToAllConnection=remote".to_owned()),
@@ -89,13 +101,13 @@ fn connections(parameters: &Parameters, creates: &Creates, state: &State) -> Opt
     })
 }
 
-fn caches(creates: &Creates) -> Vec<Advice> {
+fn caches(creates: &Creates) -> Vec<SettingAdvice> {
     let files = creates.files_per_node();
     let (is_enough, cached) = (files <= FILES_CACHED, files.max(FILES_CACHED));
     let product =
         format!("{} x {}", counted(creates.ranks_per_node, "rank"), counted(creates.files_per_rank, "file"));
     vec![
-        Advice {
+        SettingAdvice {
             setting: "maxFilesToCache",
             value: match is_enough {
                 true => "as it is".to_owned(),
@@ -109,7 +121,7 @@ fn caches(creates: &Creates) -> Vec<Advice> {
                 ),
             },
         },
-        Advice {
+        SettingAdvice {
             setting: "maxNodeDeallocHistory",
             value: "0".to_owned(),
             command: Some("mmchconfig maxNodeDeallocHistory=0".to_owned()),
@@ -123,10 +135,14 @@ fn caches(creates: &Creates) -> Vec<Advice> {
     ]
 }
 
-fn spreading(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
+fn spreading(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Option<SettingAdvice> {
     let directories = better_directories(parameters, creates, state)?;
     let spread = Creates { directories, ..*creates };
-    Some(Advice {
+    Some(SettingAdvice {
         setting: "directories",
         value: grouped(directories),
         command: None,
@@ -139,9 +155,13 @@ fn spreading(parameters: &Parameters, creates: &Creates, state: &State) -> Optio
     })
 }
 
-fn gathering(parameters: &Parameters, creates: &Creates, state: &State) -> Option<Advice> {
+fn gathering(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Option<SettingAdvice> {
     let gathered = Creates { ranks_per_node: 1, files_per_rank: 1, ..*creates };
-    (creates.files_per_node() > 1).then(|| Advice {
+    (creates.files_per_node() > 1).then(|| SettingAdvice {
         setting: "files",
         value: grouped(creates.nodes),
         command: None,
@@ -156,7 +176,7 @@ fn gathering(parameters: &Parameters, creates: &Creates, state: &State) -> Optio
 }
 
 /// The median with two digits that count.
-fn time(parameters: &Parameters, creates: Creates, state: &State) -> String {
+fn time(parameters: &CreateParameters, creates: Creates, state: &DirectoryState) -> String {
     let seconds = point(parameters, creates, state).seconds.p50;
     match seconds {
         seconds if seconds < 0.01 => "less than 10 ms".to_owned(),

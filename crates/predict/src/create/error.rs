@@ -1,6 +1,6 @@
-//! Why creates cannot be predicted.
+//! The reasons for which creates cannot be predicted.
 
-/// Why creates cannot be predicted.
+/// The reasons for which creates cannot be predicted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateError {
     /// The profile has no rate of creates. Usual cause: it was written by hand, or measured read-only.
@@ -12,9 +12,9 @@ pub enum CreateError {
     /// Less than one, or beyond what is meant by it.
     #[error("{what} must be 1 to {most}, not {given}")]
     OutOfRange {
-        /// What it is.
+        /// The count, in words.
         what: &'static str,
-        /// What was asked for.
+        /// The count that was asked for.
         given: u64,
         /// The largest that is allowed.
         most: u64,
@@ -22,7 +22,7 @@ pub enum CreateError {
 }
 
 impl CreateError {
-    /// What to do about it.
+    /// A remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotMeasured { .. } => {

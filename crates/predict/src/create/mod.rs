@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! profile -> parameters (figures, samples) -.
-//! flags   -> request    (nodes, files)      +-> terms -> predict: range, bounds, bottleneck
-//! levels  -> split      (blocks, laws)     -'         -> what_if, advice
+//! flags   -> request    (nodes, files)      +-> terms -> seconds: range, bounds, bottleneck
+//! levels  -> split      (blocks, laws)     -'         -> what_if, setting, advice
 //! ```
 //!
 //! A file system whose clients pass no tokens has one term only, the creates themselves.
@@ -11,17 +11,28 @@
 mod advice;
 mod error;
 mod parameters;
+mod point;
 mod predict;
+mod request;
+mod seconds;
+mod setting;
 pub mod split;
+mod summary;
 mod terms;
 mod what_if;
 
-pub use advice::Advice;
+pub use advice::SettingAdvice;
 pub use error::CreateError;
-pub use parameters::{Input, Law, Parameters, inputs};
-pub(crate) use predict::point;
-pub use predict::{Point, Prediction, Request, Sensitivity, Spread, WhatIf, elasticities, predict};
-pub use terms::{Connections, Creates, Directory, InodeToken, Rates, Seconds, State, Term, Tokens};
+pub use parameters::{CreateInput, CreateParameters, SplitLawChoice, inputs};
+pub use point::{CreateDetail, SettingWhatIf};
+pub use predict::forecast;
+pub use request::CreateRequest;
+pub(crate) use seconds::{point, sensitivities};
+pub use summary::{CreateForecast, CreateSummary};
+pub use terms::{
+    Connections, CreateRates, CreateSeconds, Creates, Directory, DirectoryState, InodeToken, TimeTerm,
+    TokenCosts,
+};
 
 #[cfg(test)]
 mod tests;

@@ -2,17 +2,17 @@
 //!
 //! Samples are points of a Halton sequence, one prime for each figure, so that a few hundred cover all spreads evenly and the same
 //! profile always gives the same range. Figures vary independently: a profile does not say how they depend on each other.
-//! What a profile does not say is taken from a prior, and named: it is never 0.
+//! A figure that a profile lacks is taken from a prior, and named: it is never 0.
 
 use super::error::CreateError;
 use super::split::{BLOCK_BYTES, SplitLaw};
-use super::terms::{Rates, Tokens};
+use super::terms::{CreateRates, TokenCosts};
 use crate::chance::{PRIMES, halton};
 use crate::profile::{Figure, Profile, shipped, wide};
 
-/// What of a profile creates depend on.
+/// The figures of a profile on which creates depend.
 #[derive(Clone, Debug)]
-pub struct Parameters {
+pub struct CreateParameters {
     shared: Figure,
     unique: Figure,
     round_trip: Figure,
@@ -28,9 +28,9 @@ struct TokenFigures {
     split: Option<(Figure, Figure)>,
 }
 
-/// Which of the laws of splits, where a profile has both.
+/// One of the laws of splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Law {
+pub enum SplitLawChoice {
     /// [`SplitLaw::HandOver`].
     HandOver,
     /// [`SplitLaw::Serial`].
@@ -39,14 +39,14 @@ pub enum Law {
 
 /// A figure that went into a prediction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
+pub struct CreateInput {
     /// Section and key in the profile.
     pub key: String,
     /// The figure, in the unit of its key.
     pub figure: Figure,
 }
 
-impl Parameters {
+impl CreateParameters {
     /// Takes what is needed from a profile.
     ///
     /// # Errors
@@ -73,12 +73,12 @@ impl Parameters {
         })
     }
 
-    /// Whether clients of this file system pass tokens, so that a directory's blocks and connections matter.
+    /// True if clients of this file system pass tokens, so that a directory's blocks and connections matter.
     pub fn has_tokens(&self) -> bool {
         self.tokens.is_some()
     }
 
-    /// Whether daemons that connect while nodes wait cost them anything.
+    /// True if daemons that connect while nodes wait cost them anything.
     pub(super) fn waits_for_connections(&self) -> bool {
         self.tokens.as_ref().is_some_and(|tokens| tokens.connection.p50 > 0.0)
     }
@@ -89,39 +89,39 @@ impl Parameters {
     }
 
     /// The laws of splits that the profile has figures for.
-    pub fn laws(&self) -> &'static [Law] {
+    pub fn laws(&self) -> &'static [SplitLawChoice] {
         match &self.tokens {
-            Some(TokenFigures { split: Some(_), .. }) => &[Law::HandOver, Law::Serial],
-            _ => &[Law::HandOver],
+            Some(TokenFigures { split: Some(_), .. }) => &[SplitLawChoice::HandOver, SplitLawChoice::Serial],
+            _ => &[SplitLawChoice::HandOver],
         }
     }
 
     /// Every figure at this quantile of the time that it makes: 0.9 is slow for all of them, and 1 as slow as any sample.
-    pub fn at(&self, u: f64, law: Law) -> Rates {
+    pub fn at(&self, u: f64, law: SplitLawChoice) -> CreateRates {
         self.rates(&[u; FIGURES], law)
     }
 
     /// The k-th sample; laws take turns.
-    pub fn sample(&self, k: u32) -> Rates {
+    pub fn sample(&self, k: u32) -> CreateRates {
         let laws = self.laws();
         let turns = laws.len() as u32;
         let point = std::array::from_fn(|figure| halton(1 + k / turns, PRIMES[figure]));
         self.rates(&point, laws[(k % turns) as usize])
     }
 
-    fn rates(&self, u: &[f64; FIGURES], law: Law) -> Rates {
+    fn rates(&self, u: &[f64; FIGURES], law: SplitLawChoice) -> CreateRates {
         let micro = |figure: &Figure, u: f64| figure.quantile(u) * 1e-6;
-        Rates {
+        CreateRates {
             // A rate is slow where a time is long.
             shared: self.shared.quantile(1.0 - u[0]),
             unique: self.unique.quantile(1.0 - u[1]),
             single: micro(&self.round_trip, u[2]),
-            tokens: self.tokens.as_ref().map(|tokens| Tokens {
+            tokens: self.tokens.as_ref().map(|tokens| TokenCosts {
                 hand_over: micro(&tokens.hand_over, u[3]),
                 connection: micro(&tokens.connection, u[4]),
                 revoke: micro(&tokens.revoke, u[5]),
                 law: match (&tokens.split, law) {
-                    (Some((split, serves)), Law::Serial) => {
+                    (Some((split, serves)), SplitLawChoice::Serial) => {
                         SplitLaw::Serial { seconds: micro(split, u[6]), served: serves.quantile(1.0 - u[7]) }
                     }
                     _ => SplitLaw::HandOver { seconds: micro(&tokens.hand_over, u[3]) },
@@ -161,7 +161,7 @@ pub(super) fn completed(profile: &Profile) -> Completed {
 }
 
 /// The figures of a profile that creates depend on, those that it has. Shape: in the order of the file.
-pub fn inputs(profile: &Profile) -> Vec<Input> {
+pub fn inputs(profile: &Profile) -> Vec<CreateInput> {
     let mut copy = profile.clone();
     let is_used = |title: &str, key: &str| {
         title == "shared_directory"
@@ -174,10 +174,10 @@ pub fn inputs(profile: &Profile) -> Vec<Input> {
     };
     let slots = copy.slots().into_iter().filter(|(title, key, _)| is_used(title, key));
     let figures = slots.filter_map(|(title, key, slot)| match slot {
-        crate::profile::Slot::Figure(figure, _) => {
-            figure.take().map(|figure| Input { key: format!("{title}.{key}"), figure })
+        crate::profile::ProfileSlot::Figure(figure, _) => {
+            figure.take().map(|figure| CreateInput { key: format!("{title}.{key}"), figure })
         }
-        crate::profile::Slot::Switch(_) => None,
+        crate::profile::ProfileSlot::Switch(_) => None,
     });
     figures.collect()
 }

@@ -41,7 +41,7 @@ pub fn blocks(level: u32) -> u64 {
     1 << level.min(63)
 }
 
-/// How nodes wait while a directory has fewer blocks than they need. Two laws, because the four published times do
+/// A law of the wait while a directory has fewer blocks than nodes need. Two laws, because the four published times do
 /// not tell which is right: the first is calibrated on one of them, the second was fitted to all four after they were seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SplitLaw {
@@ -64,7 +64,7 @@ pub enum SplitLaw {
 }
 
 impl SplitLaw {
-    /// How long `nodes` wait for blocks in one directory that begins with `blocks` of them.
+    /// The wait of `nodes` for blocks in one directory that begins with `blocks` of them.
     ///
     /// `files` is what each node creates there: a node that creates in every block needs every block's token once.
     /// **Unit**: seconds.

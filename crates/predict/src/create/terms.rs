@@ -16,7 +16,7 @@
 
 use super::split::SplitLaw;
 
-/// What is to be created.
+/// A number of files, and the ranks and directories that they are spread over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Creates {
     /// **Range**: 1 to 10 000 000.
@@ -56,20 +56,20 @@ impl Creates {
     }
 }
 
-/// How the directory is when the nodes come, and what the daemons have done before.
+/// The state of the directory and of the daemons when the nodes come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
-    /// Whether the directory has left its inode already.
+pub struct DirectoryState {
+    /// True if the directory has left its inode already.
     pub directory: Directory,
     /// Its blocks as soon as it is out of its inode. **Range**: from 1.
     pub blocks: u64,
-    /// How nodes are told that the directory has left its inode.
+    /// The way in which nodes learn that the directory has left its inode.
     pub inode_token: InodeToken,
-    /// Whether all daemons are connected to each other.
+    /// True if all daemons are connected to each other.
     pub connections: Connections,
 }
 
-impl std::fmt::Display for State {
+impl std::fmt::Display for DirectoryState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let blocks =
             if self.blocks == 1 { "one block".to_owned() } else { format!("{} blocks", self.blocks) };
@@ -91,7 +91,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Whether a directory has left its inode.
+/// True if a directory has left its inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directory {
     /// Just made, its entries inside the inode.
@@ -100,7 +100,7 @@ pub enum Directory {
     Grown,
 }
 
-/// How nodes come by the inode's token while a directory leaves it.
+/// The way of nodes to the inode's token while a directory leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InodeToken {
     /// One after the other takes it exclusively, only to find the work done: before 5.0.3.
@@ -120,33 +120,33 @@ pub enum Connections {
 
 /// Parameters, known exactly. `None` for what a file system does not have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
+pub struct CreateRates {
     /// Creates in one directory that many clients share, saturated. Unit: per second.
     pub shared: f64,
     /// Creates in directories of their own, saturated. Unit: per second.
     pub unique: f64,
-    /// One create by one client that nobody disturbs. Unit: seconds.
+    /// One create by one client alone. Unit: seconds.
     pub single: f64,
     /// Tokens between clients.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenCosts>,
 }
 
-/// What tokens cost.
+/// The cost of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tokens {
+pub struct TokenCosts {
     /// Handing the exclusive token of an inode from one node to the next, tau. Unit: seconds.
     pub hand_over: f64,
     /// Connecting to one node, c. Unit: seconds.
     pub connection: f64,
     /// Revoking one node's token, r. Unit: seconds.
     pub revoke: f64,
-    /// How nodes wait for blocks.
+    /// The law of the wait for blocks.
     pub law: SplitLaw,
 }
 
 /// The terms of a sum of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Term {
+pub enum TimeTerm {
     /// Nodes queue for the inode's token while the directory leaves its inode.
     LeavingInode,
     /// Nodes wait for directory blocks.
@@ -161,7 +161,7 @@ pub enum Term {
     Directories,
 }
 
-impl Term {
+impl TimeTerm {
     /// All, in the order of the sum.
     pub const ALL: [Self; 6] = [
         Self::LeavingInode,
@@ -187,13 +187,13 @@ impl Term {
 
 /// Seconds of each term.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seconds {
-    terms: [f64; Term::ALL.len()],
+pub struct CreateSeconds {
+    terms: [f64; TimeTerm::ALL.len()],
 }
 
-impl Seconds {
+impl CreateSeconds {
     /// Evaluates the sum at the top of this file.
-    pub fn of(creates: &Creates, state: &State, rates: &Rates) -> Self {
+    pub fn of(creates: &Creates, state: &DirectoryState, rates: &CreateRates) -> Self {
         let mut seconds = Self::default();
         let nodes = creates.nodes_per_directory() as f64;
         let is_new = state.directory == Directory::New;
@@ -203,19 +203,19 @@ impl Seconds {
             // A node that has the directory for itself neither waits nor revokes.
             let is_shared = nodes > 1.0;
             let connects = state.connections == Connections::OnDemand;
-            seconds[Term::LeavingInode] = wait(is_shared && is_new && is_serial, tokens.hand_over);
-            seconds[Term::Connections] = wait(is_shared && is_new && connects, tokens.connection);
-            seconds[Term::Revokes] = wait(is_shared && is_new, tokens.revoke);
+            seconds[TimeTerm::LeavingInode] = wait(is_shared && is_new && is_serial, tokens.hand_over);
+            seconds[TimeTerm::Connections] = wait(is_shared && is_new && connects, tokens.connection);
+            seconds[TimeTerm::Revokes] = wait(is_shared && is_new, tokens.revoke);
             let files = creates.files_per_node() as f64;
             let splits = tokens.law.wait(nodes, files, state.blocks.max(1) as f64);
-            seconds[Term::Splits] = if is_shared { splits } else { 0.0 };
+            seconds[TimeTerm::Splits] = if is_shared { splits } else { 0.0 };
         }
         let directories = creates.directories() as f64;
         let rate = (directories * rates.shared).min(rates.unique.max(rates.shared));
         let alone = creates.files_per_rank as f64 * rates.single;
-        seconds[Term::Creates] = (creates.files() as f64 / rate).max(alone);
+        seconds[TimeTerm::Creates] = (creates.files() as f64 / rate).max(alone);
         if creates.directories() > 1 {
-            seconds[Term::Directories] = directories * rates.single.max(1.0 / rates.unique);
+            seconds[TimeTerm::Directories] = directories * rates.single.max(1.0 / rates.unique);
         }
         seconds
     }
@@ -226,22 +226,22 @@ impl Seconds {
     }
 
     /// The largest term; of equal ones the first.
-    pub fn largest(&self) -> Term {
-        let larger = |best: Term, term: Term| if self[term] > self[best] { term } else { best };
-        Term::ALL.into_iter().fold(Term::LeavingInode, larger)
+    pub fn largest(&self) -> TimeTerm {
+        let larger = |best: TimeTerm, term: TimeTerm| if self[term] > self[best] { term } else { best };
+        TimeTerm::ALL.into_iter().fold(TimeTerm::LeavingInode, larger)
     }
 }
 
-impl std::ops::Index<Term> for Seconds {
+impl std::ops::Index<TimeTerm> for CreateSeconds {
     type Output = f64;
 
-    fn index(&self, term: Term) -> &f64 {
+    fn index(&self, term: TimeTerm) -> &f64 {
         &self.terms[term as usize]
     }
 }
 
-impl std::ops::IndexMut<Term> for Seconds {
-    fn index_mut(&mut self, term: Term) -> &mut f64 {
+impl std::ops::IndexMut<TimeTerm> for CreateSeconds {
+    fn index_mut(&mut self, term: TimeTerm) -> &mut f64 {
         &mut self.terms[term as usize]
     }
 }

@@ -1,6 +1,7 @@
 //! Creates: the terms against sums by hand, the limits, and what must hold for every request.
 
 use super::*;
+use crate::forecast::Bottleneck;
 use crate::profile::{Figure, Profile, shipped};
 use proptest::prelude::*;
 
@@ -8,73 +9,80 @@ fn coral() -> Profile {
     shipped("coral").unwrap()
 }
 
-fn request(nodes: u64) -> Request {
-    let state = State::of(&coral());
-    Request { nodes: vec![nodes], ranks_per_node: 1, files_per_rank: 1, directories: 1, state }
+fn request(nodes: u64) -> CreateRequest {
+    let state = DirectoryState::of(&coral());
+    CreateRequest { nodes: vec![nodes], ranks_per_node: 1, files_per_rank: 1, directories: 1, state }
 }
 
-fn p50(profile: &Profile, request: &Request) -> f64 {
-    let parameters = Parameters::of(profile).unwrap();
-    super::predict::point(&parameters, request.creates(request.nodes[0]), &request.state).seconds.p50
+fn p50(profile: &Profile, request: &CreateRequest) -> f64 {
+    let parameters = CreateParameters::of(profile).unwrap();
+    super::seconds::point(&parameters, request.creates(request.nodes[0]), &request.state).seconds.p50
 }
 
 /// The three times that the profile was fitted to, by the arithmetic that its head gives.
 #[test]
 fn the_fitted_profile_gives_the_times_that_it_was_fitted_to() {
     let profile = coral();
-    let rates = Parameters::of(&profile).unwrap().at(0.5, Law::HandOver);
+    let rates = CreateParameters::of(&profile).unwrap().at(0.5, SplitLawChoice::HandOver);
     let creates = request(4096).creates(4096);
-    let shared = State { inode_token: InodeToken::Shared, ..State::of(&profile) };
+    let shared = DirectoryState { inode_token: InodeToken::Shared, ..DirectoryState::of(&profile) };
     for (state, published) in [
-        (State { directory: Directory::Grown, ..shared }, 143.0),
-        (State { blocks: 64, ..shared }, 15.0),
-        (State { blocks: 64, connections: Connections::AllToAll, ..shared }, 7.0),
+        (DirectoryState { directory: Directory::Grown, ..shared }, 143.0),
+        (DirectoryState { blocks: 64, ..shared }, 15.0),
+        (DirectoryState { blocks: 64, connections: Connections::AllToAll, ..shared }, 7.0),
     ] {
-        let seconds = Seconds::of(&creates, &state, &rates).total();
+        let seconds = CreateSeconds::of(&creates, &state, &rates).total();
         assert!((seconds / published - 1.0).abs() < 0.001, "{seconds} for {published}");
     }
 }
 
 #[test]
-fn a_node_alone_waits_for_nobody() {
-    let point = &predict(&coral(), &request(1)).unwrap().points[0];
+fn a_node_alone_does_not_wait() {
+    let point = &forecast(&coral(), &request(1)).unwrap().points[0];
     assert!(point.seconds.p90 < 0.001, "{point:?}");
-    assert_eq!(point.bottleneck, Term::Creates);
+    assert_eq!(point.bottleneck, Bottleneck::Term(TimeTerm::Creates));
 }
 
 #[test]
 fn many_tasks_with_a_few_files_each_are_counted_as_files() {
-    let many = Request { ranks_per_node: 24, files_per_rank: 3, ..request(417) };
+    let many = CreateRequest { ranks_per_node: 24, files_per_rank: 3, ..request(417) };
     let creates = many.creates(417);
     assert_eq!((creates.ranks(), creates.files(), creates.files_per_node()), (10_008, 30_024, 72));
 }
 
 #[test]
 fn a_file_system_without_tokens_has_creates_alone() {
-    let prediction = predict(&shipped("lustre").unwrap(), &request(4096)).unwrap();
+    let prediction = forecast(&shipped("lustre").unwrap(), &request(4096)).unwrap();
     let point = &prediction.points[0];
-    assert_eq!(point.bottleneck, Term::Creates);
+    assert_eq!(point.bottleneck, Bottleneck::Term(TimeTerm::Creates));
     assert!((point.seconds.p50 / (4096.0 / 40_000.0) - 1.0).abs() < 0.05, "{point:?}");
-    assert!(prediction.advice.iter().all(|advice| advice.command.is_none()), "{:?}", prediction.advice);
+    assert!(
+        prediction.summary.advice.iter().all(|advice| advice.command.is_none()),
+        "{:?}",
+        prediction.summary.advice
+    );
 }
 
 #[test]
 fn a_profile_without_creates_and_numbers_beyond_reason_are_refused() {
-    let empty = Profile::new("empty", crate::Kind::Measured);
-    let error = predict(&empty, &request(1)).unwrap_err();
+    let empty = Profile::new("empty", crate::ProfileKind::Measured);
+    let error = forecast(&empty, &request(1)).unwrap_err();
     assert_eq!(error, CreateError::NotMeasured { profile: "empty".to_owned() });
     for nodes in [0, 10_000_001, u64::MAX] {
-        assert!(matches!(predict(&coral(), &request(nodes)), Err(CreateError::OutOfRange { .. })), "{nodes}");
+        assert!(
+            matches!(forecast(&coral(), &request(nodes)), Err(CreateError::OutOfRange { .. })),
+            "{nodes}"
+        );
     }
-    let files = Request { files_per_rank: u64::MAX, ranks_per_node: 65_536, ..request(1) };
-    assert!(matches!(predict(&coral(), &files), Err(CreateError::OutOfRange { .. })));
+    let files = CreateRequest { files_per_rank: u64::MAX, ranks_per_node: 65_536, ..request(1) };
+    assert!(matches!(forecast(&coral(), &files), Err(CreateError::OutOfRange { .. })));
 }
 
 #[test]
 fn advice_for_4096_nodes_is_what_was_found_by_measuring() {
-    let prediction = predict(&coral(), &request(4096)).unwrap();
+    let prediction = forecast(&coral(), &request(4096)).unwrap();
     let advice: Vec<_> =
-        prediction.advice.iter().map(|advice| (advice.setting, advice.value.as_str())).collect();
+        prediction.summary.advice.iter().map(|advice| (advice.setting, advice.value.as_str())).collect();
     assert!(advice.contains(&("DirPreSplitLevels", "6")), "{advice:?}");
     assert!(advice.contains(&("allToAllConnection", "remote")));
     assert!(advice.contains(&("avoidDirFragments", "yes")));
@@ -84,9 +92,9 @@ fn advice_for_4096_nodes_is_what_was_found_by_measuring() {
 #[test]
 fn every_what_if_is_an_improvement() {
     for profile in ["coral", "gpfs", "lustre", "nfs"].map(|name| shipped(name).unwrap()) {
-        let request = Request { ranks_per_node: 24, files_per_rank: 3, ..request(1000) };
-        let request = Request { state: State::of(&profile), ..request };
-        let what_ifs = predict(&profile, &request).unwrap().what_ifs;
+        let request = CreateRequest { ranks_per_node: 24, files_per_rank: 3, ..request(1000) };
+        let request = CreateRequest { state: DirectoryState::of(&profile), ..request };
+        let what_ifs = forecast(&profile, &request).unwrap().summary.what_ifs;
         let as_asked = what_ifs[0].seconds.p50;
         for what_if in &what_ifs[1..] {
             let directories = what_if.creates.directories;
@@ -99,15 +107,15 @@ fn every_what_if_is_an_improvement() {
 #[test]
 fn what_is_set_already_is_not_advised() {
     for level in [6, 8] {
-        let state = State { blocks: split::blocks(level), ..State::of(&coral()) };
-        let advice = predict(&coral(), &Request { state, ..request(4096) }).unwrap().advice;
+        let state = DirectoryState { blocks: split::blocks(level), ..DirectoryState::of(&coral()) };
+        let advice = forecast(&coral(), &CreateRequest { state, ..request(4096) }).unwrap().summary.advice;
         assert!(advice.iter().all(|advice| advice.setting != "DirPreSplitLevels"), "{level}: {advice:?}");
     }
 }
 
 /// A profile of which only the hand-over of a token and the rate of creates are known.
 fn sparse() -> Profile {
-    let mut profile = Profile::new("sparse", crate::Kind::Measured);
+    let mut profile = Profile::new("sparse", crate::ProfileKind::Measured);
     profile.shared_directory.inode_token_us = Some(Figure::exact(30_000.0));
     profile.shared_directory.creates_per_second = Some(Figure::exact(20_000.0));
     profile
@@ -115,10 +123,11 @@ fn sparse() -> Profile {
 
 #[test]
 fn what_a_profile_does_not_say_of_tokens_is_a_prior_that_is_named_and_never_0() {
-    let found = predict(&sparse(), &request(4096)).unwrap();
+    let found = forecast(&sparse(), &request(4096)).unwrap();
     let gpfs = shipped("gpfs").unwrap().shared_directory;
-    let of = |term: Term| found.points[0].terms.iter().find(|(known, _)| *known == term).unwrap().1;
-    for (term, figure) in [(Term::Connections, gpfs.connection_us), (Term::Revokes, gpfs.revoke_us)] {
+    let of =
+        |term: TimeTerm| found.points[0].detail.terms.iter().find(|(known, _)| *known == term).unwrap().1;
+    for (term, figure) in [(TimeTerm::Connections, gpfs.connection_us), (TimeTerm::Revokes, gpfs.revoke_us)] {
         assert!(
             (of(term) / (4096.0 * figure.unwrap().p50 * 1e-6) - 1.0).abs() < 0.02,
             "{term:?} {}",
@@ -126,21 +135,25 @@ fn what_a_profile_does_not_say_of_tokens_is_a_prior_that_is_named_and_never_0() 
         );
     }
     let said = "the profile does not say round_trip_us, connection_us, revoke_us: the prior `gpfs` does";
-    assert!(found.notes.iter().any(|note| note == said), "{:?}", found.notes);
-    let input = found.inputs.iter().find(|input| input.key == "shared_directory.revoke_us").unwrap();
+    assert!(found.summary.notes.iter().any(|note| note == said), "{:?}", found.summary.notes);
+    let input = found.summary.inputs.iter().find(|input| input.key == "shared_directory.revoke_us").unwrap();
     assert!(input.figure.source.as_ref().unwrap().starts_with("the prior `gpfs`: "));
-    // What is measured as nothing stays nothing, and is not worth a setting.
+    // A figure that is measured as 0 stays 0, and is not worth a setting.
     let mut free = sparse();
     free.shared_directory.connection_us = Some(Figure::exact(0.0));
-    let found = predict(&free, &request(4096)).unwrap();
-    assert!(found.advice.iter().all(|advice| advice.setting != "allToAllConnection"), "{:?}", found.advice);
+    let found = forecast(&free, &request(4096)).unwrap();
+    assert!(
+        found.summary.advice.iter().all(|advice| advice.setting != "allToAllConnection"),
+        "{:?}",
+        found.summary.advice
+    );
 }
 
 #[test]
 fn a_rate_that_stands_in_for_another_is_named() {
-    let mut measured = Profile::new("measured", crate::Kind::Measured);
+    let mut measured = Profile::new("measured", crate::ProfileKind::Measured);
     measured.rates.create = Some(Figure::exact(50_000.0));
-    let notes = |profile: &Profile| predict(profile, &request(64)).unwrap().notes.join("\n");
+    let notes = |profile: &Profile| forecast(profile, &request(64)).unwrap().summary.notes.join("\n");
     let said = notes(&measured);
     assert!(said.contains("no rate of creates in a directory that clients share"), "{said}");
     assert!(said.contains("was not measured: where they pass tokens"), "{said}");
@@ -154,25 +167,26 @@ fn the_size_of_a_directory_block_is_that_of_the_profile() {
     let mut small = coral();
     small.shared_directory.block_bytes = Some(Figure::exact(65_536.0));
     for (profile, size) in [(coral(), "64 blocks (16 MiB)"), (small, "64 blocks (4 MiB)")] {
-        let advice = predict(&profile, &request(4096)).unwrap().advice;
+        let advice = forecast(&profile, &request(4096)).unwrap().summary.advice;
         assert!(advice.iter().any(|advice| advice.reason.contains(size)), "{size}: {advice:?}");
     }
 }
 
 /// The request as it is when a piece of advice has been followed.
-fn followed(advice: &Advice, request: &Request) -> Request {
+fn followed(advice: &SettingAdvice, request: &CreateRequest) -> CreateRequest {
     let number = || advice.value.replace(' ', "").parse::<u64>().unwrap();
     let state = request.state;
     match advice.setting {
-        "DirPreSplitLevels" => {
-            Request { state: State { blocks: split::blocks(number() as u32), ..state }, ..request.clone() }
-        }
+        "DirPreSplitLevels" => CreateRequest {
+            state: DirectoryState { blocks: split::blocks(number() as u32), ..state },
+            ..request.clone()
+        },
         "allToAllConnection" => {
             let connections = Connections::AllToAll;
-            Request { state: State { connections, ..state }, ..request.clone() }
+            CreateRequest { state: DirectoryState { connections, ..state }, ..request.clone() }
         }
-        "directories" => Request { directories: number(), ..request.clone() },
-        "files" => Request { ranks_per_node: 1, files_per_rank: 1, ..request.clone() },
+        "directories" => CreateRequest { directories: number(), ..request.clone() },
+        "files" => CreateRequest { ranks_per_node: 1, files_per_rank: 1, ..request.clone() },
         "avoidDirFragments" | "maxFilesToCache" | "maxNodeDeallocHistory" => request.clone(),
         setting => panic!("{setting} is advised, and this test does not know what it does"),
     }
@@ -182,8 +196,8 @@ fn followed(advice: &Advice, request: &Request) -> Request {
 fn an_elasticity_is_the_share_of_its_term() {
     let profile = coral();
     let creates = request(4096).creates(4096);
-    let all = elasticities(&profile, &creates, &State::of(&profile)).unwrap();
-    let of = |key: &str| all.iter().find(|(name, _)| name == key).map(|(_, value)| *value).unwrap();
+    let all = sensitivities(&profile, &creates, &DirectoryState::of(&profile)).unwrap();
+    let of = |key: &str| all.iter().find(|known| known.figure == key).map(|known| known.elasticity).unwrap();
     // 2 x 142.8 s of 298.5 s.
     assert!((of("shared_directory.inode_token_us") - 0.957).abs() < 0.01, "{all:?}");
     assert!((of("shared_directory.connection_us") - 0.027).abs() < 0.01, "{all:?}");
@@ -199,13 +213,13 @@ proptest! {
         profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "wide"]),
     ) {
         let profile = shipped(profile).unwrap();
-        let state = State { blocks: split::blocks(level), ..State::of(&profile) };
-        let base = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories: 1, state };
+        let state = DirectoryState { blocks: split::blocks(level), ..DirectoryState::of(&profile) };
+        let base = CreateRequest { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories: 1, state };
         let seconds = p50(&profile, &base);
         for more in [
-            Request { nodes: vec![nodes + nodes / 7 + 1], ..base.clone() },
-            Request { ranks_per_node: ranks * 2, ..base.clone() },
-            Request { files_per_rank: files * 2, ..base.clone() },
+            CreateRequest { nodes: vec![nodes + nodes / 7 + 1], ..base.clone() },
+            CreateRequest { ranks_per_node: ranks * 2, ..base.clone() },
+            CreateRequest { files_per_rank: files * 2, ..base.clone() },
         ] {
             let longer = p50(&profile, &more);
             prop_assert!(longer >= seconds * 0.999_999, "{seconds} {longer} {more:?}");
@@ -218,12 +232,12 @@ proptest! {
         is_connected in any::<bool>(), profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "nfs", "wide"]),
     ) {
         let profile = shipped(profile).unwrap();
-        let own = State::of(&profile);
+        let own = DirectoryState::of(&profile);
         let connections = if is_connected { Connections::AllToAll } else { own.connections };
-        let state = State { blocks: split::blocks(level), connections, ..own };
-        let request = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
+        let state = DirectoryState { blocks: split::blocks(level), connections, ..own };
+        let request = CreateRequest { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
         let seconds = p50(&profile, &request);
-        for advice in predict(&profile, &request).unwrap().advice {
+        for advice in forecast(&profile, &request).unwrap().summary.advice {
             let followed = p50(&profile, &followed(&advice, &request));
             prop_assert!(followed <= seconds * 1.000_001, "{seconds} to {followed}: {advice:?}");
         }
@@ -235,11 +249,11 @@ proptest! {
         profile in proptest::sample::select(vec!["coral", "gpfs", "lustre", "wide"]),
     ) {
         let profile = shipped(profile).unwrap();
-        let state = State::of(&profile);
-        let request = Request { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
-        let point = predict(&profile, &request).unwrap().points.remove(0);
-        prop_assert!(point.lower <= point.seconds.p10 * 1.000_001, "{:?}", point);
+        let state = DirectoryState::of(&profile);
+        let request = CreateRequest { nodes: vec![nodes], ranks_per_node: ranks, files_per_rank: files, directories, state };
+        let point = forecast(&profile, &request).unwrap().points.remove(0);
+        prop_assert!(point.bounds.lower <= point.seconds.p10 * 1.000_001, "{:?}", point);
         prop_assert!(point.seconds.p10 <= point.seconds.p50 && point.seconds.p50 <= point.seconds.p90);
-        prop_assert!(point.seconds.p90 <= point.upper * 1.000_001, "{:?}", point);
+        prop_assert!(point.seconds.p90 <= point.bounds.upper * 1.000_001, "{:?}", point);
     }
 }

@@ -1,14 +1,19 @@
 //! The same creates under other conditions, side by side: what the file system's settings, more directories and fewer files give.
 
-use super::parameters::{Law, Parameters};
-use super::predict::{WhatIf, point};
-use super::split;
-use super::terms::{Connections, Creates, Directory, InodeToken, Seconds, State, Term};
+use super::parameters::CreateParameters;
+use super::point::SettingWhatIf;
+use super::seconds::point;
+use super::setting::{better_directories, settings};
+use super::terms::{Creates, DirectoryState};
 use quell_base::number::grouped;
 
-/// What each change gives. Shape: the first is as asked; settings of the file system add up, the others stand alone.
-pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<WhatIf> {
-    let what_if = |change: String, creates: Creates, state: State| WhatIf {
+/// The time after each change. Shape: the first is as asked; settings of the file system add up, the others stand alone.
+pub(super) fn what_ifs(
+    parameters: &CreateParameters,
+    creates: &Creates,
+    state: &DirectoryState,
+) -> Vec<SettingWhatIf> {
+    let what_if = |change: String, creates: Creates, state: DirectoryState| SettingWhatIf {
         change,
         creates,
         state,
@@ -39,105 +44,3 @@ pub(super) fn what_ifs(parameters: &Parameters, creates: &Creates, state: &State
     }
     all
 }
-
-/// A setting of the file system that is not as it should be for these creates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
-    /// Nodes share the inode's token: Spectrum Scale 5.0.3.
-    SharedToken,
-    /// The directory has so many blocks at once.
-    PreSplit {
-        /// Level of the hash tree.
-        level: u32,
-    },
-    /// Daemons are connected beforehand.
-    AllToAll,
-}
-
-impl Setting {
-    fn apply(self, state: &mut State) {
-        match self {
-            Self::SharedToken => state.inode_token = InodeToken::Shared,
-            Self::PreSplit { level } => state.blocks = split::blocks(level),
-            Self::AllToAll => state.connections = Connections::AllToAll,
-        }
-    }
-
-    /// In three words at most; all but the first of a list begin with `and`.
-    fn change(self) -> String {
-        match self {
-            Self::SharedToken => "release 5.0.3".to_owned(),
-            Self::PreSplit { level } => format!("DirPreSplitLevels={level}"),
-            Self::AllToAll => "allToAllConnection".to_owned(),
-        }
-    }
-}
-
-/// The settings that would help, in the order in which the source found them.
-pub(super) fn settings(parameters: &Parameters, creates: &Creates, state: &State) -> Vec<Setting> {
-    let is_shared = creates.nodes_per_directory() > 1;
-    if !parameters.has_tokens() || !is_shared || state.directory == Directory::Grown {
-        return Vec::new();
-    }
-    let mut settings = Vec::new();
-    if state.inode_token == InodeToken::Serial {
-        settings.push(Setting::SharedToken);
-    }
-    let level = pre_split_level(parameters, creates);
-    if split::blocks(level) > state.blocks {
-        settings.push(Setting::PreSplit { level });
-    }
-    if state.connections == Connections::OnDemand && parameters.waits_for_connections() {
-        settings.push(Setting::AllToAll);
-    }
-    settings
-}
-
-/// The lowest level at which splits, by the slower law, take less than [`SPLIT_SHARE`] of what the other terms take in a release
-/// that shares the inode's token; the highest where none does.
-pub(super) fn pre_split_level(parameters: &Parameters, creates: &Creates) -> u32 {
-    let is_enough = |level: &u32| {
-        let state = State {
-            directory: Directory::New,
-            blocks: split::blocks(*level),
-            inode_token: InodeToken::Shared,
-            connections: Connections::OnDemand,
-        };
-        parameters.laws().iter().all(|law| {
-            let seconds = Seconds::of(creates, &state, &parameters.at(0.5, *law));
-            seconds[Term::Splits] <= SPLIT_SHARE * (seconds.total() - seconds[Term::Splits])
-        })
-    };
-    (0..split::HIGHEST_LEVEL).find(is_enough).unwrap_or(split::HIGHEST_LEVEL)
-}
-
-/// As [`directories`] has it, where those are more than are asked for and take less time.
-pub(super) fn better_directories(parameters: &Parameters, creates: &Creates, state: &State) -> Option<u64> {
-    let directories = directories(parameters, creates, state);
-    let time = |directories| point(parameters, Creates { directories, ..*creates }, state).seconds.p50;
-    (directories > creates.directories() && time(directories) < time(creates.directories))
-        .then_some(directories)
-}
-
-/// The fewest directories, in powers of two, that are within [`ENOUGH`] of the best number, or need less than [`SOON`].
-fn directories(parameters: &Parameters, creates: &Creates, state: &State) -> u64 {
-    let powers = (0..u64::BITS).map(|power| 1 << power);
-    let counts: Vec<u64> = powers.take_while(|&count| count <= creates.nodes).collect();
-    let time = |&directories: &u64| -> f64 {
-        let spread = Creates { directories, ..*creates };
-        let median = |law: &Law| Seconds::of(&spread, state, &parameters.at(0.5, *law)).total();
-        parameters.laws().iter().map(median).sum()
-    };
-    let times: Vec<f64> = counts.iter().map(time).collect();
-    let best = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let enough =
-        times.iter().position(|time| *time <= (ENOUGH * best).max(SOON * parameters.laws().len() as f64));
-    enough.map_or(1, |at| counts[at])
-}
-
-/// Of the rest: with it the advice for 4096 nodes is the level 6 that the source's authors chose by measuring.
-const SPLIT_SHARE: f64 = 0.2;
-/// Times the best: less is not worth more directories.
-const ENOUGH: f64 = 1.1;
-/// Nobody spreads files for less. Unit: seconds.
-const SOON: f64 = 1.0;

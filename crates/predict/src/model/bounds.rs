@@ -1,9 +1,9 @@
-//! What no schedule can beat, what none exceeds, from how many nodes on a station decides, and by how much.
+//! The least time and the most, the number of nodes from which a station decides, and its load.
 //!
 //! With `T1` the time of one node alone and `D` what it wants of a station, N nodes take at least `max(T1, N Dmax)`. A
 //! process waits at a station only while that works for others, so it waits no longer than all the others' work there,
 //! those of its own node included: N nodes take at most `T1 + sum (N D - what it is served itself)`. That needs no assumption
-//! but that a station is never idle while somebody waits at it. Source: Denning and Buzen (1978), asymptotic bounds, here for
+//! but that a station is never idle while a process waits at it. Source: Denning and Buzen (1978), asymptotic bounds, here for
 //! one job a node instead of a steady state.
 //!
 //! The load of a station is how much of it the nodes want while most of them are there, `N D / max(alone, skew)`: nodes that start
@@ -46,7 +46,7 @@ pub fn knee(network: &Network) -> f64 {
     Station::ALL.map(|station| knee_of(network, station)).into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// How much the nodes want of the busiest server while most of them are there.
+/// The load of the busiest server while most of the nodes are there.
 pub fn load(network: &Network) -> f64 {
     SERVERS.map(|station| network.nodes / knee_of(network, station)).into_iter().fold(0.0, f64::max)
 }

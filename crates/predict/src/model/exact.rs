@@ -1,7 +1,7 @@
 //! An exact simulation of single events: the oracle of the fluid, for tests. Every request is one event, so its time
 //! grows with their number.
 //!
-//! Jobs go through steps: a delay that nobody shares, then a visit of a station, where requests wait in the order in which
+//! Jobs go through steps: a delay of their own, then a visit of a station, where requests wait in the order in which
 //! they came and one of its servers works on each.
 
 use std::cmp::Reverse;
@@ -12,9 +12,9 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(super) struct Step {
     /// Before the visit. Unit: seconds.
     pub(super) delay: f64,
-    /// Which station.
+    /// The station.
     pub(super) station: usize,
-    /// How long one of its servers works. Unit: seconds.
+    /// The work of one of its servers. Unit: seconds.
     pub(super) service: f64,
 }
 

@@ -1,18 +1,18 @@
 //! Nodes as a fluid: cohorts that started together flow through the parts of their run, as fast as stations let them.
 //!
 //! At any moment a cohort in part `p` needs `alone(p) + sum over stations of W(s) weight(p, s)` for the whole part, where
-//! `W(s)` is the wait at a station, the same for all who come. A station that is not full has `W = 0`; the others have the
+//! `W(s)` is the wait at a station, the same for all requests. A station that is not full has `W = 0`; the others have the
 //! `W` at which exactly as much comes as they can do. Between two moments at which a cohort changes parts nothing changes,
 //! so the engine goes from one to the next: their number depends on cohorts and parts, never on nodes or requests.
 //!
-//! What it leaves out: chance. Waiting below saturation (queues that form and vanish) is none here. Around the knee that
+//! The fluid leaves out chance. Waiting below saturation (queues that form and vanish) is none here. Around the knee that
 //! makes it too fast: by up to 6 % against equal requests in turn, and by up to 17 % against a machine repairman, whose
 //! times are exponential (9 % at 0.7 of the knee, 16 % at the knee, 6 % at 1.3 of it). And single requests that drift apart over two
 //! stations which are both nearly full: there it is up to 11 % slow. `exact.rs` and the tests measure all three.
 
 use super::{Network, Part};
 
-/// How many cohorts the nodes are cut into. With no skew one is exact.
+/// The number of cohorts that the nodes are cut into. With no skew one is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cohorts(pub u32);
 
@@ -23,14 +23,14 @@ impl Cohorts {
     pub const COARSE: Self = Self(24);
 }
 
-/// When nodes have started. Unit: seconds.
+/// The end of the nodes' starts. Unit: seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     /// From the first node's start to the end of the last.
     pub slowest: f64,
     /// Of one node, from its own start, over all.
     pub mean: f64,
-    /// What that is made of.
+    /// The causes of the mean.
     pub causes: Causes,
 }
 
@@ -63,7 +63,7 @@ fn wants(part: &Part) -> bool {
 struct Cohort {
     starts: f64,
     part: usize,
-    /// What of its part is left. Range: 0 to 1.
+    /// The share of its part that is left. Range: 0 to 1.
     left: f64,
     ended: Option<f64>,
 }
@@ -140,7 +140,7 @@ impl<'a> Flow<'a> {
         let now = self.now + step;
         for cohort in self.cohorts.iter_mut().filter(|cohort| cohort.flows(self.now)) {
             cohort.left -= step * speed[cohort.part];
-            // Who is as good as at the end of a part is there: a step of nothing but rounding would never end.
+            // A cohort that is as good as at the end of a part is there: a step of nothing but rounding would never end.
             if cohort.left <= 1e-9 {
                 (cohort.part, cohort.left) = (cohort.part + 1, 1.0);
             }
@@ -189,7 +189,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// How long a part takes with the waits as they are. Never 0: what wants nothing takes no time, and is left out.
+    /// The time of a part with the waits as they are. Never 0: a part that wants nothing is left out before.
     fn time(&self, part: &Part) -> f64 {
         let waits: f64 = self.waits.iter().zip(part.weight).map(|(wait, weight)| wait * weight).sum();
         (part.alone + waits).max(1e-12)

@@ -1,9 +1,9 @@
 //! The stations that nodes share, and what each part of a node's run wants of them.
 
 use crate::workload::Demand;
-use crate::{Operation, Parameters};
+use crate::{ServerOperation, StartParameters};
 
-/// What nodes share.
+/// A station that nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Station {
     /// The metadata servers.
@@ -28,27 +28,38 @@ impl Station {
     }
 }
 
-/// What a node by itself is held by.
+/// A cause that holds a node by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     /// The program's computing.
     Computing,
-    /// Answers that nobody else delays.
+    /// Answers that no other node delays.
     RoundTrips,
     /// The cores that its processes share.
     Cores,
     /// Its own link.
     Link,
-    /// How many requests its client may have under way.
+    /// The number of requests that its client may have under way.
     InFlight,
 }
 
 impl Own {
     /// Every cause. Shape: index equals discriminant.
     pub const ALL: [Self; 5] = [Self::Computing, Self::RoundTrips, Self::Cores, Self::Link, Self::InFlight];
+
+    /// The words for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::RoundTrips => "round trips",
+            Self::Cores => "cores of a node",
+            Self::Link => "link of a node",
+            Self::InFlight => "RPC limit",
+        }
+    }
 }
 
-/// How many there are, and what is beside them.
+/// The number of nodes, and the load beside them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// Nodes that start together. Range: 1 and up.
@@ -66,13 +77,13 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// When the last node starts. One node does not wait for others. Unit: seconds.
+    /// The start of the last node. One node does not wait for others. Unit: seconds.
     pub(crate) fn last_start(&self) -> f64 {
         if self.nodes > 1.0 { self.skew } else { 0.0 }
     }
 
     /// Data servers that data is spread over.
-    pub(crate) fn targets(&self, parameters: &Parameters) -> f64 {
+    pub(crate) fn targets(&self, parameters: &StartParameters) -> f64 {
         self.stripes.unwrap_or(f64::INFINITY).min(parameters.data_servers).max(1.0)
     }
 }
@@ -80,13 +91,13 @@ impl Scale {
 /// A part of a node's run as the engine takes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
-    /// How long it takes when nobody else is there. Unit: seconds.
+    /// Its time alone. Unit: seconds.
     pub alone: f64,
     /// Of that, the seconds that each [`Own`] cause holds it.
     pub own: [f64; 5],
-    /// What a node wants of each station. Unit: seconds of the whole station.
+    /// A node's demand on each station. Unit: seconds of the whole station.
     pub demand: [f64; 3],
-    /// What one process of it waits for there: visits of a queue, or seconds of a shared core.
+    /// The waits of one process there: visits of a queue, or seconds of a shared core.
     pub weight: [f64; 3],
     /// Of the demand, what one process is served itself and so does not wait for. Unit: seconds. Range: together at most
     /// `alone`.
@@ -105,13 +116,13 @@ pub struct Network {
 }
 
 impl Network {
-    /// What nodes with this demand want.
-    pub fn new(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Self {
+    /// The network of nodes with this demand.
+    pub fn new(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Self {
         let parts = parts(demand, parameters, scale);
         Self { parts, nodes: scale.nodes.max(1.0), skew: scale.last_start() }
     }
 
-    /// What one node wants of each station over its whole run. Unit: seconds.
+    /// One node's demand on each station over its whole run. Unit: seconds.
     pub fn demand(&self) -> [f64; 3] {
         let mut all = [0.0; 3];
         for part in &self.parts {
@@ -120,7 +131,7 @@ impl Network {
         all
     }
 
-    /// How long one node takes when nobody else is there. Unit: seconds.
+    /// The time of one node alone. Unit: seconds.
     pub fn alone(&self) -> f64 {
         self.parts.iter().map(|part| part.alone).sum()
     }
@@ -134,7 +145,7 @@ fn served(demand: [f64; 3], processes: f64, alone: f64) -> [f64; 3] {
     share.map(|seconds| seconds * fits)
 }
 
-fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
+fn parts(demand: &Demand, parameters: &StartParameters, scale: &Scale) -> Vec<Part> {
     let latency = parameters.latency();
     let server = parameters.demand();
     let free = (1.0 - scale.background).max(1e-6);
@@ -148,10 +159,10 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
         let chain = think + answers + data;
         // A read costs as a request does, or by its size.
         let reading =
-            (parameters.cpu * segment.asks.get(Operation::Read)).max(parameters.cpu_of_a_byte * bytes);
+            (parameters.cpu * segment.asks.get(ServerOperation::Read)).max(parameters.cpu_of_a_byte * bytes);
         let computing = demand.processes * think + parameters.cpu * requests + reading;
         let own_cores = scale.cores.filter(|_| !scale.is_shared_host);
-        // What bounds a node by itself: its cores, its link, the requests that it may have under way.
+        // The bounds of a node by itself: its cores, its link, the requests that it may have under way.
         let local = [
             own_cores.map_or(0.0, |cores| computing / cores),
             bytes / parameters.client_rate,
@@ -177,7 +188,7 @@ fn parts(demand: &Demand, parameters: &Parameters, scale: &Scale) -> Vec<Part> {
             served: served(wanted, demand.processes, alone),
             weight: [
                 if waits > 0.0 { waits } else { requests },
-                if bytes > 0.0 { segment.waits.get(Operation::Read).max(1.0) } else { 0.0 },
+                if bytes > 0.0 { segment.waits.get(ServerOperation::Read).max(1.0) } else { 0.0 },
                 if cores.is_some() { think + parameters.cpu * waits + reading } else { 0.0 },
             ],
         }

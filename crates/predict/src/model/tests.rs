@@ -157,7 +157,7 @@ const ONE_SERVER: &[(f64, [f64; 3], f64)] = &[(4.0, [0.02, 0.0, 0.0], 100.0), (1
 const TWO_SERVERS: &[(f64, [f64; 3], f64)] =
     &[(3.0, [0.06, 0.0, 0.0], 300.0), (0.5, [0.01, 0.05, 0.0], 50.0), (1.5, [0.03, 0.0, 0.0], 150.0)];
 
-/// Where the fluid is off, and by how much. Below the knee requests that meet by chance wait, and the fluid's do not;
+/// The error of the fluid. Below the knee requests that meet by chance wait, and the fluid's do not;
 /// around the knee that is the most. On two nearly full servers the fluid is slow: ranks of the exact model spread over both.
 #[test]
 fn the_fluid_is_as_near_to_single_events_as_it_says() {

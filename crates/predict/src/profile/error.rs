@@ -1,6 +1,6 @@
-//! Why a profile is refused: one line each, with the line of the file.
+//! The flaws for which a profile is refused: one line each, with the line of the file.
 
-/// Why a profile is refused.
+/// A flaw for which a profile is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProfileError {
     /// It is not TOML, or not text. Usual cause: another file.
@@ -8,7 +8,7 @@ pub enum ProfileError {
     NotToml {
         /// Range: from 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
     /// A key or section that no profile has. Usual cause: a slip of the pen.
@@ -18,7 +18,7 @@ pub enum ProfileError {
         line: usize,
         /// As the file has it; escaped.
         key: String,
-        /// What it should have been one of.
+        /// The set that it should belong to.
         of: String,
         /// The one that was probably meant.
         nearest: Option<String>,
@@ -30,9 +30,9 @@ pub enum ProfileError {
         line: usize,
         /// The key.
         key: String,
-        /// What it takes.
+        /// The type that it takes.
         expected: &'static str,
-        /// What is there.
+        /// The type that the file has.
         found: &'static str,
     },
     /// A number that cannot be. Usual cause: another unit, or a zero for "not measured".
@@ -48,7 +48,7 @@ pub enum ProfileError {
         least: f64,
         /// The largest value that is allowed.
         most: f64,
-        /// What it is, with its unit.
+        /// Its unit.
         what: &'static str,
     },
     /// Percentiles that are out of order.
@@ -87,7 +87,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// Where in the file it is. Range: from 1.
+    /// The line of the file. Range: from 1.
     pub fn line(&self) -> usize {
         match self {
             Self::NotToml { line, .. }
@@ -100,7 +100,7 @@ impl ProfileError {
         }
     }
 
-    /// What to do about it.
+    /// A remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest, .. } => nearest.as_ref().map(|name| format!("perhaps `{name}`")),

@@ -2,7 +2,7 @@
 
 use crate::chance::percentiles;
 
-/// A number that somebody measured or estimated.
+/// A number that was measured or estimated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// One value in ten is below. Range: at most `p50`.
@@ -11,9 +11,9 @@ pub struct Figure {
     pub p50: f64,
     /// One value in ten is above. Range: at least `p50`.
     pub p90: f64,
-    /// How many measurements it is made of; `None` where nobody counted.
+    /// The number of measurements; `None` where they were not counted.
     pub count: Option<u64>,
-    /// How it was got.
+    /// Its origin, in words.
     pub source: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Figure {
         Some(Self::spread(p10, p50, p90).count(count))
     }
 
-    /// Whether it has no spread.
+    /// True if it has no spread.
     pub fn is_exact(&self) -> bool {
         self.p10 == self.p90
     }
@@ -74,33 +74,33 @@ impl Figure {
 /// The part of a spread's tail that is cut off: what lies beyond p10 and p90 is a guess, and must not run away.
 const TAIL: f64 = 0.05;
 
-/// What a figure may be. Beyond these limits it is a slip of the pen or of a unit.
+/// The limits of a figure. Beyond them it is a slip of the pen or of a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
+pub struct FigureRange {
     /// The least value that is allowed.
     pub least: f64,
     /// The largest value that is allowed.
     pub most: f64,
-    /// What it is, with its unit, for a message.
+    /// The unit, for a message.
     pub what: &'static str,
 }
 
-impl Range {
-    /// Whether a value is allowed; what is not a number is not.
+impl FigureRange {
+    /// True if a value is allowed. NaN is not.
     pub fn holds(&self, value: f64) -> bool {
         (self.least..=self.most).contains(&value)
     }
 }
 
 /// Operations a second: a server that does one in 1000 s is dead, and none does 10^10.
-pub(super) const RATE: Range = Range { least: 1e-3, most: 1e10, what: "operations a second" };
+pub(super) const RATE: FigureRange = FigureRange { least: 1e-3, most: 1e10, what: "operations a second" };
 /// Bytes a second.
-pub(super) const BYTES_RATE: Range = Range { least: 1.0, most: 1e15, what: "bytes a second" };
+pub(super) const BYTES_RATE: FigureRange = FigureRange { least: 1.0, most: 1e15, what: "bytes a second" };
 /// A time that may be 0. Up to a quarter of an hour.
-pub(super) const MICROSECONDS: Range = Range { least: 0.0, most: 1e9, what: "microseconds" };
+pub(super) const MICROSECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9, what: "microseconds" };
 /// A lifetime in a cache: 0 is never kept, 10^9 is for ever.
-pub(super) const SECONDS: Range = Range { least: 0.0, most: 1e9, what: "seconds" };
+pub(super) const SECONDS: FigureRange = FigureRange { least: 0.0, most: 1e9, what: "seconds" };
 /// Servers, threads, requests.
-pub(super) const COUNT: Range = Range { least: 1.0, most: 1e6, what: "a count" };
+pub(super) const COUNT: FigureRange = FigureRange { least: 1.0, most: 1e6, what: "a count" };
 /// A size.
-pub(super) const BYTES: Range = Range { least: 1.0, most: 1e15, what: "bytes" };
+pub(super) const BYTES: FigureRange = FigureRange { least: 1.0, most: 1e15, what: "bytes" };

@@ -1,6 +1,6 @@
 //! A file system as the model sees it: what its servers can do, how far away they are, what its clients remember.
 //!
-//! A profile is a TOML file. Every figure is a number, or a spread with how it was got; what nobody measured is
+//! A profile is a TOML file. Every figure is a number, or a spread with how it was got; a figure that was not measured is
 //! absent, and absent is never 0:
 //!
 //! ```
@@ -28,25 +28,28 @@ mod shipped;
 mod write;
 
 pub use error::ProfileError;
-pub use figure::{Figure, Range};
-pub use sections::{Client, Data, Metadata, Network, Rates, SharedDirectory, Slot};
+pub use figure::{Figure, FigureRange};
+pub use sections::{
+    ClientSection, DataSection, MetadataSection, NetworkSection, ProfileSlot, RatesSection,
+    SharedDirectorySection,
+};
 pub use shipped::{SHIPPED, shipped, wide};
 
 /// Version of the file's keys. It changes when one gets another meaning; keys are only added.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Where a profile's figures come from.
+/// The origin of a profile's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Somebody measured this file system.
+pub enum ProfileKind {
+    /// This file system was measured.
     Measured,
-    /// Nobody did: figures of file systems like it, with their spread.
+    /// It was not measured: figures of file systems like it, with their spread.
     Prior,
-    /// Figures were chosen so that the model gives a time that somebody measured.
+    /// Figures were chosen so that the model gives a time that was measured.
     Fitted,
 }
 
-impl Kind {
+impl ProfileKind {
     /// Every kind, as the file names it.
     pub const ALL: [Self; 3] = [Self::Measured, Self::Prior, Self::Fitted];
 
@@ -63,44 +66,54 @@ impl Kind {
 /// A file system: servers, network, clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Where its figures come from.
-    pub kind: Kind,
-    /// How, when and where they were got, in a sentence.
+    /// The origin of its figures.
+    pub kind: ProfileKind,
+    /// Method, date and place of the measurement, in a sentence.
     pub note: Option<String>,
     /// The way between client and server.
-    pub network: Network,
+    pub network: NetworkSection,
     /// The metadata servers.
-    pub metadata: Metadata,
-    /// What one metadata server does in a second, by operation.
-    pub rates: Rates,
-    /// What a client remembers, and what it asks again.
-    pub client: Client,
+    pub metadata: MetadataSection,
+    /// Operations a second of one metadata server.
+    pub rates: RatesSection,
+    /// The caches of a client, and the requests that it repeats.
+    pub client: ClientSection,
     /// The data servers.
-    pub data: Data,
+    pub data: DataSection,
     /// Creates of many nodes in one directory.
-    pub shared_directory: SharedDirectory,
+    pub shared_directory: SharedDirectorySection,
 }
 
 impl Profile {
     /// A profile of which only name and kind are known.
-    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+    pub fn new(name: impl Into<String>, kind: ProfileKind) -> Self {
         Self {
             name: name.into(),
             kind,
             note: None,
-            network: Network::default(),
-            metadata: Metadata::default(),
-            rates: Rates::default(),
-            client: Client::default(),
-            data: Data::default(),
-            shared_directory: SharedDirectory::default(),
+            network: NetworkSection::default(),
+            metadata: MetadataSection::default(),
+            rates: RatesSection::default(),
+            client: ClientSection::default(),
+            data: DataSection::default(),
+            shared_directory: SharedDirectorySection::default(),
         }
     }
 
+    /// The same with one figure, named `section.key`, at one value. `None` where there is no such figure.
+    pub(crate) fn with(&self, key: &str, at: &dyn Fn(&Figure) -> f64) -> Option<Self> {
+        let mut changed = self.clone();
+        let is_named = |title: &str, name: &str| format!("{title}.{name}") == key;
+        let slot = changed.slots().into_iter().find(|(title, name, _)| is_named(title, name))?;
+        let ProfileSlot::Figure(Some(figure), _) = slot.2 else { return None };
+        *figure = Figure::exact(at(figure));
+        Some(changed)
+    }
+
     /// Every figure and switch by the name of its section and its key. Shape: in the order of the file.
-    pub fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+    pub fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
         let Self { network, metadata, rates, client, data, shared_directory, .. } = self;
         let mut all = network.slots();
         all.extend(metadata.slots());

@@ -1,6 +1,6 @@
 //! From a profile's text to a profile, or to the first thing that is wrong with it.
 
-use super::{Figure, Kind, Profile, ProfileError, Range, SCHEMA_VERSION, Slot};
+use super::{Figure, FigureRange, Profile, ProfileError, ProfileKind, ProfileSlot, SCHEMA_VERSION};
 use quell_base::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -44,7 +44,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn profile(&mut self, table: &DeTable<'_>) -> Profile {
-        let mut profile = Profile::new(String::new(), Kind::Prior);
+        let mut profile = Profile::new(String::new(), ProfileKind::Prior);
         for key in ["schema_version", "name", "kind"] {
             if !table.contains_key(key) {
                 self.flaws.push(ProfileError::Missing { line: 1, key });
@@ -74,10 +74,10 @@ impl Reader<'_> {
         }
     }
 
-    fn kind(&mut self, value: Value<'_, '_>) -> Kind {
-        let Some(word) = self.text_of("kind", value) else { return Kind::Prior };
-        Kind::ALL.into_iter().find(|kind| kind.name() == word).unwrap_or_else(|| {
-            let known = Kind::ALL.iter().map(|kind| kind.name());
+    fn kind(&mut self, value: Value<'_, '_>) -> ProfileKind {
+        let Some(word) = self.text_of("kind", value) else { return ProfileKind::Prior };
+        ProfileKind::ALL.into_iter().find(|kind| kind.name() == word).unwrap_or_else(|| {
+            let known = ProfileKind::ALL.iter().map(|kind| kind.name());
             let nearest = nearest(&word, known);
             let of = "a kind of profile (`measured`, `prior`, `fitted`)".to_owned();
             self.flaws.push(ProfileError::Unknown {
@@ -86,7 +86,7 @@ impl Reader<'_> {
                 of,
                 nearest,
             });
-            Kind::Prior
+            ProfileKind::Prior
         })
     }
 
@@ -121,15 +121,15 @@ impl Reader<'_> {
             return self.unknown(key, word, &format!("a key of `[{title}]`"), profile);
         };
         match (slot, value.get_ref()) {
-            (Slot::Switch(place), DeValue::Boolean(on)) => *place = Some(*on),
-            (Slot::Switch(_), other) => {
+            (ProfileSlot::Switch(place), DeValue::Boolean(on)) => *place = Some(*on),
+            (ProfileSlot::Switch(_), other) => {
                 self.wrong_type(self.line(value), word, "`true` or `false`", other);
             }
-            (Slot::Figure(place, range), _) => *place = self.figure(word, value, range),
+            (ProfileSlot::Figure(place, range), _) => *place = self.figure(word, value, range),
         }
     }
 
-    fn figure(&mut self, key: &str, value: Value<'_, '_>, range: Range) -> Option<Figure> {
+    fn figure(&mut self, key: &str, value: Value<'_, '_>, range: FigureRange) -> Option<Figure> {
         if let DeValue::Table(table) = value.get_ref() {
             return self.spread(key, value, table, range);
         }
@@ -141,7 +141,7 @@ impl Reader<'_> {
         key: &str,
         value: Value<'_, '_>,
         table: &DeTable<'_>,
-        range: Range,
+        range: FigureRange,
     ) -> Option<Figure> {
         for (name, _) in table {
             let word = name.get_ref().as_ref();
@@ -161,7 +161,7 @@ impl Reader<'_> {
             }
         };
         let (p10, p50, p90) = (part("p10"), part("p50"), part("p90"));
-        let whole = Range { least: 1.0, most: 1e15, what: "measurements" };
+        let whole = FigureRange { least: 1.0, most: 1e15, what: "measurements" };
         let count = table.get("count").and_then(|value| self.number("count", value, whole));
         let source = table.get("source").and_then(|value| self.text_of("source", value));
         let (p10, p50, p90) = (p10?, p50?, p90?);
@@ -171,7 +171,7 @@ impl Reader<'_> {
         Some(Figure { p10, p50, p90, count: count.map(|count| count as u64), source })
     }
 
-    fn number(&mut self, key: &str, value: Value<'_, '_>, range: Range) -> Option<f64> {
+    fn number(&mut self, key: &str, value: Value<'_, '_>, range: FigureRange) -> Option<f64> {
         let line = self.line(value);
         let number = match value.get_ref() {
             DeValue::Integer(number) => {
@@ -188,7 +188,7 @@ impl Reader<'_> {
             Some(number) => Some(number + 0.0),
             None => {
                 let value = number.map_or_else(|| "too large a number".to_owned(), shown);
-                let Range { least, most, what } = range;
+                let FigureRange { least, most, what } = range;
                 self.flaws.push(ProfileError::OutOfRange {
                     line,
                     key: key.to_owned(),

@@ -1,13 +1,13 @@
 //! Every key of a profile, declared once: struct, file section, name in the file, range.
 
 use super::Figure;
-use super::figure::{BYTES, BYTES_RATE, COUNT, MICROSECONDS, RATE, Range, SECONDS};
+use super::figure::{BYTES, BYTES_RATE, COUNT, FigureRange, MICROSECONDS, RATE, SECONDS};
 
 /// A key's place in a profile.
 #[derive(Debug)]
-pub enum Slot<'a> {
+pub enum ProfileSlot<'a> {
     /// A figure, and what it may be.
-    Figure(&'a mut Option<Figure>, Range),
+    Figure(&'a mut Option<Figure>, FigureRange),
     /// A switch.
     Switch(&'a mut Option<bool>),
 }
@@ -23,10 +23,10 @@ macro_rules! slot_type {
 
 macro_rules! slot {
     ($place:expr, switch) => {
-        Slot::Switch($place)
+        ProfileSlot::Switch($place)
     };
     ($place:expr, $range:ident) => {
-        Slot::Figure($place, $range)
+        ProfileSlot::Figure($place, $range)
     };
 }
 
@@ -42,7 +42,7 @@ macro_rules! sections {
                 pub const TITLE: &'static str = $title;
 
                 /// Every key with its place. Shape: in the order of the file.
-                pub(super) fn slots(&mut self) -> Vec<(&'static str, &'static str, Slot<'_>)> {
+                pub(super) fn slots(&mut self) -> Vec<(&'static str, &'static str, ProfileSlot<'_>)> {
                     vec![$(($title, stringify!($key), slot!(&mut self.$key, $range)),)*]
                 }
             }
@@ -52,21 +52,21 @@ macro_rules! sections {
 
 sections! {
     /// The way between client and server.
-    Network "network" {
+    NetworkSection "network" {
         /// From client to metadata server and back, the server's own work excluded. Unit: microseconds.
         round_trip_us MICROSECONDS,
     }
 
     /// The metadata servers.
-    Metadata "metadata" {
+    MetadataSection "metadata" {
         /// Servers that share the load of one tree.
         servers COUNT,
         /// Requests that one server works on at once.
         threads COUNT,
     }
 
-    /// What one metadata server does in a second with all its threads, by operation.
-    Rates "metadata.operations_per_second" {
+    /// Operations a second of one metadata server with all its threads.
+    RatesSection "metadata.operations_per_second" {
         /// One name of a path that is there.
         lookup RATE,
         /// One name that is absent.
@@ -81,7 +81,7 @@ sections! {
         readdir RATE,
         /// The target of a symbolic link.
         readlink RATE,
-        /// Where a file's data lies, where that is asked apart from opening.
+        /// The place of a file's data, where that is a request of its own.
         layout RATE,
         /// Making a file.
         create RATE,
@@ -91,32 +91,32 @@ sections! {
         rename RATE,
     }
 
-    /// What a client remembers, and what it asks again.
-    Client "client" {
-        /// How long a file's name is answered by the client itself; 0 is never. Unit: seconds.
+    /// The caches of a client, and the requests that it repeats.
+    ClientSection "client" {
+        /// The time for which the client itself answers a file's name; 0 is never. Unit: seconds.
         positive_seconds SECONDS,
-        /// How long an absent name is. Unit: seconds.
+        /// The same for an absent name. Unit: seconds.
         negative_seconds SECONDS,
-        /// How long a directory's name is. Unit: seconds.
+        /// The same for a directory's name. Unit: seconds.
         directory_seconds SECONDS,
-        /// How long attributes are. Unit: seconds.
+        /// The same for attributes. Unit: seconds.
         attribute_seconds SECONDS,
-        /// Whether opening a file whose name is known costs a request.
+        /// True if opening a file whose name is known costs a request.
         open_asks switch,
-        /// Whether opening a directory to list it costs a request beside the listing.
+        /// True if opening a directory to list it costs a request beside the listing.
         open_directory_asks switch,
-        /// Whether lookup and open of a file are one request.
+        /// True if lookup and open of a file are one request.
         atomic_open switch,
         /// For how long after a file's lookup its first open is told to the server and not waited for; 0 or absent is never.
         /// Unit: seconds.
         open_rides_seconds SECONDS,
-        /// Whether closing a file costs a request.
+        /// True if closing a file costs a request.
         close_asks switch,
-        /// Whether listing a directory brings names and attributes of its entries along.
+        /// True if listing a directory brings names and attributes of its entries along.
         readdir_fills switch,
-        /// Whether the first read of a file costs a request for the place of its data, unless a lookup has brought that.
+        /// True if the first read of a file costs a request for the place of its data, unless a lookup has brought that.
         layout_asks switch,
-        /// Whether attributes are asked again after a file was read or a directory listed, as a FUSE client does for
+        /// True if attributes are asked again after a file was read or a directory listed, as a FUSE client does for
         /// the time of the last access.
         read_spoils_attributes switch,
         /// Requests of one client that may be under way at once.
@@ -127,14 +127,14 @@ sections! {
         /// The same for a million bytes of data, where that is more than `cpu_us` for each of their reads. Unit:
         /// microseconds.
         cpu_us_per_mb MICROSECONDS,
-        /// What the client answers without a server, such as a close: some 100 for a daemon (FUSE), 0 or absent for a
+        /// An answer of the client without a server, such as to a close: some 100 for a daemon (FUSE), 0 or absent for a
         /// kernel. All of it is processor time. Unit: microseconds.
         own_answer_us MICROSECONDS,
     }
 
     /// The data servers.
-    Data "data" {
-        /// How many there are.
+    DataSection "data" {
+        /// Their number.
         servers COUNT,
         /// Of one server.
         bytes_per_second BYTES_RATE,
@@ -146,21 +146,21 @@ sections! {
     }
 
     /// Creates of many nodes in one directory.
-    SharedDirectory "shared_directory" {
+    SharedDirectorySection "shared_directory" {
         /// Handing an exclusive token, of the directory's inode or of one of its blocks, from one node to the next.
         /// Unit: microseconds.
         inode_token_us MICROSECONDS,
-        /// What each node that waits adds to the split of a block, where splits come one after the other. Unit:
+        /// The time that each waiting node adds to the split of a block, where splits come one after the other. Unit:
         /// microseconds.
         split_us MICROSECONDS,
         /// Nodes that a block serves between two such splits.
         split_serves COUNT,
         /// Blocks of a directory as soon as it has left its inode: more than 1 with `DirPreSplitLevels`.
         blocks COUNT,
-        /// Whether nodes share the inode's token once the directory has left its inode (Spectrum Scale 5.0.3), or take it
+        /// True if nodes share the inode's token once the directory has left its inode (Spectrum Scale 5.0.3), false if they take it
         /// exclusively one after the other.
         shares_inode_token switch,
-        /// Whether every node is connected to every other before it needs to be (`allToAllConnection`).
+        /// True if every node is connected to every other before it needs to be (`allToAllConnection`).
         connects_all switch,
         /// Size of a directory block. Unit: bytes.
         block_bytes BYTES,

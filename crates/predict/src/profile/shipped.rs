@@ -23,7 +23,7 @@ pub fn shipped(name: &str) -> Option<Profile> {
     Some(Profile::read(text.as_bytes()).expect("a test reads every shipped profile"))
 }
 
-/// What is known of a file system of which nothing is known.
+/// The prior of a file system of which nothing is known.
 pub fn wide() -> Profile {
     // Every run of the model asks for it.
     static WIDE: LazyLock<Profile> = LazyLock::new(|| shipped("wide").expect("it is in the table above"));

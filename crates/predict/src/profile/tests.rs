@@ -86,7 +86,7 @@ fn quantiles_go_through_what_is_known_and_never_run_away() {
     assert!(Figure::spread(0.0, 30.0, 30.0).quantile(0.0) >= 0.0);
 }
 
-fn any_figure(range: Range) -> impl Strategy<Value = Figure> {
+fn any_figure(range: FigureRange) -> impl Strategy<Value = Figure> {
     let value = || prop_oneof![range.least..=range.most, range.least..=range.least + 10.0];
     let parts = (
         value(),
@@ -108,12 +108,12 @@ proptest! {
         name in "\\PC{0,9}|[\\x00-\\x7f]{0,9}", note in proptest::option::of(".*"), kind in 0usize..3,
         seed in proptest::collection::vec((proptest::option::of(any_figure(figure::RATE)), any::<Option<bool>>()), 64),
     ) {
-        let mut profile = Profile::new(name, Kind::ALL[kind]);
+        let mut profile = Profile::new(name, ProfileKind::ALL[kind]);
         profile.note = note;
         for ((.., slot), (number, on)) in profile.slots().into_iter().zip(seed) {
             match slot {
-                Slot::Switch(place) => *place = on,
-                Slot::Figure(place, range) => {
+                ProfileSlot::Switch(place) => *place = on,
+                ProfileSlot::Figure(place, range) => {
                     *place = number.filter(|figure| range.holds(figure.p10) && range.holds(figure.p90));
                 }
             }

@@ -1,6 +1,6 @@
 //! A profile as TOML: what [`super::read`] reads back equal.
 
-use super::{Figure, Profile, SCHEMA_VERSION, Slot};
+use super::{Figure, Profile, ProfileSlot, SCHEMA_VERSION};
 use std::fmt::Write as _;
 
 impl Profile {
@@ -28,10 +28,10 @@ impl Profile {
     }
 }
 
-fn value(slot: &Slot<'_>) -> Option<String> {
+fn value(slot: &ProfileSlot<'_>) -> Option<String> {
     match slot {
-        Slot::Switch(on) => on.map(|on| on.to_string()),
-        Slot::Figure(figure, _) => figure.as_ref().map(figure_text),
+        ProfileSlot::Switch(on) => on.map(|on| on.to_string()),
+        ProfileSlot::Figure(figure, _) => figure.as_ref().map(figure_text),
     }
 }
 

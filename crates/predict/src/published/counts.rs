@@ -1,11 +1,11 @@
-//! What programs ask, as the sources count it. Counts of system calls, not of requests at a server.
+//! The operations of programs, as the sources count them: system calls, not of requests at a server.
 
 use crate::workload::{Demand, Segment};
-use crate::{Operation, PerOperation};
+use crate::{PerOperation, ServerOperation};
 
 /// Calls of one process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counts {
+pub struct StartCounts {
     /// Opens that succeed.
     pub opens: f64,
     /// Opens of absent names.
@@ -18,7 +18,7 @@ pub struct Counts {
     pub reads: f64,
 }
 
-impl Counts {
+impl StartCounts {
     /// Warp, each core. Source: Zhao et al., section IV: 3388 opens (495 successful), 1632 stats (848 successful), 500 reads.
     pub const WARP: Self = Self {
         opens: 495.0,
@@ -61,15 +61,15 @@ impl Counts {
     /// Requests, if every call is one: no client keeps anything, and an open is one request with its lookup.
     pub fn requests(&self) -> PerOperation {
         PerOperation::of(|operation| match operation {
-            Operation::Open => self.opens,
-            Operation::LookupAbsent => self.opens_failed + self.stats_failed,
-            Operation::Getattr => self.stats_ok,
-            Operation::Read => self.reads,
+            ServerOperation::Open => self.opens,
+            ServerOperation::LookupAbsent => self.opens_failed + self.stats_failed,
+            ServerOperation::Getattr => self.stats_ok,
+            ServerOperation::Read => self.reads,
             _ => 0.0,
         })
     }
 
-    /// What a node with so many processes asks in one go, without any computing between.
+    /// The demand of a node with so many processes, in one go, without computing between.
     pub fn demand(&self, processes: u32) -> Demand {
         let processes = f64::from(processes);
         let mut asks = PerOperation::default();
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn warp_asks_what_was_published() {
-        assert_eq!(Counts::WARP.operations(), 5020.0);
-        assert_eq!(Counts::WARP.demand(24).asks().metadata(), 5020.0 * 24.0);
-        assert_eq!(Counts::WARP.demand(24).waits().metadata(), 5020.0);
+        assert_eq!(StartCounts::WARP.operations(), 5020.0);
+        assert_eq!(StartCounts::WARP.demand(24).asks().metadata(), 5020.0 * 24.0);
+        assert_eq!(StartCounts::WARP.demand(24).waits().metadata(), 5020.0);
     }
 }

@@ -3,11 +3,12 @@
 //! Three parameters of the profile `coral` are fitted to three times, one each; everything else here is predicted with them.
 //! The rate of creates is no figure of that machine: it is the IO500 prior.
 
-use super::row::{Published, Row, Rule, Unit, Use, exact};
+use super::row::{Published, PublishedRow, RowRule, RowUnit, RowUse};
 use crate::create::{
-    self, Connections, Creates, Directory, InodeToken, Parameters, Spread, State,
+    self, Connections, CreateParameters, Creates, Directory, DirectoryState, InodeToken,
     split::{self, PreSplit, SplitLaw},
 };
+use crate::forecast::Spread;
 use crate::profile::{Profile, shipped};
 
 const SOURCE: &str = "Lewars, Spectrum Scale Performance v1.2.1";
@@ -23,35 +24,35 @@ pub(super) fn coral() -> Profile {
     shipped("coral").expect("it comes with quell")
 }
 
-/// How the directory was found in each round of fixes. Shape: as released, round 1, 2, 3.
-pub(super) fn rounds() -> [State; 4] {
-    let old = State::of(&coral());
-    let round_1 = State { inode_token: InodeToken::Shared, ..old };
-    let round_2 = State { blocks: split::blocks(6), ..round_1 };
-    [old, round_1, round_2, State { connections: Connections::AllToAll, ..round_2 }]
+/// The state of the directory in each round of fixes. Shape: as released, round 1, 2, 3.
+pub(super) fn rounds() -> [DirectoryState; 4] {
+    let old = DirectoryState::of(&coral());
+    let round_1 = DirectoryState { inode_token: InodeToken::Shared, ..old };
+    let round_2 = DirectoryState { blocks: split::blocks(6), ..round_1 };
+    [old, round_1, round_2, DirectoryState { connections: Connections::AllToAll, ..round_2 }]
 }
 
-fn grown(blocks: u64) -> State {
-    State { directory: Directory::Grown, blocks, ..rounds()[1] }
+fn grown(blocks: u64) -> DirectoryState {
+    DirectoryState { directory: Directory::Grown, blocks, ..rounds()[1] }
 }
 
-fn seconds(state: &State) -> Spread {
-    let parameters = Parameters::of(&coral()).expect("the profile has creates");
+fn seconds(state: &DirectoryState) -> Spread {
+    let parameters = CreateParameters::of(&coral()).expect("the profile has creates");
     create::point(&parameters, CREATES, state).seconds
 }
 
 /// Every row of this source.
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<PublishedRow> {
     [new_directories(), grown_directories(), post_hoc(), floor(), levels()].concat()
 }
 
-fn new_directories() -> Vec<Row> {
+fn new_directories() -> Vec<PublishedRow> {
     let [old, round_1, round_2, round_3] = rounds().map(|state| seconds(&state));
-    let row = |name, published, predicted, used, rule, note| Row {
+    let row = |name, published, predicted, used, rule, note| PublishedRow {
         name,
         source: SOURCE,
         what: ROUNDS,
-        unit: Unit::Seconds,
+        unit: RowUnit::Seconds,
         published,
         predicted,
         used,
@@ -64,32 +65,32 @@ fn new_directories() -> Vec<Row> {
             "scale-baseline",
             Published::between(300.0, 400.0, "typically took between 300--400 seconds"),
             old,
-            Use::Validation,
-            Rule::Factor(1.5),
+            RowUse::Validation,
+            RowRule::Factor(1.5),
             "before 5.0.3: the inode's token and the one block's token each pass through all nodes",
         ),
         row(
             "scale-round-1",
             Published::between(60.0, 160.0, "60--160 seconds"),
             round_1,
-            Use::Validation,
-            Rule::Factor(1.5),
+            RowUse::Validation,
+            RowRule::Factor(1.5),
             "5.0.3: the term of the inode's token goes; at the upper edge of what was published",
         ),
         row(
             "scale-round-2",
             Published::one(15.0, "typically ~15 seconds"),
             round_2,
-            Use::Calibration,
-            Rule::Fitted,
+            RowUse::Calibration,
+            RowRule::Fitted,
             "DirPreSplitLevels=6; with round 3 it gives the cost of a connection",
         ),
         row(
             "scale-round-3",
             Published::one(7.0, "typically ~7 seconds"),
             round_3,
-            Use::Calibration,
-            Rule::Fitted,
+            RowUse::Calibration,
+            RowRule::Fitted,
             "allToAllConnection=remote; it gives the cost of a revoke",
         ),
     ]
@@ -101,19 +102,19 @@ const TABLE: [(u64, f64, &str); 4] =
 
 const GROWN_NAMES: [&str; 4] = ["scale-256k", "scale-1m", "scale-4m", "scale-8m"];
 
-fn grown_directories() -> Vec<Row> {
+fn grown_directories() -> Vec<PublishedRow> {
     let row = |((blocks, time, words), name): ((u64, f64, &'static str), &'static str)| {
         let is_fitted = blocks == 1;
-        Row {
+        PublishedRow {
             name,
             source: SOURCE,
             what: GROWN,
-            unit: Unit::Seconds,
+            unit: RowUnit::Seconds,
             published: Published::one(time, words),
             predicted: seconds(&grown(blocks)),
-            used: if is_fitted { Use::Calibration } else { Use::Validation },
+            used: if is_fitted { RowUse::Calibration } else { RowUse::Validation },
             parameters: 1,
-            rule: if is_fitted { Rule::Fitted } else { Rule::Factor(1.5) },
+            rule: if is_fitted { RowRule::Fitted } else { RowRule::Factor(1.5) },
             note: match is_fitted {
                 true => "gives the hand-over time of a token",
                 false => "blocks work side by side: no power of the number of blocks fits the four times",
@@ -125,57 +126,57 @@ fn grown_directories() -> Vec<Row> {
 
 /// The law that was fitted to all four times of grown directories after they had been compared with the other one.
 pub(super) const AFTERWARDS: SplitLaw = SplitLaw::Serial { seconds: 0.0102, served: 227.0 };
-/// What is left when no block splits. Unit: seconds. Source: the last of the four times.
+/// The time that is left when no block splits. Unit: seconds. Source: the last of the four times.
 const LEFT: f64 = 0.2;
 
-fn post_hoc() -> Vec<Row> {
+fn post_hoc() -> Vec<PublishedRow> {
     let names = ["scale-256k-serial", "scale-1m-serial", "scale-4m-serial", "scale-8m-serial"];
-    let row = |((blocks, time, words), name): ((u64, f64, &'static str), &'static str)| Row {
+    let row = |((blocks, time, words), name): ((u64, f64, &'static str), &'static str)| PublishedRow {
         name,
         source: SOURCE,
         what: GROWN,
-        unit: Unit::Seconds,
+        unit: RowUnit::Seconds,
         published: Published::one(time, words),
-        predicted: exact(AFTERWARDS.wait(4096.0, 1.0, blocks as f64) + LEFT),
-        used: Use::PostHoc,
+        predicted: Spread::exact(AFTERWARDS.wait(4096.0, 1.0, blocks as f64) + LEFT),
+        used: RowUse::PostHoc,
         parameters: 3,
-        rule: Rule::Fitted,
+        rule: RowRule::Fitted,
         note: "splits one after the other: three parameters on these four times, so it shows a form that could be, no more",
     };
     TABLE.into_iter().zip(names).map(row).collect()
 }
 
 /// 4096 creates in 0.2 s, against the rate of other GPFS file systems: nothing was fitted.
-fn floor() -> Vec<Row> {
+fn floor() -> Vec<PublishedRow> {
     let rate = coral().shared_directory.creates_per_second.expect("the profile has it");
-    vec![Row {
+    vec![PublishedRow {
         name: "scale-creates",
         source: "Lewars; IO500, 24 submissions of GPFS",
         what: "creates a second in one directory that has enough blocks",
-        unit: Unit::PerSecond,
+        unit: RowUnit::PerSecond,
         published: Published::one(4096.0 / 0.2, "8 MB 0.2, 4096 files"),
         predicted: Spread { p10: rate.p10, p50: rate.p50, p90: rate.p90 },
-        used: Use::Validation,
+        used: RowUse::Validation,
         parameters: 0,
-        rule: Rule::Factor(1.5),
+        rule: RowRule::Factor(1.5),
         note: "0.2 s has one digit: 16 000 to 27 000 creates a second",
     }]
 }
 
-fn levels() -> Vec<Row> {
+fn levels() -> Vec<PublishedRow> {
     let printed = [(1, 512), (2, 1024), (3, 2048), (4, 4096), (5, 8192), (6, 16_384)];
     let agree = |(level, kib): &(u32, u64)| (split::blocks(*level) * split::BLOCK_BYTES) >> 10 == *kib;
     let value = PreSplit { levels: vec![6, 8] }.value();
-    let row = |name, what, published, predicted, note| Row {
+    let row = |name, what, published, predicted, note| PublishedRow {
         name,
         source: SOURCE,
         what,
-        unit: Unit::Count,
+        unit: RowUnit::Count,
         published,
-        predicted: exact(predicted),
-        used: Use::Arithmetic,
+        predicted: Spread::exact(predicted),
+        used: RowUse::Arithmetic,
         parameters: 0,
-        rule: Rule::Equal,
+        rule: RowRule::Equal,
         note,
     };
     vec![

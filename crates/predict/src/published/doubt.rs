@@ -1,16 +1,17 @@
-//! What the published figures cannot tell apart, and how much a prediction leans on each figure.
+//! Assumptions that the published figures cannot tell apart, and the weight of each figure in a prediction.
 
-use super::counts::Counts;
+use super::counts::StartCounts;
 use super::directory;
 use super::engine::{knee_ranks, median};
 use super::startup::profile;
 use crate::create;
-use crate::profile::{Figure, Profile, Slot};
+use crate::forecast::{FigureSensitivity, Step};
+use crate::profile::{Figure, Profile, ProfileSlot};
 
 /// One assumption about what reaches Hopper's servers, and the rates that it takes to give the published times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// What reaches the server.
+    /// The requests that reach the server, in words.
     pub assumption: &'static str,
     /// Operations of a rank that do.
     pub operations: f64,
@@ -18,13 +19,13 @@ pub struct Alternative {
     pub home: f64,
     /// The rate that gives a quarter of /home's time from /scratch. Unit: operations a second.
     pub scratch: f64,
-    /// What it then says of 8000 cores of /home. Unit: seconds.
+    /// The time that follows for 8000 cores of /home. Unit: seconds.
     pub at_8000: f64,
     /// Cores at the knee.
     pub knee: f64,
 }
 
-/// How much a time changes with a figure: d ln T / d ln figure.
+/// The change of a time with a figure: d ln T / d ln figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elasticity {
     /// The row.
@@ -40,11 +41,11 @@ const CORES: u32 = 24;
 
 /// The assumptions that source 003 leaves open.
 pub(super) fn alternatives() -> Vec<Alternative> {
-    let all = Counts::WARP;
-    let opens = Counts { stats_ok: 0.0, stats_failed: 0.0, ..all };
-    let found = Counts { opens_failed: 0.0, ..opens };
+    let all = StartCounts::WARP;
+    let opens = StartCounts { stats_ok: 0.0, stats_failed: 0.0, ..all };
+    let found = StartCounts { opens_failed: 0.0, ..opens };
     let share = 1.0 / f64::from(CORES);
-    let shared = Counts {
+    let shared = StartCounts {
         opens: all.opens * share,
         opens_failed: all.opens_failed * share,
         stats_ok: all.stats_ok * share,
@@ -62,7 +63,7 @@ pub(super) fn alternatives() -> Vec<Alternative> {
     .collect()
 }
 
-fn alternative(assumption: &'static str, counts: &Counts) -> Alternative {
+fn alternative(assumption: &'static str, counts: &StartCounts) -> Alternative {
     let mut home = profile("hopper-home");
     let scale = fitted(&home, counts, 1024, 400.0);
     home.scale_rates(scale);
@@ -85,7 +86,7 @@ fn rate(profile: &Profile) -> f64 {
 }
 
 /// By what all rates must be multiplied to give this time, by halving the interval.
-fn fitted(profile: &Profile, counts: &Counts, ranks: u64, seconds: f64) -> f64 {
+fn fitted(profile: &Profile, counts: &StartCounts, ranks: u64, seconds: f64) -> f64 {
     let time = |exponent: f64| {
         let mut scaled = profile.clone();
         scaled.scale_rates(exponent.exp());
@@ -107,7 +108,8 @@ impl Profile {
     /// Multiplies every rate of the metadata servers.
     pub(super) fn scale_rates(&mut self, by: f64) {
         for (title, _, slot) in self.slots() {
-            let (crate::profile::Rates::TITLE, Slot::Figure(Some(figure), _)) = (title, slot) else {
+            let (crate::profile::RatesSection::TITLE, ProfileSlot::Figure(Some(figure), _)) = (title, slot)
+            else {
                 continue;
             };
             let Figure { p10, p50, p90, .. } = figure;
@@ -121,32 +123,34 @@ pub(super) fn elasticities() -> Vec<Elasticity> {
     let [old, round_1, _, round_3] = directory::rounds();
     let creates = [("scale-baseline", old), ("scale-round-1", round_1), ("scale-round-3", round_3)];
     let of_creates = creates.into_iter().flat_map(|(row, state)| {
-        let all = create::elasticities(&directory::coral(), &directory::CREATES, &state).unwrap_or_default();
-        all.into_iter().map(move |(key, value)| Elasticity { row, key, value })
+        let all = create::sensitivities(&directory::coral(), &directory::CREATES, &state).unwrap_or_default();
+        all.into_iter().map(move |known| Elasticity::of(row, known))
     });
     let starts = [("warp-home-slope", "hopper-home", 1024), ("warp-dlfm-10", "hopper-scratch", 36_864)];
     let of_starts = starts.into_iter().flat_map(|(row, name, ranks)| of_start(row, &profile(name), ranks));
     of_starts.chain(of_creates).filter(|elasticity| elasticity.value.abs() >= LEAST).collect()
 }
 
-/// What changes a time by less than this part of its own change is left out.
+/// A figure that changes a time by less than this part of its own change is left out.
 const LEAST: f64 = 0.005;
 const NUDGE: f64 = 1.01;
 
 fn of_start(row: &'static str, profile: &Profile, ranks: u64) -> Vec<Elasticity> {
-    let base = median(profile, &Counts::WARP, CORES, ranks);
-    let mut keys = Vec::new();
     let mut copy = profile.clone();
-    for (title, key, slot) in copy.slots() {
-        if matches!(slot, Slot::Figure(Some(_), _)) {
-            keys.push(format!("{title}.{key}"));
-        }
-    }
-    let change = |key: String| {
-        let mut nudged = profile.clone();
-        nudged.nudge(&key, NUDGE)?;
-        let value = (median(&nudged, &Counts::WARP, CORES, ranks) / base).ln() / NUDGE.ln();
-        Some(Elasticity { row, key, value })
+    let slots = copy.slots().into_iter();
+    let figures = slots.filter(|(.., slot)| matches!(slot, ProfileSlot::Figure(Some(_), _)));
+    let change = |(title, key, _): (&str, &str, ProfileSlot<'_>)| {
+        let known = FigureSensitivity::of(&format!("{title}.{key}"), Step::Up(NUDGE), |at| {
+            let changed = profile.with(&format!("{title}.{key}"), at)?;
+            Some(median(&changed, &StartCounts::WARP, CORES, ranks))
+        })?;
+        Some(Elasticity::of(row, known))
     };
-    keys.into_iter().filter_map(change).collect()
+    figures.filter_map(change).collect()
+}
+
+impl Elasticity {
+    fn of(row: &'static str, known: FigureSensitivity) -> Self {
+        Self { row, key: known.figure, value: known.elasticity }
+    }
 }

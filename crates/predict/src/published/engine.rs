@@ -1,30 +1,30 @@
-//! The model of `quell predict`, asked for counts instead of a trace: nodes that start together, cold, on a file system that nobody
-//! else uses.
+//! The model of `quell predict`, asked for counts instead of a trace: nodes that start together, cold, on a file system that
+//! no other job uses.
 
-use super::counts::Counts;
-use crate::Parameters;
+use super::counts::StartCounts;
+use crate::StartParameters;
 use crate::chance::{PRIMES, halton};
-use crate::create::Spread;
+use crate::forecast::Spread;
 use crate::model::{self, Cohorts, Network, Scale, solve};
 use crate::profile::Profile;
 use std::cell::RefCell;
 
 /// The time of the slowest rank with every figure at its median. Unit: seconds.
-pub(super) fn median(profile: &Profile, counts: &Counts, cores: u32, ranks: u64) -> f64 {
-    slowest(&Parameters::median(profile), counts, cores, ranks)
+pub(super) fn median(profile: &Profile, counts: &StartCounts, cores: u32, ranks: u64) -> f64 {
+    slowest(&StartParameters::median(profile), counts, cores, ranks)
 }
 
 /// The same over the spreads of the figures. The rates of one profile are fast or slow together.
-pub(super) fn range(profile: &Profile, counts: &Counts, cores: u32, ranks: u64) -> Spread {
+pub(super) fn range(profile: &Profile, counts: &StartCounts, cores: u32, ranks: u64) -> Spread {
     over_samples(profile, |parameters| slowest(parameters, counts, cores, ranks))
 }
 
 /// Ranks at the knee, one to a node: there nothing but the servers is shared.
-pub(super) fn knee_ranks(profile: &Profile, counts: &Counts) -> Spread {
+pub(super) fn knee_ranks(profile: &Profile, counts: &StartCounts) -> Spread {
     over_samples(profile, |parameters| model::knee(&network(parameters, counts, 1, 1)))
 }
 
-fn network(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> Network {
+fn network(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks: u64) -> Network {
     let scale = Scale {
         nodes: (ranks as f64 / f64::from(cores)).max(1.0),
         skew: 0.0,
@@ -36,12 +36,12 @@ fn network(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> 
     Network::new(&counts.demand(cores), parameters, &scale)
 }
 
-fn slowest(parameters: &Parameters, counts: &Counts, cores: u32, ranks: u64) -> f64 {
+fn slowest(parameters: &StartParameters, counts: &StartCounts, cores: u32, ranks: u64) -> f64 {
     solve(&network(parameters, counts, cores, ranks), Cohorts::FINE).slowest
 }
 
 /// Percentiles of a number over samples of a profile's figures; each key has a prime of its own.
-fn over_samples(profile: &Profile, number: impl Fn(&Parameters) -> f64) -> Spread {
+fn over_samples(profile: &Profile, number: impl Fn(&StartParameters) -> f64) -> Spread {
     let sample = |index: u32| {
         let keys = RefCell::new(Vec::new());
         let choice = |key: &'static str, figure: &crate::Figure| {
@@ -52,9 +52,9 @@ fn over_samples(profile: &Profile, number: impl Fn(&Parameters) -> f64) -> Sprea
             });
             figure.quantile(halton(index + 1, PRIMES[place % PRIMES.len()]))
         };
-        number(&Parameters::choose(profile, &choice))
+        number(&StartParameters::choose(profile, &choice))
     };
-    Spread::of((0..SAMPLES).map(sample).collect())
+    Spread::of_samples(SAMPLES, sample)
 }
 
 const SAMPLES: u32 = 400;

@@ -21,21 +21,21 @@ mod row;
 mod startup;
 mod striping;
 
-pub use counts::Counts;
+pub use counts::StartCounts;
 pub use doubt::{Alternative, Elasticity};
-pub use missing::{MISSING, Missing};
-pub use row::{Published, Row, Rule, Unit, Use, Verdict};
+pub use missing::{MISSING, MissingFigure};
+pub use row::{Published, PublishedRow, RowRule, RowUnit, RowUse, RowVerdict};
 
 /// Everything that is compared.
 #[derive(Clone, Debug)]
 pub struct Validation {
     /// Shape: by source, in the order of their figures.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PublishedRow>,
     /// Figures that no row can be made of.
-    pub missing: &'static [Missing],
+    pub missing: &'static [MissingFigure],
     /// Assumptions that the rows cannot tell apart.
     pub alternatives: Vec<Alternative>,
-    /// How much the validated times change with each figure.
+    /// The change of the validated times with each figure.
     pub elasticities: Vec<Elasticity>,
 }
 
@@ -50,8 +50,8 @@ pub fn validate() -> Validation {
 }
 
 impl Validation {
-    /// How many rows of a use have this verdict.
-    pub fn count(&self, used: Use, verdict: Verdict) -> usize {
+    /// The number of rows of a use with this verdict.
+    pub fn count(&self, used: RowUse, verdict: RowVerdict) -> usize {
         self.rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count()
     }
 }

@@ -1,10 +1,10 @@
 //! One published figure beside what the model says, and the judgement, which follows from both by a stated rule.
 
-use crate::create::Spread;
+use crate::forecast::Spread;
 
-/// What a published figure may be used for.
+/// The use that a published figure allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Use {
+pub enum RowUse {
     /// A parameter was fitted to it: agreement proves nothing.
     Calibration,
     /// No parameter has seen it.
@@ -19,7 +19,7 @@ pub enum Use {
     PostHoc,
 }
 
-impl Use {
+impl RowUse {
     /// One letter, as the tables have it.
     pub fn letter(self) -> char {
         match self {
@@ -51,12 +51,12 @@ impl Use {
         [Self::Calibration, Self::Validation, Self::Arithmetic, Self::Derived, Self::Bound, Self::PostHoc];
 }
 
-/// What is counted or timed.
+/// The unit of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum RowUnit {
     /// Time.
     Seconds,
-    /// How many times.
+    /// A ratio.
     Times,
     /// Things.
     Count,
@@ -68,7 +68,7 @@ pub enum Unit {
     Percent,
 }
 
-impl Unit {
+impl RowUnit {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -82,14 +82,14 @@ impl Unit {
     }
 }
 
-/// What was published: one number, or two that it lies between.
+/// A published figure: one number, or two that it lies between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// The lower number.
     pub low: f64,
     /// The upper one; equal to `low` where one was given.
     pub high: f64,
-    /// How the source puts it, in its own few words.
+    /// The source's own few words.
     pub words: &'static str,
 }
 
@@ -112,7 +112,7 @@ impl Published {
 
 /// The rule by which a row is judged, stated before it is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule {
+pub enum RowRule {
     /// The prediction's median is within this factor of the published middle.
     Factor(f64),
     /// It is within this share of it.
@@ -131,7 +131,7 @@ pub enum Rule {
     Fitted,
 }
 
-impl Rule {
+impl RowRule {
     /// In words.
     pub fn words(self) -> String {
         match self {
@@ -148,9 +148,9 @@ impl Rule {
     }
 }
 
-/// What came of it.
+/// The outcome of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RowVerdict {
     /// The rule holds.
     Holds,
     /// It does not.
@@ -159,7 +159,7 @@ pub enum Verdict {
     Fitted,
 }
 
-impl Verdict {
+impl RowVerdict {
     /// One word.
     pub fn word(self) -> &'static str {
         match self {
@@ -172,30 +172,30 @@ impl Verdict {
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct PublishedRow {
     /// A stable name.
     pub name: &'static str,
     /// The document.
     pub source: &'static str,
-    /// What was counted or timed, where, at which scale.
+    /// The measurement: its object, place and scale.
     pub what: &'static str,
     /// Unit of both numbers.
-    pub unit: Unit,
+    pub unit: RowUnit,
     /// The source's figure.
     pub published: Published,
     /// Ours.
     pub predicted: Spread,
-    /// What the figure may be used for.
-    pub used: Use,
+    /// The use that the figure allows.
+    pub used: RowUse,
     /// Parameters behind the prediction that were fitted to any published figure.
     pub parameters: u32,
     /// The rule.
-    pub rule: Rule,
-    /// What to know beside it.
+    pub rule: RowRule,
+    /// A remark.
     pub note: &'static str,
 }
 
-impl Row {
+impl PublishedRow {
     /// Median of the prediction to middle of the publication. 1 where they agree.
     pub fn factor(&self) -> f64 {
         self.predicted.p50 / self.published.middle()
@@ -204,47 +204,42 @@ impl Row {
     /// ln of [`Self::factor`]: symmetric, and errors of factors add up. `None` where it has no meaning.
     pub fn log_error(&self) -> Option<f64> {
         let error = self.factor().ln();
-        (error.is_finite() && self.unit != Unit::Percent).then_some(error)
+        (error.is_finite() && self.unit != RowUnit::Percent).then_some(error)
     }
 
-    /// What the rule says.
-    pub fn verdict(&self) -> Verdict {
+    /// The outcome of the rule.
+    pub fn verdict(&self) -> RowVerdict {
         let (ours, theirs) = (self.predicted.p50, &self.published);
         let holds = match self.rule {
-            Rule::Fitted => return Verdict::Fitted,
-            Rule::Factor(most) => self.factor().ln().abs() <= most.ln(),
-            Rule::Share(most) => (self.factor() - 1.0).abs() <= most,
-            Rule::Equal => (ours - theirs.middle()).abs() <= DIGITS * theirs.middle().abs(),
-            Rule::AtMost => ours <= theirs.high,
-            Rule::AtLeast => ours >= theirs.low,
-            Rule::Between => (theirs.low..=theirs.high).contains(&ours),
-            Rule::InRange => self.predicted.p10 <= theirs.high && self.predicted.p90 >= theirs.low,
+            RowRule::Fitted => return RowVerdict::Fitted,
+            RowRule::Factor(most) => self.factor().ln().abs() <= most.ln(),
+            RowRule::Share(most) => (self.factor() - 1.0).abs() <= most,
+            RowRule::Equal => (ours - theirs.middle()).abs() <= DIGITS * theirs.middle().abs(),
+            RowRule::AtMost => ours <= theirs.high,
+            RowRule::AtLeast => ours >= theirs.low,
+            RowRule::Between => (theirs.low..=theirs.high).contains(&ours),
+            RowRule::InRange => self.predicted.p10 <= theirs.high && self.predicted.p90 >= theirs.low,
         };
-        if holds { Verdict::Holds } else { Verdict::Misses }
+        if holds { RowVerdict::Holds } else { RowVerdict::Misses }
     }
 }
 
-/// A number that is exactly known.
-pub(super) fn exact(value: f64) -> Spread {
-    Spread { p10: value, p50: value, p90: value }
-}
-
-/// What rounding to three digits may change.
+/// The error of rounding to three digits.
 const DIGITS: f64 = 0.005;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(rule: Rule, predicted: f64) -> Row {
-        Row {
+    fn row(rule: RowRule, predicted: f64) -> PublishedRow {
+        PublishedRow {
             name: "x",
             source: "",
             what: "",
-            unit: Unit::Seconds,
+            unit: RowUnit::Seconds,
             published: Published::between(90.0, 110.0, ""),
             predicted: Spread { p10: predicted / 2.0, p50: predicted, p90: predicted * 2.0 },
-            used: Use::Validation,
+            used: RowUse::Validation,
             parameters: 0,
             rule,
             note: "",
@@ -254,26 +249,26 @@ mod tests {
     #[test]
     fn rules_hold_up_to_their_limit_and_not_beyond() {
         for (rule, holds, misses) in [
-            (Rule::Factor(1.5), [149.9, 66.8], [150.2, 66.5]),
-            (Rule::Share(0.2), [119.9, 80.1], [120.1, 79.9]),
-            (Rule::Equal, [100.4, 99.6], [100.6, 99.4]),
-            (Rule::AtMost, [0.0, 110.0], [110.1, 1e9]),
-            (Rule::AtLeast, [90.0, 1e9], [89.9, 0.0]),
-            (Rule::Between, [110.0, 90.0], [110.1, 89.9]),
-            (Rule::InRange, [219.0, 46.0], [221.0, 44.0]),
+            (RowRule::Factor(1.5), [149.9, 66.8], [150.2, 66.5]),
+            (RowRule::Share(0.2), [119.9, 80.1], [120.1, 79.9]),
+            (RowRule::Equal, [100.4, 99.6], [100.6, 99.4]),
+            (RowRule::AtMost, [0.0, 110.0], [110.1, 1e9]),
+            (RowRule::AtLeast, [90.0, 1e9], [89.9, 0.0]),
+            (RowRule::Between, [110.0, 90.0], [110.1, 89.9]),
+            (RowRule::InRange, [219.0, 46.0], [221.0, 44.0]),
         ] {
-            for (values, verdict) in [(holds, Verdict::Holds), (misses, Verdict::Misses)] {
+            for (values, verdict) in [(holds, RowVerdict::Holds), (misses, RowVerdict::Misses)] {
                 for value in values {
                     assert_eq!(row(rule, value).verdict(), verdict, "{rule:?} {value}");
                 }
             }
         }
-        assert_eq!(row(Rule::Fitted, 1.0).verdict(), Verdict::Fitted);
+        assert_eq!(row(RowRule::Fitted, 1.0).verdict(), RowVerdict::Fitted);
     }
 
     #[test]
     fn errors_are_symmetric() {
-        let error = |predicted| row(Rule::Factor(1.5), predicted).log_error().unwrap();
+        let error = |predicted| row(RowRule::Factor(1.5), predicted).log_error().unwrap();
         assert!((error(200.0) + error(50.0)).abs() < 1e-9);
     }
 }

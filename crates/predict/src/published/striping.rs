@@ -4,8 +4,8 @@
 //! of targets is not published either: nothing is left to validate. What can be shown is how much the second time depends on b.
 //! Source: Cray and KTH, Optimizing I/O, "Case study: Parallel I/O into a single file".
 
-use super::row::{Published, Row, Rule, Unit, Use, exact};
-use crate::create::Spread;
+use super::row::{Published, PublishedRow, RowRule, RowUnit, RowUse};
+use crate::forecast::Spread;
 
 const SOURCE: &str = "Cray and KTH: Optimizing I/O";
 /// Reads and writes together. Unit: bytes.
@@ -28,12 +28,12 @@ fn all_stripes(rate: f64, targets: f64) -> f64 {
 }
 
 /// Every row of this source.
-pub(super) fn rows() -> Vec<Row> {
-    let row = |name, what, published, predicted, used, parameters, rule, note| Row {
+pub(super) fn rows() -> Vec<PublishedRow> {
+    let row = |name, what, published, predicted, used, parameters, rule, note| PublishedRow {
         name,
         source: SOURCE,
         what,
-        unit: Unit::Seconds,
+        unit: RowUnit::Seconds,
         published,
         predicted,
         used,
@@ -49,10 +49,10 @@ pub(super) fn rows() -> Vec<Row> {
             "striping-all",
             "run with all stripes, rate of a target fitted to both times",
             Published::one(ALL, "New stripe settings: 625 s run time"),
-            exact(all_stripes(fitted(middle), middle)),
-            Use::Calibration,
+            Spread::exact(all_stripes(fitted(middle), middle)),
+            RowUse::Calibration,
             2,
-            Rule::Fitted,
+            RowRule::Fitted,
             "29 to 336 targets give 156 to 179 MB/s a target, and 437 to 611 s that are not I/O",
         ),
         row(
@@ -60,19 +60,19 @@ pub(super) fn rows() -> Vec<Row> {
             "the same from the time with 4 stripes, for targets of 150, 180 and 200 MB/s",
             Published::one(ALL, "New stripe settings: 625 s run time"),
             Spread { p10: slow, p50: all_stripes(180e6, middle), p90: fast },
-            Use::Bound,
+            RowUse::Bound,
             1,
-            Rule::InRange,
+            RowRule::InRange,
             "a third more rate nearly doubles it: no validation, the elasticity is what it shows",
         ),
         row(
             "hdf5-dump",
             "dump of 6.4 GB from 8000 PEs without collective buffering, 8 stripes",
             Published::one(300.0, "over 5 minutes to dump"),
-            exact(6.4e9 / (8.0 * fitted(middle))),
-            Use::Bound,
+            Spread::exact(6.4e9 / (8.0 * fitted(middle))),
+            RowUse::Bound,
             1,
-            Rule::AtMost,
+            RowRule::AtMost,
             "bandwidth alone is a lower bound, far below: locks between writers are what takes the time",
         ),
     ]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 static ALL: LazyLock<Validation> = LazyLock::new(validate);
 
-fn row(name: &str) -> &'static Row {
+fn row(name: &str) -> &'static PublishedRow {
     ALL.rows.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no row {name}"))
 }
 
@@ -17,7 +17,7 @@ fn names_are_unique_and_every_number_is_one() {
     names.dedup();
     assert_eq!(names.len(), rows.len());
     for row in rows {
-        let Row { published, predicted, .. } = row;
+        let PublishedRow { published, predicted, .. } = row;
         let numbers = [published.low, published.high, predicted.p10, predicted.p50, predicted.p90];
         assert!(numbers.iter().all(|number| number.is_finite()), "{row:?}");
         assert!(predicted.p10 <= predicted.p50 && predicted.p50 <= predicted.p90, "{row:?}");
@@ -29,8 +29,8 @@ fn names_are_unique_and_every_number_is_one() {
 fn held_out_times_are_within_a_factor_of_one_and_a_half() {
     for name in ["warp-home-slope", "scale-baseline", "scale-round-1", "scale-creates"] {
         let row = row(name);
-        assert_eq!((row.used, row.rule), (Use::Validation, Rule::Factor(1.5)), "{name}");
-        assert_eq!(row.verdict(), Verdict::Holds, "{row:?}");
+        assert_eq!((row.used, row.rule), (RowUse::Validation, RowRule::Factor(1.5)), "{name}");
+        assert_eq!(row.verdict(), RowVerdict::Holds, "{row:?}");
     }
 }
 
@@ -45,7 +45,7 @@ fn ratios_are_within_a_fifth() {
 #[test]
 fn a_shorter_search_path_shows_no_change() {
     let row = row("warp-search-path");
-    assert_eq!(row.verdict(), Verdict::Holds);
+    assert_eq!(row.verdict(), RowVerdict::Holds);
     // It must not slow the start either.
     assert!((-10.0..=0.0).contains(&row.predicted.p50), "{row:?}");
 }
@@ -54,20 +54,20 @@ fn a_shorter_search_path_shows_no_change() {
 fn the_calibrated_law_of_splits_stays_a_miss_and_the_other_is_labelled() {
     for name in ["scale-1m", "scale-4m", "scale-8m"] {
         let row = row(name);
-        assert_eq!((row.used, row.parameters), (Use::Validation, 1));
-        assert_eq!(row.verdict(), Verdict::Misses, "{row:?}");
+        assert_eq!((row.used, row.parameters), (RowUse::Validation, 1));
+        assert_eq!(row.verdict(), RowVerdict::Misses, "{row:?}");
     }
     for name in ["scale-256k-serial", "scale-1m-serial", "scale-4m-serial", "scale-8m-serial"] {
         let row = row(name);
-        assert_eq!((row.used, row.verdict(), row.parameters), (Use::PostHoc, Verdict::Fitted, 3));
+        assert_eq!((row.used, row.verdict(), row.parameters), (RowUse::PostHoc, RowVerdict::Fitted, 3));
         assert!(row.log_error().unwrap().abs() < 0.13, "{row:?}");
     }
 }
 
 #[test]
 fn what_was_fitted_gives_what_it_was_fitted_to() {
-    for row in ALL.rows.iter().filter(|row| row.used == Use::Calibration) {
-        assert!(row.parameters > 0 && row.rule == Rule::Fitted, "{row:?}");
+    for row in ALL.rows.iter().filter(|row| row.used == RowUse::Calibration) {
+        assert!(row.parameters > 0 && row.rule == RowRule::Fitted, "{row:?}");
         assert!((row.factor() - 1.0).abs() < 0.05, "{row:?}");
     }
 }
@@ -75,8 +75,8 @@ fn what_was_fitted_gives_what_it_was_fitted_to() {
 /// Counts agree to the digit, but for one column that the source misprints.
 #[test]
 fn arithmetic_is_equal_but_for_a_misprint() {
-    for row in ALL.rows.iter().filter(|row| row.used == Use::Arithmetic) {
-        let expected = if row.name == "modules-no-library" { Verdict::Misses } else { Verdict::Holds };
+    for row in ALL.rows.iter().filter(|row| row.used == RowUse::Arithmetic) {
+        let expected = if row.name == "modules-no-library" { RowVerdict::Misses } else { RowVerdict::Holds };
         assert_eq!(row.verdict(), expected, "{row:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::parameters::ClientRules;
 
-/// What a client keeps for a time of its own.
+/// A kind of answer that a client keeps for a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     Name,
@@ -20,7 +20,7 @@ pub(crate) struct Alike {
     oldest: [f64; 5],
     /// The youngest that was not.
     youngest: [f64; 5],
-    /// When the last process of the replay ended. Unit: seconds.
+    /// The end of the replay's last process. Unit: seconds.
     pub(super) ended: f64,
 }
 
@@ -47,7 +47,7 @@ impl Alike {
         self.ended = self.ended.max(other.ended);
     }
 
-    /// Whether the replay of a client with the rules `own` is that of one with the rules `other`.
+    /// True if the replay of a client with the rules `own` is that of one with the rules `other`.
     pub(crate) fn serves(&self, own: &ClientRules, other: &ClientRules) -> bool {
         let without = |rules: &ClientRules| ClientRules {
             positive: 0.0,

@@ -1,13 +1,13 @@
-//! What a call does at the end of its path, or to its open file.
+//! The deed of a call at the end of its path, or to its open file.
 
 use super::script::{Deed, PAGE};
 use super::tree::NameId;
-use crate::Operation;
+use crate::ServerOperation;
 use quell_trace::flags::{AT_SYMLINK_NOFOLLOW, MAP_ANONYMOUS, O_CREAT, O_DIRECTORY, O_NOFOLLOW};
 use quell_trace::{Call, Class, Event, Outcome};
 use std::ops::Range;
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     /// The file.
@@ -16,17 +16,19 @@ pub(super) struct Subject {
     pub(super) last: Option<NameId>,
     /// The file was not there before.
     pub(super) is_new: bool,
-    /// Where a call without an offset reads. Unit: bytes.
+    /// The position at which a call without an offset reads. Unit: bytes.
     pub(super) position: Option<u64>,
 }
 
-/// What a call does, beside what it maps.
+/// The deed of a call, without its mappings.
 pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
     let Subject { name, last, .. } = subject;
     let ok = event.outcome.errno().is_none();
     Some(match (event.call.class(), event.call) {
         (Class::Open, _) if !ok => Deed::Find,
-        (Class::Open, _) if event.flags & O_CREAT != 0 && subject.is_new => Deed::Ask(Operation::Create),
+        (Class::Open, _) if event.flags & O_CREAT != 0 && subject.is_new => {
+            Deed::Ask(ServerOperation::Create)
+        }
         (Class::Open, _) if event.flags & O_DIRECTORY != 0 => Deed::OpenDirectory(name),
         (Class::Open, _) => Deed::Open(name),
         (Class::Exec, _) if ok => Deed::Open(name),
@@ -36,8 +38,8 @@ pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
             Outcome::Success(bytes) if bytes > 0 => Deed::List(name),
             _ => return None,
         },
-        (Class::Xattr, _) if ok || event.path.is_none() => Deed::Ask(Operation::Getattr),
-        (Class::StatFs, _) => Deed::Ask(Operation::Getattr),
+        (Class::Xattr, _) if ok || event.path.is_none() => Deed::Ask(ServerOperation::Getattr),
+        (Class::StatFs, _) => Deed::Ask(ServerOperation::Getattr),
         (Class::Change, call) if ok => Deed::Ask(change(call)),
         (class, _) if class.is_metadata() => Deed::Find,
         (Class::Read, _) if event.bytes_moved().0 > 0 => {
@@ -52,7 +54,7 @@ pub(super) fn deed(event: &Event, subject: Subject) -> Option<Deed> {
     })
 }
 
-/// Whether a call maps a file. The first mapping of a file stands for all parts that the process touched.
+/// True if a call maps a file. The first mapping of a file stands for all parts that the process touched.
 pub(super) fn maps(event: &Event) -> bool {
     let is_first = matches!(event.offset, Some(0) | None);
     event.outcome.errno().is_none()
@@ -78,7 +80,7 @@ pub(super) fn pages(begin: u64, end: u64) -> Range<u32> {
     page(begin)..page(end.saturating_sub(1).max(begin)) + 1
 }
 
-/// Whether a call follows the last name of its path when that is a link.
+/// True if a call follows the last name of its path when that is a link.
 pub(super) fn follows(event: &Event) -> bool {
     match event.call.class() {
         Class::Open => event.flags & O_NOFOLLOW == 0,
@@ -88,16 +90,16 @@ pub(super) fn follows(event: &Event) -> bool {
     }
 }
 
-/// What a call that changes something asks for.
-fn change(call: Call) -> Operation {
+/// The request of a call that changes something.
+fn change(call: Call) -> ServerOperation {
     use Call::{
         Link, Linkat, Mkdir, Mkdirat, Mknod, Mknodat, Rename, Renameat, Renameat2, Rmdir, Symlink, Symlinkat,
         Unlink, Unlinkat,
     };
     match call {
-        Mkdir | Mkdirat | Mknod | Mknodat | Link | Linkat | Symlink | Symlinkat => Operation::Create,
-        Unlink | Unlinkat | Rmdir => Operation::Unlink,
-        Rename | Renameat | Renameat2 => Operation::Rename,
-        _ => Operation::Getattr,
+        Mkdir | Mkdirat | Mknod | Mknodat | Link | Linkat | Symlink | Symlinkat => ServerOperation::Create,
+        Unlink | Unlinkat | Rmdir => ServerOperation::Unlink,
+        Rename | Renameat | Renameat2 => ServerOperation::Rename,
+        _ => ServerOperation::Getattr,
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Files whose mappings have not been looked at yet.
 #[derive(Debug)]
 pub(super) struct Mapped {
-    /// What was touched of each. Unit: bytes.
+    /// The touched parts of each. Unit: bytes.
     touched: HashMap<PathId, Vec<(u64, u64)>>,
     /// The recorder looked at what was touched.
     looked: bool,
@@ -25,7 +25,7 @@ impl Mapped {
         Ok(Self { touched, looked: rows.is_some() })
     }
 
-    /// What a program does to a file that it maps, the first time: it touches pages; all of them where nobody looked.
+    /// The deeds of a program on a file that it maps, the first time: it touches pages; all of them where the recorder did not look.
     pub(super) fn deeds(&mut self, file: PathId, name: NameId, size: u64) -> Vec<Deed> {
         if let Some(parts) = self.touched.remove(&file) {
             let touch = |(begin, end)| {

@@ -23,22 +23,22 @@ mod windows;
 
 pub(crate) use alike::Alike;
 pub use node::{Machine, demand};
-pub use script::{Act, Deed, Facts, PAGE, Script};
+pub use script::{Act, Deed, Facts, PAGE, StartScript};
 pub use tree::{NameId, Roots};
 pub(crate) use windows::Windows;
 
 use crate::PerOperation;
 
-/// What one node asks, cut into segments of its programs' run.
+/// The demand of one node, cut into segments of its programs' run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Shape: in order of time.
     pub segments: Vec<Segment>,
     /// Processes on the node.
     pub processes: f64,
-    /// What all nodes wait for before their first segment.
+    /// The wait of all nodes before their first segment.
     pub broadcast: Option<Broadcast>,
-    /// Which other clients ask the same.
+    /// The other clients with the same demand.
     pub(crate) alike: Alike,
 }
 
@@ -86,64 +86,53 @@ impl Demand {
         all
     }
 
-    /// Adds another demand, part by part.
+    /// Changes what is asked and waited for by that of another replay of the same run, part by part.
+    fn change_by(&mut self, other: &Self, change: impl Fn(&mut f64, f64)) {
+        for (own, other) in self.segments.iter_mut().zip(&other.segments) {
+            own.waits.0.iter_mut().zip(other.waits.0).for_each(|(own, other)| change(own, other));
+            own.asks.0.iter_mut().zip(other.asks.0).for_each(|(own, other)| change(own, other));
+            change(&mut own.bytes, other.bytes);
+            change(&mut own.awaited, other.awaited);
+        }
+        self.alike.and(&other.alike);
+    }
+
+    /// Adds another demand.
     pub(crate) fn add(&mut self, other: &Self) {
+        self.change_by(other, |own, more| *own += more);
         for (own, more) in self.segments.iter_mut().zip(&other.segments) {
             own.think += more.think;
             own.own_answers += more.own_answers;
-            own.bytes += more.bytes;
-            own.awaited += more.awaited;
-            own.waits.add_all(&more.waits, 1.0);
-            own.asks.add_all(&more.asks, 1.0);
         }
-        self.alike.and(&other.alike);
     }
 
     /// Multiplies all but the number of processes.
     pub(crate) fn scale(&mut self, factor: f64) {
         for segment in &mut self.segments {
-            segment.think *= factor;
-            segment.own_answers *= factor;
-            segment.bytes *= factor;
-            segment.awaited *= factor;
-            segment.waits.0.iter_mut().for_each(|number| *number *= factor);
-            segment.asks.0.iter_mut().for_each(|number| *number *= factor);
+            let Segment { think, own_answers, waits, asks, bytes, awaited } = segment;
+            let single = [think, own_answers, bytes, awaited];
+            let all = single.into_iter().chain(&mut waits.0).chain(&mut asks.0);
+            all.for_each(|number| *number *= factor);
         }
     }
 
-    /// Moves what is asked and waited for towards that of another replay of the same run. Range of `share`: 0 to 1.
+    /// Moves what is asked and waited for towards that of another replay. Range of `share`: 0 to 1.
     pub(crate) fn towards(&mut self, other: &Self, share: f64) {
         let line = |own: &mut f64, other: f64| *own += (other - *own) * share;
+        self.change_by(other, line);
         for (own, other) in self.segments.iter_mut().zip(&other.segments) {
-            own.waits.0.iter_mut().zip(other.waits.0).for_each(|(own, other)| line(own, other));
-            own.asks.0.iter_mut().zip(other.asks.0).for_each(|(own, other)| line(own, other));
             line(&mut own.own_answers, other.own_answers);
-            line(&mut own.bytes, other.bytes);
-            line(&mut own.awaited, other.awaited);
         }
-        self.alike.and(&other.alike);
     }
 
-    /// Raises what is asked and waited for to that of another replay of the same run.
+    /// Raises what is asked and waited for to that of another replay.
     pub(crate) fn at_least(&mut self, other: &Self) {
-        for (own, least) in self.segments.iter_mut().zip(&other.segments) {
-            own.waits.0.iter_mut().zip(least.waits.0).for_each(|(own, least)| *own = own.max(least));
-            own.asks.0.iter_mut().zip(least.asks.0).for_each(|(own, least)| *own = own.max(least));
-            own.bytes = own.bytes.max(least.bytes);
-            own.awaited = own.awaited.max(least.awaited);
-        }
-        self.alike.and(&other.alike);
+        self.change_by(other, |own, least| *own = own.max(least));
     }
 
     /// Lowers it to that.
     pub(crate) fn at_most(&mut self, other: &Self) {
-        for (own, most) in self.segments.iter_mut().zip(&other.segments) {
-            own.waits.0.iter_mut().zip(most.waits.0).for_each(|(own, most)| *own = own.min(most));
-            own.asks.0.iter_mut().zip(most.asks.0).for_each(|(own, most)| *own = own.min(most));
-            own.bytes = own.bytes.min(most.bytes);
-            own.awaited = own.awaited.min(most.awaited);
-        }
-        self.alike.and(&other.alike);
+        self.change_by(other, |own, most| *own = own.min(most));
     }
 
     /// Answers that one process gets from its client without waiting.

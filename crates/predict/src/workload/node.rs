@@ -5,10 +5,10 @@
 //! [`REPLAYED`] on the last line: further processes of a node are alike.
 
 use super::state::{Caches, Effect, Need, Progress};
-use super::{Act, Deed, Demand, PAGE, Script, Segment};
+use super::{Act, Deed, Demand, PAGE, Segment, StartScript};
 use crate::chance::Chance;
 use crate::parameters::ClientRules;
-use crate::{Operation, PerOperation};
+use crate::{PerOperation, ServerOperation};
 
 /// Most processes of a node that are replayed one by one. More would cost time and change little. Range: a power of two.
 pub(super) const REPLAYED: u32 = 8;
@@ -16,7 +16,7 @@ pub(super) const REPLAYED: u32 = 8;
 /// Segments that a run's acts are cut into. More would follow a changing mix more closely.
 pub(super) const SEGMENTS: usize = 64;
 
-/// What a node is, beside its caches' rules.
+/// A node, beside its caches' rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Processes on it.
@@ -31,14 +31,14 @@ pub struct Machine {
     pub own_answer: f64,
     /// The program has run on it before.
     pub is_warm: bool,
-    /// How long one request takes. Unit: seconds.
+    /// The time of one request. Unit: seconds.
     pub latency: PerOperation,
-    /// How long a byte of data takes beside that. Unit: seconds.
+    /// The time of a byte of data beside that. Unit: seconds.
     pub byte: f64,
 }
 
-/// What one node asks.
-pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand {
+/// The demand of one node.
+pub fn demand(script: &StartScript, rules: ClientRules, machine: &Machine) -> Demand {
     let wanted = machine.processes.max(1);
     let mut replays = replays(script, rules, machine, wanted.min(REPLAYED).next_power_of_two()).into_iter();
     let (mut fewer, mut replayed) = (1, 1);
@@ -47,7 +47,7 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
     for more in replays {
         (fewer, before, replayed) = (replayed, whole, replayed * 2);
         whole = more;
-        // What more processes wait for and ask together is never less.
+        // More processes together never wait for less and never ask less.
         whole.at_least(&before);
     }
     if wanted != replayed {
@@ -58,8 +58,8 @@ pub fn demand(script: &Script, rules: ClientRules, machine: &Machine) -> Demand 
     }
     whole.processes = f64::from(wanted);
     if machine.is_warm {
-        // Names that a client knew are asked for by each process, and a cold one's are by the first. Having run before costs
-        // nothing all the same.
+        // Names that a client knew are asked for by each process, and a cold one's are by the first. A
+        // warm start must never be predicted slower than a cold one.
         whole.at_most(&demand(script, rules, &Machine { is_warm: false, ..*machine }));
     }
     whole
@@ -83,7 +83,7 @@ fn between(less: &Segment, more: &Segment, share: f64) -> Segment {
 }
 
 /// Runs of 1, 2, 4 and so on to `most` processes. The last takes as long as all others together, so it has a thread of its own.
-fn replays(script: &Script, rules: ClientRules, machine: &Machine, most: u32) -> Vec<Demand> {
+fn replays(script: &StartScript, rules: ClientRules, machine: &Machine, most: u32) -> Vec<Demand> {
     let run = |processes| replay(script, rules, machine, processes);
     if most == 1 {
         return vec![run(1)];
@@ -100,7 +100,7 @@ fn replays(script: &Script, rules: ClientRules, machine: &Machine, most: u32) ->
     })
 }
 
-fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
+fn replay(script: &StartScript, rules: ClientRules, machine: &Machine, processes: u32) -> Demand {
     let mut caches = Caches::new(script, rules);
     let begin = match machine.is_warm {
         true => Node::new(script, machine, 1, 0.0).run(&mut caches).1,
@@ -114,7 +114,7 @@ fn replay(script: &Script, rules: ClientRules, machine: &Machine, processes: u32
 struct Process {
     act: usize,
     progress: Progress,
-    /// What happens then.
+    /// The event at that moment.
     then: Then,
     /// Its own luck.
     chance: Chance,
@@ -130,11 +130,11 @@ enum Then {
     Answered(Effect),
 }
 
-/// What a process does before another one's turn comes: nobody but itself moves its own next moment.
+/// The steps of a process before another one's turn comes: no other process moves its next moment.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     number: usize,
-    /// When the next one goes on, and its number. Of several at one moment, the lowest number comes first.
+    /// The next moment at which another process goes on, and its number. Of several at one moment, the lowest number comes first.
     until: (f64, usize),
 }
 
@@ -145,18 +145,18 @@ impl Turn {
 }
 
 struct Node<'a> {
-    script: &'a Script,
+    script: &'a StartScript,
     machine: &'a Machine,
     processes: Vec<Process>,
-    /// When each of them goes on. Unit: seconds; infinite behind its last act.
+    /// The next moment of each. Unit: seconds; infinite behind its last act.
     next: Vec<f64>,
-    /// When each core is free. Shape: empty when there is one for each process.
+    /// The moment at which each core is free. Shape: empty when there is one for each process.
     cores: Vec<f64>,
     demand: Demand,
 }
 
 impl<'a> Node<'a> {
-    fn new(script: &'a Script, machine: &'a Machine, processes: u32, begin: f64) -> Self {
+    fn new(script: &'a StartScript, machine: &'a Machine, processes: u32, begin: f64) -> Self {
         let process = |number| Process {
             act: 0,
             progress: Progress::default(),
@@ -228,7 +228,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
+    /// The process whose turn is next; `None` when all have ended. There are few: looking at all of them takes less time than keeping them in
     /// order.
     fn turn(&self) -> Option<Turn> {
         let (mut first, mut then) = ((f64::INFINITY, 0), (f64::INFINITY, 0));
@@ -277,7 +277,7 @@ impl<'a> Node<'a> {
         self.next[number] = moment(end);
     }
 
-    /// When a core has time for a request's own work, where the processes share cores.
+    /// The moment at which a core has time for a request's own work, where processes share cores.
     fn handled(&mut self, now: f64, bytes: f64) -> f64 {
         let Some(free) = self.cores.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return now };
         let begin = free.max(now);
@@ -322,7 +322,7 @@ impl<'a> Node<'a> {
             Need::Answer { at, of } => {
                 let latency = self.machine.latency.get(of).max(1e-9);
                 segment.waits.add(of, ((at - now) / latency).min(1.0));
-                if of == Operation::Read && self.machine.byte > 0.0 {
+                if of == ServerOperation::Read && self.machine.byte > 0.0 {
                     segment.awaited += (at - now - latency).max(0.0) / self.machine.byte;
                 }
                 process.then = Then::Go;

@@ -1,4 +1,4 @@
-//! What the recorder itself cost a call, so that think times can do without it.
+//! The recorder's own cost of a call, which think times must not hold.
 //!
 //! A recorded call is stopped twice, and each stop changes over to the recorder and back. From its two time stamps a
 //! call's duration holds one of the two changes, and the gap between calls the other. So calls that need no
@@ -7,7 +7,7 @@
 
 use quell_trace::{Call, Event, Recording, TraceError};
 
-/// What the recorder cost.
+/// The cost of the recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Overhead {
     /// Unit: seconds a call.

@@ -1,4 +1,4 @@
-//! Where in their files descriptors stand.
+//! The positions of descriptors in their files.
 
 use quell_trace::{Call, Class, Event, Fd, Outcome, ProcessId};
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
-//! What a recording tells of names beside what was asked of them: which are directories, and where a walk to an absent one ends.
+//! Facts of names that follow from a recording: the directories among them, and the end of a walk to an absent one.
 
-use super::script::Script;
+use super::script::StartScript;
 use super::tree::{NameId, Tree};
 use std::collections::HashMap;
 
-/// What lies on the way to something that is there is a directory, or a link.
-pub(super) fn mark_directories(script: &Script, tree: &mut Tree<'_>) {
+/// Every name on the way to an existing one is a directory, or a link.
+pub(super) fn mark_directories(script: &StartScript, tree: &mut Tree<'_>) {
     for act in script.acts.iter().filter(|act| !act.absent) {
         let walk = &script.walks[act.walk.start as usize..act.walk.end as usize];
         let Some((last, way)) = walk.split_last() else { continue };
@@ -19,7 +19,11 @@ pub(super) fn mark_directories(script: &Script, tree: &mut Tree<'_>) {
 }
 
 /// A walk to an absent name ends at the first directory that is not there.
-pub(super) fn cut_walks(script: &mut Script, tree: &mut Tree<'_>, is_there: &dyn Fn(&[u8]) -> Option<bool>) {
+pub(super) fn cut_walks(
+    script: &mut StartScript,
+    tree: &mut Tree<'_>,
+    is_there: &dyn Fn(&[u8]) -> Option<bool>,
+) {
     let mut known: HashMap<NameId, bool> = HashMap::new();
     for act in script.acts.iter_mut().filter(|act| act.absent) {
         for at in act.walk.start..act.walk.end.saturating_sub(1) {

@@ -1,6 +1,6 @@
-//! What a kernel fetches beside what is asked for.
+//! Pages that a kernel fetches beside those that are asked for.
 //!
-//! Source: `mm/readahead.c` and `do_sync_mmap_readahead` in `mm/filemap.c` of Linux 6; `read_ahead_kb` is 128 unless somebody
+//! Source: `mm/readahead.c` and `do_sync_mmap_readahead` in `mm/filemap.c` of Linux 6; `read_ahead_kb` is 128 unless the administrator
 //! changed it. Left out: what is fetched while the program goes on, so that it waits for less of it.
 
 use super::windows::Windows;
@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Most that is read ahead. Unit: pages.
 const MOST: u32 = 32;
 
-/// What a call fetches whose first missing pages are these, of a file of so many pages. A file that is read in order, from its
+/// The pages that a call fetches whose first missing pages are these, of a file of so many pages. A file that is read in order, from its
 /// begin or on, is read ahead, further each time.
 pub(super) fn of_call(there: &Windows, missing: Range<u32>, pages: Option<u32>) -> Range<u32> {
     let before = there.run_before(missing.start);
@@ -22,7 +22,7 @@ pub(super) fn of_call(there: &Windows, missing: Range<u32>, pages: Option<u32>) 
     missing.start..end.max(missing.end)
 }
 
-/// What touching a page fetches that is not there: as much before it as behind.
+/// The pages that come with a touched page that is not there: as much before it as behind.
 pub(super) fn of_touch(there: &Windows, page: u32, pages: Option<u32>) -> Range<u32> {
     let gap = there.gap(page);
     let begin = page.saturating_sub(MOST / 2);
@@ -30,7 +30,7 @@ pub(super) fn of_touch(there: &Windows, page: u32, pages: Option<u32>) -> Range<
     begin.max(gap.start)..end.min(gap.end)
 }
 
-/// How much the first read of so many pages fetches.
+/// The number of pages that the first read of so many fetches.
 fn first(wanted: u32) -> u32 {
     let wanted = wanted.min(MOST).next_power_of_two();
     match wanted {

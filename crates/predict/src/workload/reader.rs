@@ -10,29 +10,47 @@ use super::mapped::Mapped;
 use super::overhead::Overhead;
 use super::positions::Positions;
 use super::presence::{cut_walks, mark_directories};
-use super::script::{Act, Deed, Facts, Script};
+use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::{Name, Roots, Tree};
 use quell_trace::{Event, Nanos, PathId, ProcessId, Recording, ThreadId, TraceError};
 use std::collections::HashMap;
+
+impl StartScript {
+    /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
+    /// absent, and no call asked for the directories on the way); `None` is "cannot tell", and then they do.
+    ///
+    /// # Errors
+    /// Those of [`Recording::for_each_event`].
+    pub fn of(
+        recording: &Recording,
+        roots: &Roots,
+        is_there: &dyn Fn(&[u8]) -> Option<bool>,
+    ) -> Result<Self, TraceError> {
+        let overhead = Overhead::of(recording)?;
+        let mut reader = Reader::new(recording, roots, overhead)?;
+        recording.for_each_event(|event| reader.event(event))?;
+        Ok(reader.finish(is_there))
+    }
+}
 
 /// A script that is being read.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     recording: &'a Recording,
     tree: Tree<'a>,
-    script: Script,
+    script: StartScript,
     overhead: Overhead,
     walks: HashMap<(Option<PathId>, PathId, bool), std::ops::Range<u32>>,
     positions: Positions,
     mapped: Mapped,
     /// Unit: bytes.
     sizes: HashMap<PathId, u64>,
-    /// When the last call ended of those whose time has been passed on.
+    /// The end of the last call whose time has been passed on.
     since: Nanos,
     /// Calls since the last act.
     between: u64,
     last_end: Nanos,
-    /// Whose the last call on the tree was, and when it ended.
+    /// The thread of the last call on the tree, and its end.
     last_on_tree: Option<(ProcessId, ThreadId, Nanos)>,
 }
 
@@ -45,7 +63,7 @@ impl<'a> Reader<'a> {
         Ok(Self {
             recording,
             tree: Tree::new(&recording.paths, &recording.context, roots),
-            script: Script { overhead: overhead.a_call, ..Script::default() },
+            script: StartScript { overhead: overhead.a_call, ..StartScript::default() },
             overhead,
             walks: HashMap::new(),
             positions: Positions::default(),
@@ -142,7 +160,7 @@ impl<'a> Reader<'a> {
         range
     }
 
-    /// Where a relative path began: as many names above its target as it has.
+    /// The begin of a relative path: as many names above its target as it has.
     fn base(&self, target: PathId, path: &[u8]) -> Vec<u8> {
         let mut base = self.recording.paths.bytes(target).to_vec();
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
@@ -152,7 +170,7 @@ impl<'a> Reader<'a> {
         base
     }
 
-    pub(super) fn finish(mut self, is_there: &dyn Fn(&[u8]) -> Option<bool>) -> Script {
+    pub(super) fn finish(mut self, is_there: &dyn Fn(&[u8]) -> Option<bool>) -> StartScript {
         mark_directories(&self.script, &mut self.tree);
         cut_walks(&mut self.script, &mut self.tree, is_there);
         let whole = self.recording.header.seconds.unwrap_or_else(|| self.last_end.as_seconds());

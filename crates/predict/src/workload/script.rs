@@ -1,27 +1,24 @@
 //! A script: what a rank does on the shared file system, one act after the other, and how long it computes before each.
 
-use super::overhead::Overhead;
-use super::reader::Reader;
-use super::tree::{NameId, Roots};
-use crate::Operation;
-use quell_trace::{Recording, TraceError};
+use super::tree::NameId;
+use crate::ServerOperation;
 
 /// One thing that a rank does on the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Act {
     /// Computing before it. Unit: seconds.
     pub think: f64,
-    /// The names that its path leads over, as a range of [`Script::walks`].
+    /// The names that its path leads over, as a range of [`StartScript::walks`].
     pub walk: std::ops::Range<u32>,
-    /// Whether the last of them is absent.
+    /// True if the last of them is absent.
     pub absent: bool,
     /// Bytes that it reads or writes.
     pub bytes: f64,
-    /// What is done at the end of the path, or to an open file.
+    /// The deed at the end of the path, or to an open file.
     pub deed: Deed,
 }
 
-/// What is done at the end of a path, or to an open file.
+/// A deed at the end of a path, or to an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// Nothing but finding it.
@@ -44,16 +41,16 @@ pub enum Deed {
     Close(NameId),
     /// A call on it that the client answers by itself: in its kernel at once, in a daemon after a while.
     Tell(NameId),
-    /// What a server is always asked for.
-    Ask(Operation),
+    /// A request that always reaches a server.
+    Ask(ServerOperation),
 }
 
 /// A page of the kernel's cache, in which a client keeps data. Unit: bytes.
 pub const PAGE: u64 = 4096;
 
-/// What a rank does.
+/// The acts of a rank.
 #[derive(Clone, Debug, Default)]
-pub struct Script {
+pub struct StartScript {
     /// Shape: in order.
     pub acts: Vec<Act>,
     /// Names of the paths of all acts.
@@ -67,11 +64,11 @@ pub struct Script {
     /// Calls on the tree that began while another thread or process of the rank was in one: the script has them one after the
     /// other.
     pub beside: u64,
-    /// What the recorder cost, which think times no longer hold. Unit: seconds a call.
+    /// The recorder's cost, which think times no longer hold. Unit: seconds a call.
     pub overhead: f64,
 }
 
-/// What is known of a name.
+/// The facts of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The directory that it lies in, as long as that is on the tree.
@@ -84,13 +81,13 @@ pub struct Facts {
     pub is_top: bool,
     /// Something lies in it, or it was listed.
     pub is_directory: bool,
-    /// Its data lies in another file, which was opened before: nobody asks where.
+    /// Its data lies in another file, which was opened before: no request asks for its place.
     pub is_gathered: bool,
     /// Its size in pages, where the recording tells.
     pub pages: Option<u32>,
 }
 
-impl Script {
+impl StartScript {
     /// Computing and local work of one rank. Unit: seconds.
     pub fn think(&self) -> f64 {
         self.acts.iter().map(|act| act.think).sum::<f64>() + self.tail
@@ -105,21 +102,5 @@ impl Script {
         } else {
             self.tail = seconds;
         }
-    }
-
-    /// Reads a recording. `is_there` is asked which directories exist where the recording does not tell (a path was
-    /// absent, and nobody asked for the directories on the way); `None` is "cannot tell", and then they do.
-    ///
-    /// # Errors
-    /// What [`Recording::for_each_event`] meets.
-    pub fn of(
-        recording: &Recording,
-        roots: &Roots,
-        is_there: &dyn Fn(&[u8]) -> Option<bool>,
-    ) -> Result<Self, TraceError> {
-        let overhead = Overhead::of(recording)?;
-        let mut reader = Reader::new(recording, roots, overhead)?;
-        recording.for_each_event(|event| reader.event(event))?;
-        Ok(reader.finish(is_there))
     }
 }

@@ -1,18 +1,18 @@
-//! What one client knows: names, absences, attributes, places of data, data. After the kernel's name cache as FUSE, NFS and
+//! The knowledge of one client: names, absences, attributes, places of data, data. After the kernel's name cache as FUSE, NFS and
 //! Lustre clients use it.
 //!
 //! Source: `path_resolution(7)`; `fs/namei.c`, `fs/fuse/dir.c`, `fs/fuse/readdir.c` of Linux 6.
 
 use super::alike::{Alike, Kept, lives};
 use super::readahead;
-use super::script::{Act, Deed, Facts, Script};
+use super::script::{Act, Deed, Facts, StartScript};
 use super::tree::NameId;
 use super::windows::Windows;
-use crate::Operation;
+use crate::ServerOperation;
 use crate::parameters::ClientRules;
 use std::ops::Range;
 
-/// What a client knows of one name.
+/// A client's knowledge of one name.
 #[derive(Clone, Debug)]
 struct Known {
     /// Absent, where it knows anything.
@@ -29,7 +29,7 @@ struct Known {
     rides: f64,
     /// Attributes are asked again: it was read.
     is_spoiled: bool,
-    /// Where its data lies is known.
+    /// The place of its data is known.
     has_place: bool,
     /// Pages of its data.
     windows: Windows,
@@ -60,7 +60,7 @@ impl Default for Known {
 /// A client's caches.
 #[derive(Clone, Debug)]
 pub(super) struct Caches<'a> {
-    script: &'a Script,
+    script: &'a StartScript,
     rules: ClientRules,
     /// Lifetimes by [`Kept`].
     lives: [f64; 5],
@@ -71,20 +71,20 @@ pub(super) struct Caches<'a> {
     children: Vec<Vec<NameId>>,
 }
 
-/// What a process does next.
+/// The next need of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Need {
     /// A request of its own.
-    Request(Operation, Effect),
-    /// The client's own answer, and perhaps a request that nobody waits for.
-    Own(Option<Operation>),
+    Request(ServerOperation, Effect),
+    /// The client's own answer, and perhaps a request that no process waits for.
+    Own(Option<ServerOperation>),
     /// An answer that another process of the node waits for already.
-    Answer { at: f64, of: Operation },
+    Answer { at: f64, of: ServerOperation },
     /// Nothing: the act is done.
     Nothing,
 }
 
-/// What an answer changes.
+/// The effect of an answer on the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Name(NameId, bool),
@@ -98,7 +98,7 @@ pub(super) enum Effect {
     None,
 }
 
-/// Where a process is within an act.
+/// The progress of a process within an act.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Steps that are done: names of the walk, then those of the deed.
@@ -108,7 +108,7 @@ pub(super) struct Progress {
 }
 
 impl<'a> Caches<'a> {
-    pub(super) fn new(script: &'a Script, rules: ClientRules) -> Self {
+    pub(super) fn new(script: &'a StartScript, rules: ClientRules) -> Self {
         let mut children = vec![Vec::new(); script.names.len()];
         for (number, facts) in script.names.iter().enumerate() {
             if let Some(parent) = facts.parent.filter(|_| facts.exists) {
@@ -125,14 +125,14 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Whether what is known since then is still kept.
+    /// True if an answer of that time is still kept.
     fn keeps(&mut self, kept: Kept, since: f64, now: f64) -> bool {
         let is_young = now < since + self.lives[kept as usize];
         self.alike.decided(kept, now - since, is_young);
         is_young
     }
 
-    /// Whether the client still knows that a name is absent, or that it is not.
+    /// True if the client still knows about a name, be it absent or not.
     fn keeps_name(&mut self, name: NameId, now: f64) -> bool {
         let known = &self.known[name.0 as usize];
         let kept = match (known.is_absent, self.facts(name).is_directory) {
@@ -180,7 +180,7 @@ impl<'a> Caches<'a> {
         let reads_link = facts.is_link && (!is_last || act.deed == Deed::Find);
         if reads_link && !self.keeps(Kept::Link, self.known[name.0 as usize].link, now) {
             progress.link = true;
-            return Need::Request(Operation::Readlink, Effect::Link(name));
+            return Need::Request(ServerOperation::Readlink, Effect::Link(name));
         }
         Need::Nothing
     }
@@ -189,7 +189,7 @@ impl<'a> Caches<'a> {
     /// time has run out is asked for by each.
     fn ask_name(&mut self, name: NameId, is_absent: bool, now: f64) -> Need {
         let known = &self.known[name.0 as usize];
-        let of = if is_absent { Operation::LookupAbsent } else { Operation::Lookup };
+        let of = if is_absent { ServerOperation::LookupAbsent } else { ServerOperation::Lookup };
         match !known.was_answered && known.answer > now {
             true => Need::Answer { at: known.answer, of },
             false => Need::Request(of, Effect::Name(name, is_absent)),
@@ -209,11 +209,11 @@ impl<'a> Caches<'a> {
     /// this moment answers even where nothing is kept.
     fn attributes(&mut self, name: NameId, now: f64, all: bool) -> Need {
         let Known { attributes: since, is_spoiled, .. } = self.known[name.0 as usize];
-        // What came this moment answers whatever the lifetime.
+        // An answer of this moment holds whatever the lifetime.
         let is_kept = now == since || self.keeps(Kept::Attributes, since, now);
         match is_kept && !(all && is_spoiled) {
             true => Need::Nothing,
-            false => Need::Request(Operation::Getattr, Effect::Attributes(name)),
+            false => Need::Request(ServerOperation::Getattr, Effect::Attributes(name)),
         }
     }
 
@@ -235,18 +235,20 @@ impl<'a> Caches<'a> {
             Deed::Open(name) => {
                 let rides = &mut self.known[name.0 as usize].rides;
                 if first && rules.open_asks && now <= std::mem::replace(rides, -1.0) {
-                    return Need::Own(Some(Operation::Open));
+                    return Need::Own(Some(ServerOperation::Open));
                 }
                 let asks = rules.open_asks || (rules.atomic_open && !self.keeps_name(name, now));
                 let effect = if rules.atomic_open { Effect::Opened(name) } else { Effect::None };
-                or_own(asks, Operation::Open, effect)
+                or_own(asks, ServerOperation::Open, effect)
             }
-            Deed::OpenDirectory(_) => once(rules.open_directory_asks, Operation::OpenDirectory, Effect::None),
+            Deed::OpenDirectory(_) => {
+                once(rules.open_directory_asks, ServerOperation::OpenDirectory, Effect::None)
+            }
             Deed::ReadLink(name) => {
                 let is_known = self.keeps(Kept::Link, self.known[name.0 as usize].link, now);
-                once(!is_known, Operation::Readlink, Effect::Link(name))
+                once(!is_known, ServerOperation::Readlink, Effect::Link(name))
             }
-            Deed::List(name) => once(true, Operation::Readdir, Effect::Listed(name)),
+            Deed::List(name) => once(true, ServerOperation::Readdir, Effect::Listed(name)),
             Deed::Read(name, begin, end) => self.read(name, begin..end, now, |there, missing, pages| {
                 readahead::of_call(there, missing, pages)
             }),
@@ -255,9 +257,9 @@ impl<'a> Caches<'a> {
             }),
             Deed::Close(name) => {
                 let asks = rules.close_asks && (!self.facts(name).is_directory || rules.open_directory_asks);
-                or_own(asks, Operation::Close, Effect::None)
+                or_own(asks, ServerOperation::Close, Effect::None)
             }
-            Deed::Tell(_) => or_own(false, Operation::Close, Effect::None),
+            Deed::Tell(_) => or_own(false, ServerOperation::Close, Effect::None),
             Deed::Ask(operation) => once(true, operation, Effect::None),
         }
     }
@@ -272,17 +274,17 @@ impl<'a> Caches<'a> {
     ) -> Need {
         let (known, facts) = (&self.known[name.0 as usize], self.facts(name));
         let Some(missing) = known.windows.first_missing(pages) else {
-            // Data on its way is in the page cache, locked: who needs it waits, and asks nobody.
+            // Data on its way is in the page cache, locked: a process that needs it waits, and sends no request.
             return match known.data > now {
-                true => Need::Answer { at: known.data, of: Operation::Read },
+                true => Need::Answer { at: known.data, of: ServerOperation::Read },
                 false => Need::Nothing,
             };
         };
         if self.rules.layout_asks && !known.has_place && !facts.is_gathered {
-            return Need::Request(Operation::Layout, Effect::Place(name));
+            return Need::Request(ServerOperation::Layout, Effect::Place(name));
         }
         let fetched = fetched(&known.windows, missing, facts.pages);
-        Need::Request(Operation::Read, Effect::Windows(name, fetched.start, fetched.end))
+        Need::Request(ServerOperation::Read, Effect::Windows(name, fetched.start, fetched.end))
     }
 
     /// A request is sent: others may wait for its answer.

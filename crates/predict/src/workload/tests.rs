@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::parameters::ClientRules;
-use crate::profile::{Client, Figure, Kind, Profile};
-use crate::question::Question;
-use crate::{Operation, PerOperation, predict};
+use crate::profile::{ClientSection, Figure, Profile, ProfileKind};
+use crate::question::StartQuestion;
+use crate::start::forecast;
+use crate::{PerOperation, ServerOperation};
 use proptest::prelude::*;
 
 /// Names: 0 the mount point, 1 a directory, 2 a file in it, 3 an absent name in it, 4 another file in it.
-fn script(deeds: &[(&[u32], bool, Deed)]) -> Script {
+fn script(deeds: &[(&[u32], bool, Deed)]) -> StartScript {
     let name = |parent: Option<u32>, is_directory: bool, exists: bool| Facts {
         parent: parent.map(NameId),
         is_link: false,
@@ -25,7 +26,7 @@ fn script(deeds: &[(&[u32], bool, Deed)]) -> Script {
         name(Some(1), false, false),
         name(Some(1), false, true),
     ];
-    let mut script = Script { names, ..Script::default() };
+    let mut script = StartScript { names, ..StartScript::default() };
     for (path, absent, deed) in deeds {
         let begin = script.walks.len() as u32;
         script.walks.extend(path.iter().map(|name| NameId(*name)));
@@ -75,7 +76,7 @@ fn machine(processes: u32, is_warm: bool) -> Machine {
 /// Operations and their numbers, as `lookup 2 open 1`.
 fn asked(deeds: &[(&[u32], bool, Deed)], rules: ClientRules, machine: Machine) -> String {
     let asks = demand(&script(deeds), rules, &machine).asks();
-    let said = Operation::ALL.iter().filter(|operation| asks.get(**operation) > 0.0);
+    let said = ServerOperation::ALL.iter().filter(|operation| asks.get(**operation) > 0.0);
     said.map(|operation| format!("{} {}", operation.name(), asks.get(*operation)))
         .collect::<Vec<_>>()
         .join(" ")
@@ -124,7 +125,7 @@ fn an_open_that_rides_with_its_lookup_is_asked_and_not_waited_for_once() {
     let opens = |deeds: &[(&[u32], bool, Deed)], open_rides, positive| {
         let rules = ClientRules { open_rides, positive, ..KEEPS };
         let demand = demand(&script(deeds), rules, &machine(1, false));
-        (demand.asks().get(Operation::Open), demand.waits().get(Operation::Open))
+        (demand.asks().get(ServerOperation::Open), demand.waits().get(ServerOperation::Open))
     };
     assert_eq!(opens(&[OPEN, OPEN], 0.0, 3600.0), (2.0, 2.0));
     assert_eq!(opens(&[OPEN, OPEN], 1.0, 3600.0), (2.0, 1.0), "the second open has no lookup before it");
@@ -140,9 +141,9 @@ fn further_processes_ask_what_the_first_left_open() {
     for processes in [2, 8, 64, 1000] {
         let asks = demand(&script(deeds), KEEPS, &machine(processes, false)).asks();
         let number = |operation| asks.get(operation);
-        assert_eq!(number(Operation::Open), f64::from(processes));
+        assert_eq!(number(ServerOperation::Open), f64::from(processes));
         assert_eq!(
-            [Operation::Lookup, Operation::LookupAbsent, Operation::Read].map(number),
+            [ServerOperation::Lookup, ServerOperation::LookupAbsent, ServerOperation::Read].map(number),
             [2.0, 1.0, 1.0]
         );
     }
@@ -151,8 +152,8 @@ fn further_processes_ask_what_the_first_left_open() {
 #[test]
 fn what_others_wait_for_is_waited_for_and_not_asked() {
     let demand = demand(&script(&[STAT]), KEEPS, &machine(4, false));
-    assert_eq!(demand.asks().get(Operation::Lookup), 2.0);
-    assert!(demand.waits().get(Operation::Lookup) >= 2.0 * 0.9, "{:?}", demand.waits());
+    assert_eq!(demand.asks().get(ServerOperation::Lookup), 2.0);
+    assert!(demand.waits().get(ServerOperation::Lookup) >= 2.0 * 0.9, "{:?}", demand.waits());
     assert!((demand.think() - 0.001).abs() < 1e-9);
 }
 
@@ -166,7 +167,7 @@ fn a_file_that_claims_any_size_is_one_request() {
 fn an_open_rides_with_a_lookup_even_where_both_can_be_one_request() {
     let waits = |deeds: &[(&[u32], bool, Deed)], atomic_open| {
         let rules = ClientRules { open_rides: 1.0, atomic_open, ..KEEPS };
-        demand(&script(deeds), rules, &machine(1, false)).waits().get(Operation::Open)
+        demand(&script(deeds), rules, &machine(1, false)).waits().get(ServerOperation::Open)
     };
     assert_eq!((waits(&[STAT, OPEN], false), waits(&[STAT, OPEN], true)), (0.0, 0.0));
     assert_eq!(
@@ -183,7 +184,7 @@ fn processes_that_wait_for_each_other_end_however_long_a_request_takes() {
         let rules = ClientRules { positive: 30.0, negative: 30.0, attributes: 0.0, ..KEEPS };
         let asks = demand(&script(&[STAT, OPEN, READ, FSTAT, MISS, STAT, READ, MISS]), rules, &slow).asks();
         assert!(
-            asks.get(Operation::Lookup) >= 2.0 && asks.get(Operation::Read) == 1.0,
+            asks.get(ServerOperation::Lookup) >= 2.0 && asks.get(ServerOperation::Read) == 1.0,
             "{latency}: {asks:?}"
         );
     }
@@ -276,14 +277,14 @@ proptest! {
 /// A profile whose client follows some rules; 1 ms from a server that does 5000 requests a second.
 fn profile_of(lives: [f64; 4], rides: f64, switches: [bool; 7]) -> Profile {
     let exact = |value| Some(Figure::exact(value));
-    let mut profile = Profile::new("any", Kind::Measured);
+    let mut profile = Profile::new("any", ProfileKind::Measured);
     profile.network.round_trip_us = exact(1000.0);
     profile.metadata.servers = exact(1.0);
     profile.rates.lookup = exact(5000.0);
     let [positive_seconds, negative_seconds, directory_seconds, attribute_seconds] = lives.map(exact);
     let [open_asks, open_directory_asks, atomic_open, close_asks, readdir_fills, layout_asks, spoils] =
         switches.map(Some);
-    profile.client = Client {
+    profile.client = ClientSection {
         positive_seconds,
         negative_seconds,
         directory_seconds,
@@ -318,8 +319,8 @@ proptest! {
         let deeds: Vec<_> = chosen.iter().map(|deed| all[*deed]).collect();
         let (script, profile) = ([script(&deeds)], profile_of(lives, rides, switches));
         let seconds = |processes| {
-            let question = Question { nodes: vec![nodes], processes, cores, is_shared_host, is_warm, samples: 1, ..Question::default() };
-            predict(&script, &profile, &question).points[0].slowest.p50
+            let question = StartQuestion { nodes: vec![nodes], processes, cores, is_shared_host, is_warm, samples: 1, ..StartQuestion::default() };
+            forecast(&script, &profile, &question).points[0].seconds.p50
         };
         let (few, many) = (seconds(processes), seconds(processes + more));
         prop_assert!(many >= few * 0.999, "{processes}: {few}, {more} more: {many}");

@@ -1,4 +1,4 @@
-//! Which names of a recording lie on the shared file system, and how a path leads over them.
+//! The names of a recording on the shared file system, and the walk of a path over them.
 
 use quell_trace::{Context, MountId, PathTable, ServedBy};
 use std::borrow::Borrow;
@@ -6,16 +6,16 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-/// A name on the tree. Range: index into the names of a [`super::Script`].
+/// A name on the tree. Range: index into the names of a [`super::StartScript`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
 
-/// What is on the shared file system.
+/// The choice of the shared file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// What the trace says a network file system served.
+    /// All that a network file system served, by the trace.
     Served,
-    /// What lies below these directories, whoever served it when it was recorded.
+    /// All below these directories, whatever served it when it was recorded.
     Below {
         /// Absolute.
         directories: Vec<Vec<u8>>,
@@ -119,12 +119,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Whether a path lies on the tree, its top included.
+    /// True if a path lies on the tree, its top included.
     pub(super) fn holds(&self, path: &[u8]) -> bool {
         self.mount_of(path).is_some()
     }
 
-    /// Whether a network file system served this when it was recorded.
+    /// True if a network file system served this when it was recorded.
     pub(super) fn was_network(&self, mount: Option<MountId>) -> bool {
         mount.is_some_and(|mount| self.network.contains(&mount))
     }
@@ -252,7 +252,7 @@ fn mounts(context: &Context, roots: &Roots) -> Vec<(Vec<u8>, bool)> {
     own.map(mount).collect()
 }
 
-/// Whether a path is `top` or lies below it.
+/// True if a path is `top` or lies below it.
 fn is_below(path: &[u8], top: &[u8]) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
 }

@@ -1,4 +1,4 @@
-//! Which pages of a file are there: runs, so that neither time nor memory depends on how large a file claims to be.
+//! The pages of a file that are there, as runs: neither time nor memory depends on the size that a file claims.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ impl Windows {
         (begin < range.end).then(|| begin..next.min(range.end))
     }
 
-    /// How long the run is that ends before a page.
+    /// The length of the run that ends before a page.
     pub(super) fn run_before(&self, page: u32) -> u32 {
         self.0.range(..page).next_back().filter(|(_, end)| **end >= page).map_or(0, |(begin, _)| page - begin)
     }

@@ -2,7 +2,7 @@
 
 use super::{Column, optional, table};
 use crate::view::{CalibrateView, CalibratedCase, CalibratedRun};
-use quell_load::calibrate::Summary;
+use quell_calibrate::SampleSummary;
 
 /// Every repetition of every case. Shape: in the order of the terminal's tables.
 pub fn calibrate(calibration: &CalibrateView) -> String {
@@ -39,6 +39,6 @@ fn columns<'a>() -> [Column<Row<'a>>; 16] {
     ]
 }
 
-fn cell(row: &Row<'_>, value: fn(&Summary) -> f64) -> String {
+fn cell(row: &Row<'_>, value: fn(&SampleSummary) -> f64) -> String {
     optional(row.run.latency.as_ref().map(|latency| format!("{:.3}", value(latency))))
 }

@@ -1,11 +1,12 @@
 //! The head of the page: doubts, the storm in a sentence, the outcome of its operations, and the next command.
 
 use super::escape::prose;
-use crate::date::minute;
+
 use crate::number::{bytes, counted, grouped, percent, rate, seconds};
 use crate::text::capitalised;
 use crate::view::{Doubt, ReportView};
 use maud::{Markup, html};
+use quell_base::date::utc;
 use quell_trace::Bytes;
 
 /// Doubts above all else, in words; nothing without doubts.
@@ -175,7 +176,7 @@ fn figures(report: &ReportView) -> Markup {
 fn date(since_1970: f64) -> String {
     const LAST: f64 = 253_402_300_800.0;
     match (0.0..LAST).contains(&since_1970) {
-        true => format!("{} UTC", minute(since_1970 as i64)),
+        true => format!("{} UTC", utc(since_1970 as i64)),
         false => "at an unknown time".into(),
     }
 }

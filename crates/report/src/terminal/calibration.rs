@@ -9,7 +9,7 @@ use crate::text::{Role, finished, painted};
 use crate::view::{
     CalibrateView, CalibratedCase, CalibratedFigure, CalibratedValue, CaseGroup, KeptByClient,
 };
-use quell_load::calibrate::Verdict;
+use quell_calibrate::LifetimeVerdict;
 use quell_predict::profile::Figure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,14 +88,14 @@ fn kept(kept: &[KeptByClient]) -> Table {
     let mut table = Table::default().text("What").phrase("For how long");
     for KeptByClient { what, lifetime } in kept {
         let long = match *lifetime {
-            Verdict::NeverKept => "not at all".to_owned(),
-            Verdict::Kept(time) => seconds(time),
-            Verdict::LongerThan(time) => format!("longer than {}", seconds(time)),
-            Verdict::TakenBack { least, most } => {
+            LifetimeVerdict::NeverKept => "not at all".to_owned(),
+            LifetimeVerdict::Kept(time) => seconds(time),
+            LifetimeVerdict::LongerThan(time) => format!("longer than {}", seconds(time)),
+            LifetimeVerdict::TakenBack { least, most } => {
                 let most = most.map_or_else(String::new, |most| format!(", less than {}", seconds(most)));
                 format!("until the server takes it back; at least {}{most}", seconds(least))
             }
-            Verdict::NotMeasured => "not measured".to_owned(),
+            LifetimeVerdict::NotMeasured => "not measured".to_owned(),
         };
         table.row(vec![(*what).into(), long]);
     }

@@ -2,9 +2,11 @@
 //!
 //! It has no JSON: the profile is the output for programs.
 
-use quell_load::calibrate::{Calibration, Case, Kind, Lifetime, Run, Summary, Verdict};
-use quell_load::crew::{Access, Aspect};
-use quell_predict::profile::{Profile, Slot};
+use quell_calibrate::{
+    CacheAspect, CacheLifetime, Calibration, CalibrationCase, CaseKind, CaseRun, DataAccess, LifetimeVerdict,
+    SampleSummary,
+};
+use quell_predict::profile::{Profile, ProfileSlot};
 use std::collections::BTreeSet;
 
 /// A measured file system.
@@ -44,7 +46,7 @@ pub struct CalibratedCase {
     /// Requests in flight at most.
     pub population: u64,
     /// Rates over the repetitions. Unit: operations a second.
-    pub rates: Option<Summary>,
+    pub rates: Option<SampleSummary>,
     /// Each repetition.
     pub runs: Vec<CalibratedRun>,
 }
@@ -72,7 +74,7 @@ pub struct CalibratedRun {
     /// Unit: bytes a second; `None` for metadata.
     pub bytes_per_second: Option<f64>,
     /// Unit: microseconds.
-    pub latency: Option<Summary>,
+    pub latency: Option<SampleSummary>,
 }
 
 /// One kind of entry in the client's cache.
@@ -81,7 +83,7 @@ pub struct KeptByClient {
     /// The entry, in words.
     pub what: &'static str,
     /// Its lifetime.
-    pub lifetime: Verdict,
+    pub lifetime: LifetimeVerdict,
 }
 
 /// A figure or a switch of the profile.
@@ -104,17 +106,17 @@ pub enum CalibratedValue {
 
 /// The view of a calibration with the profile that it comes to.
 pub fn calibrate(calibration: &Calibration, profile: &Profile) -> CalibrateView {
-    let key = |case: &Case| (case.kind, case.layout, case.cache);
+    let key = |case: &CalibrationCase| (case.kind, case.layout, case.cache);
     let rows: BTreeSet<_> = calibration.results.iter().map(|(case, _)| key(case)).collect();
-    let case = |(case, runs): (&Case, &[Run])| CalibratedCase {
+    let case = |(case, runs): (&CalibrationCase, &[CaseRun])| CalibratedCase {
         operation: case.kind.name(),
         directory: case.layout.name(),
         files: case.cache.name(),
         row: rows.iter().position(|row| *row == key(case)).unwrap_or(0),
         group: match case.kind {
-            Kind::Metadata(_) => CaseGroup::Metadata,
-            Kind::Data(Access::Random | Access::Mapped) => CaseGroup::SmallRead,
-            Kind::Data(_) => CaseGroup::Data,
+            CaseKind::Metadata(_) => CaseGroup::Metadata,
+            CaseKind::Data(DataAccess::Random | DataAccess::Mapped) => CaseGroup::SmallRead,
+            CaseKind::Data(_) => CaseGroup::Data,
         },
         clients: case.clients,
         processes: case.processes,
@@ -132,37 +134,37 @@ pub fn calibrate(calibration: &Calibration, profile: &Profile) -> CalibrateView 
     }
 }
 
-fn calibrated_run(kind: Kind, run: &Run) -> CalibratedRun {
+fn calibrated_run(kind: CaseKind, run: &CaseRun) -> CalibratedRun {
     let bytes_per_second = match kind {
-        Kind::Metadata(_) => None,
-        Kind::Data(access) => run.rate().map(|rate| rate * access.bytes() as f64),
+        CaseKind::Metadata(_) => None,
+        CaseKind::Data(access) => run.rate().map(|rate| rate * access.bytes() as f64),
     };
     CalibratedRun {
         count: run.count,
         seconds: run.seconds,
         rate: run.rate(),
         bytes_per_second,
-        latency: Summary::of(run.latencies_us.iter().copied()),
+        latency: SampleSummary::of(run.latencies_us.iter().copied()),
     }
 }
 
-fn kept(lifetime: &Lifetime) -> KeptByClient {
+fn kept(lifetime: &CacheLifetime) -> KeptByClient {
     let what = match lifetime.aspect {
-        Aspect::Name => "name of a file",
-        Aspect::Absence => "absence of a name",
-        Aspect::DirectoryName => "name of a directory",
-        Aspect::Attributes => "attributes of an open file",
-        Aspect::Listing => "listing of a directory",
+        CacheAspect::Name => "name of a file",
+        CacheAspect::Absence => "absence of a name",
+        CacheAspect::DirectoryName => "name of a directory",
+        CacheAspect::Attributes => "attributes of an open file",
+        CacheAspect::Listing => "listing of a directory",
     };
     KeptByClient { what, lifetime: lifetime.verdict() }
 }
 
 fn figures(profile: &Profile) -> Vec<CalibratedFigure> {
     let mut copy = profile.clone();
-    let figure = |(_, key, slot): (&str, &str, Slot<'_>)| {
+    let figure = |(_, key, slot): (&str, &str, ProfileSlot<'_>)| {
         let value = match slot {
-            Slot::Figure(figure, _) => CalibratedValue::Figure(figure.clone()?),
-            Slot::Switch(on) => CalibratedValue::Switch((*on)?),
+            ProfileSlot::Figure(figure, _) => CalibratedValue::Figure(figure.clone()?),
+            ProfileSlot::Switch(on) => CalibratedValue::Switch((*on)?),
         };
         Some(CalibratedFigure { key: key.to_owned(), value })
     };

@@ -1,8 +1,8 @@
 //! The object of `quell predict create --json`.
 
 use super::range::{Bounds, InputFigure, Range, Sensitivity};
-use quell_predict::Profile;
-use quell_predict::create::{self, Prediction};
+use quell_predict::create::{self, CreateDetail, CreateForecast};
+use quell_predict::{ForecastPoint, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -103,44 +103,46 @@ pub struct CreateAdvice {
 }
 
 /// The object of `quell predict create --json`.
-pub fn create(prediction: &Prediction) -> CreateView {
+pub fn create(forecast: &CreateForecast) -> CreateView {
+    let summary = &forecast.summary;
     CreateView {
         schema_version: super::SCHEMA_VERSION,
         profile: ProfileHead {
-            name: prediction.profile.clone(),
-            kind: prediction.kind.name().to_owned(),
-            note: prediction.profile_note.clone(),
+            name: forecast.profile.clone(),
+            kind: summary.kind.name().to_owned(),
+            note: summary.profile_note.clone(),
         },
-        points: prediction.points.iter().map(point).collect(),
-        what_ifs: prediction.what_ifs.iter().map(what_if).collect(),
-        seconds_at_medians: prediction.typical,
-        sensitivities: prediction.sensitivities.iter().map(Sensitivity::from).collect(),
-        advice: prediction.advice.iter().map(advice).collect(),
-        inputs: prediction.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
-        notes: prediction.notes.clone(),
-        state: prediction.state.clone(),
+        points: forecast.points.iter().map(point).collect(),
+        what_ifs: summary.what_ifs.iter().map(what_if).collect(),
+        seconds_at_medians: summary.typical,
+        sensitivities: forecast.sensitivities.iter().map(Sensitivity::from).collect(),
+        advice: summary.advice.iter().map(advice).collect(),
+        inputs: summary.inputs.iter().map(|input| InputFigure::of(&input.key, &input.figure)).collect(),
+        notes: summary.notes.clone(),
+        state: summary.state.clone(),
     }
 }
 
-fn point(point: &create::Point) -> CreatePoint {
-    let term = |(term, seconds): &(create::Term, f64)| CreateTerm {
+fn point(point: &ForecastPoint<CreateDetail>) -> CreatePoint {
+    let term = |(term, seconds): &(create::TimeTerm, f64)| CreateTerm {
         name: term.name().to_owned(),
         seconds: *seconds,
         meaning: meaning(*term),
     };
+    let CreateDetail { creates, terms } = &point.detail;
     CreatePoint {
-        nodes: point.creates.nodes,
-        ranks: point.creates.ranks(),
-        files: point.creates.files(),
-        directories: point.creates.directories(),
+        nodes: point.nodes,
+        ranks: point.ranks,
+        files: creates.files(),
+        directories: creates.directories(),
         seconds: point.seconds.into(),
-        bounds: Bounds { lower: point.lower, upper: point.upper },
-        bottleneck: point.bottleneck.name().to_owned(),
-        terms: point.terms.iter().map(term).collect(),
+        bounds: point.bounds.into(),
+        bottleneck: point.bottleneck.words(),
+        terms: terms.iter().map(term).collect(),
     }
 }
 
-fn what_if(what_if: &create::WhatIf) -> CreateWhatIf {
+fn what_if(what_if: &create::SettingWhatIf) -> CreateWhatIf {
     CreateWhatIf {
         change: what_if.change.clone(),
         files: what_if.creates.files(),
@@ -149,7 +151,7 @@ fn what_if(what_if: &create::WhatIf) -> CreateWhatIf {
     }
 }
 
-fn advice(advice: &create::Advice) -> CreateAdvice {
+fn advice(advice: &create::SettingAdvice) -> CreateAdvice {
     CreateAdvice {
         setting: advice.setting.to_owned(),
         value: advice.value.clone(),
@@ -158,14 +160,14 @@ fn advice(advice: &create::Advice) -> CreateAdvice {
     }
 }
 
-fn meaning(term: create::Term) -> &'static str {
+fn meaning(term: create::TimeTerm) -> &'static str {
     match term {
-        create::Term::LeavingInode => "each node takes the inode's token, one after the other",
-        create::Term::Splits => "nodes wait for tokens of directory blocks",
-        create::Term::Connections => "the first revoke connects to every node",
-        create::Term::Revokes => "and takes the token away from every node",
-        create::Term::Creates => "the creates themselves",
-        create::Term::Directories => "one process makes them beforehand",
+        create::TimeTerm::LeavingInode => "each node takes the inode's token, one after the other",
+        create::TimeTerm::Splits => "nodes wait for tokens of directory blocks",
+        create::TimeTerm::Connections => "the first revoke connects to every node",
+        create::TimeTerm::Revokes => "and takes the token away from every node",
+        create::TimeTerm::Creates => "the creates themselves",
+        create::TimeTerm::Directories => "one process makes them beforehand",
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::range::{Bounds, InputFigure, Range};
 use crate::text::clean;
-use quell_predict::model::Own;
-use quell_predict::profile::Slot;
-use quell_predict::{Bottleneck, Image, Operation, Point, Prediction, Profile, Question, Script};
+use quell_predict::profile::ProfileSlot;
+use quell_predict::start::{StartDetail, StartForecast};
+use quell_predict::{
+    FigureSensitivity, ForecastPoint, ImageDelivery, Profile, ServerOperation, StartQuestion, StartScript,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -138,23 +140,23 @@ pub struct PredictInputs {
 /// each, without its full stop.
 pub fn predict(
     command: &[String],
-    scripts: &[Script],
-    question: &Question,
-    predictions: &[(Profile, Prediction)],
+    scripts: &[StartScript],
+    question: &StartQuestion,
+    predictions: &[(Profile, StartForecast)],
     notes: Vec<String>,
 ) -> PredictView {
-    let last = |prediction: &Prediction| prediction.points.last().map_or(0.0, |point| point.slowest.p50);
+    let last = |prediction: &StartForecast| prediction.points.last().map_or(0.0, |point| point.seconds.p50);
     let faster = |own: f64| predictions.iter().filter(|(_, other)| last(other) < own).count();
-    let profile = |(profile, prediction): &(Profile, Prediction)| PredictProfile {
+    let profile = |(profile, prediction): &(Profile, StartForecast)| PredictProfile {
         name: profile.name.clone(),
         kind: profile.kind.name().to_owned(),
         note: profile.note.clone(),
         rank: 1 + faster(last(prediction)),
         overlaps: overlaps(predictions, prediction),
         points: prediction.points.iter().map(PredictPoint::from).collect(),
-        knee_nodes: finite(prediction.knee),
+        knee_nodes: finite(prediction.summary.knee),
         sensitivities: prediction.sensitivities.iter().map(sensitivity).collect(),
-        assumed: prediction.assumed.iter().map(|key| (*key).to_owned()).collect(),
+        assumed: prediction.summary.assumed.iter().map(|key| (*key).to_owned()).collect(),
         figures: figures(profile),
         switches: switches(profile),
     };
@@ -173,10 +175,11 @@ pub fn predict(
 }
 
 /// Names of the faster profiles whose range reaches into that of `own`, fastest first.
-fn overlaps(predictions: &[(Profile, Prediction)], own: &Prediction) -> Vec<String> {
-    let Some(own) = own.points.last().map(|point| point.slowest) else { return Vec::new() };
-    let at =
-        |(profile, other): &(Profile, Prediction)| Some((other.points.last()?.slowest, profile.name.clone()));
+fn overlaps(predictions: &[(Profile, StartForecast)], own: &StartForecast) -> Vec<String> {
+    let Some(own) = own.points.last().map(|point| point.seconds) else { return Vec::new() };
+    let at = |(profile, other): &(Profile, StartForecast)| {
+        Some((other.points.last()?.seconds, profile.name.clone()))
+    };
     let mut better: Vec<_> = predictions
         .iter()
         .filter_map(at)
@@ -186,12 +189,16 @@ fn overlaps(predictions: &[(Profile, Prediction)], own: &Prediction) -> Vec<Stri
     better.into_iter().map(|(_, name)| name).collect()
 }
 
-fn inputs(scripts: &[Script], question: &Question, predictions: &[(Profile, Prediction)]) -> PredictInputs {
+fn inputs(
+    scripts: &[StartScript],
+    question: &StartQuestion,
+    predictions: &[(Profile, StartForecast)],
+) -> PredictInputs {
     let mean =
-        |of: &dyn Fn(&Script) -> f64| scripts.iter().map(of).sum::<f64>() / scripts.len().max(1) as f64;
+        |of: &dyn Fn(&StartScript) -> f64| scripts.iter().map(of).sum::<f64>() / scripts.len().max(1) as f64;
     PredictInputs {
         calls: mean(&|script| script.calls as f64),
-        think_seconds: mean(&Script::think),
+        think_seconds: mean(&StartScript::think),
         recorder_us: mean(&|script| script.overhead * 1e6),
         processes_per_node: question.processes,
         skew_seconds: question.skew,
@@ -202,19 +209,19 @@ fn inputs(scripts: &[Script], question: &Question, predictions: &[(Profile, Pred
         stripes: question.stripes,
         launch_seconds: question.launch,
         what_if: what_if(question),
-        image_bytes: predictions.first().and_then(|(_, prediction)| prediction.image_bytes),
+        image_bytes: predictions.first().and_then(|(_, prediction)| prediction.summary.image_bytes),
         samples: question.samples,
         seed: question.seed,
     }
 }
 
-/// The changes, in words. Shape: empty without any.
-fn what_if(question: &Question) -> Vec<String> {
+/// What would be changed, in words. Shape: empty when nothing is.
+fn what_if(question: &StartQuestion) -> Vec<String> {
     let changes = &question.changes;
     let share = |share: f64, what: &str| (share > 0.0).then(|| format!("{:.0} % of {what}", share * 100.0));
     let image = changes.image.map(|image| match image {
-        Image::Read => "an image that each node reads".to_owned(),
-        Image::Broadcast => "an image that is broadcast".to_owned(),
+        ImageDelivery::Read => "an image that each node reads".to_owned(),
+        ImageDelivery::Broadcast => "an image that is broadcast".to_owned(),
     });
     let said = [
         image,
@@ -226,57 +233,42 @@ fn what_if(question: &Question) -> Vec<String> {
     said.into_iter().flatten().collect()
 }
 
-impl From<&Point> for PredictPoint {
-    fn from(point: &Point) -> Self {
-        let range = |range: quell_predict::Range| Range { p10: range.p10, p50: range.p50, p90: range.p90 };
-        let counts = Operation::ALL
+impl From<&ForecastPoint<StartDetail>> for PredictPoint {
+    fn from(point: &ForecastPoint<StartDetail>) -> Self {
+        let StartDetail { mean, load, operations, bytes } = point.detail;
+        let counts = ServerOperation::ALL
             .iter()
-            .map(|operation| (operation.name().to_owned(), point.operations.get(*operation)));
+            .map(|operation| (operation.name().to_owned(), operations.get(*operation)));
         Self {
             nodes: point.nodes,
             ranks: point.ranks,
-            seconds: range(point.slowest),
-            mean_seconds: range(point.mean),
-            bounds: Bounds { lower: point.bounds.lower, upper: point.bounds.upper },
-            bottleneck: bottleneck(point.bottleneck),
+            seconds: point.seconds.into(),
+            mean_seconds: mean.into(),
+            bounds: point.bounds.into(),
+            bottleneck: point.bottleneck.words(),
             saturated: point.is_saturated(),
-            load: point.load,
+            load,
             may_fail: point.may_fail(),
-            metadata_operations: point.operations.metadata(),
+            metadata_operations: operations.metadata(),
             operations: counts.filter(|(_, count)| *count > 0.0).collect(),
-            bytes: point.bytes,
+            bytes,
         }
     }
 }
 
-/// The bottleneck, in words.
-fn bottleneck(bottleneck: Bottleneck) -> String {
-    match bottleneck {
-        Bottleneck::Station(station, Some(operation)) => {
-            format!("{}, {}", station.name(), operation.name().replace('_', " "))
-        }
-        Bottleneck::Station(station, None) => station.name().to_owned(),
-        Bottleneck::Own(Own::Computing) => "computing".to_owned(),
-        Bottleneck::Own(Own::RoundTrips) => "round trips".to_owned(),
-        Bottleneck::Own(Own::Cores) => "cores of a node".to_owned(),
-        Bottleneck::Own(Own::Link) => "link of a node".to_owned(),
-        Bottleneck::Own(Own::InFlight) => "RPC limit".to_owned(),
-    }
-}
-
-fn sensitivity(found: &quell_predict::Sensitivity) -> PredictSensitivity {
+fn sensitivity(found: &FigureSensitivity) -> PredictSensitivity {
     PredictSensitivity {
-        figure: found.figure.to_owned(),
+        figure: found.figure.clone(),
         elasticity: found.elasticity,
-        seconds_at_p10: found.low,
-        seconds_at_p90: found.high,
+        seconds_at_p10: found.at_p10,
+        seconds_at_p90: found.at_p90,
     }
 }
 
 fn figures(profile: &Profile) -> Vec<InputFigure> {
     let mut copy = profile.clone();
-    let figure = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
-        Slot::Figure(Some(figure), _) => Some(InputFigure::of(&format!("{section}.{key}"), figure)),
+    let figure = |(section, key, slot): (&str, &str, ProfileSlot<'_>)| match slot {
+        ProfileSlot::Figure(Some(figure), _) => Some(InputFigure::of(&format!("{section}.{key}"), figure)),
         _ => None,
     };
     copy.slots().into_iter().filter_map(figure).collect()
@@ -284,8 +276,8 @@ fn figures(profile: &Profile) -> Vec<InputFigure> {
 
 fn switches(profile: &Profile) -> BTreeMap<String, bool> {
     let mut copy = profile.clone();
-    let switch = |(section, key, slot): (&str, &str, Slot<'_>)| match slot {
-        Slot::Switch(Some(on)) => Some((format!("{section}.{key}"), *on)),
+    let switch = |(section, key, slot): (&str, &str, ProfileSlot<'_>)| match slot {
+        ProfileSlot::Switch(Some(on)) => Some((format!("{section}.{key}"), *on)),
         _ => None,
     };
     copy.slots().into_iter().filter_map(switch).collect()

@@ -1,7 +1,8 @@
 //! A predicted number: its range, its bounds, and the figures that it was made from.
 
-use quell_predict::create;
+use quell_predict::model;
 use quell_predict::profile::Figure;
+use quell_predict::{FigureSensitivity, Spread};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,10 +54,10 @@ pub struct Sensitivity {
     pub at_p90: f64,
 }
 
-impl From<&create::Sensitivity> for Sensitivity {
-    fn from(sensitivity: &create::Sensitivity) -> Self {
-        let create::Sensitivity { key, at_p10, at_p90 } = sensitivity.clone();
-        Self { key, at_p10, at_p90 }
+impl From<&FigureSensitivity> for Sensitivity {
+    fn from(sensitivity: &FigureSensitivity) -> Self {
+        let FigureSensitivity { figure, at_p10, at_p90, .. } = sensitivity.clone();
+        Self { key: figure, at_p10, at_p90 }
     }
 }
 
@@ -68,8 +69,14 @@ impl InputFigure {
     }
 }
 
-impl From<create::Spread> for Range {
-    fn from(spread: create::Spread) -> Self {
+impl From<Spread> for Range {
+    fn from(spread: Spread) -> Self {
         Self { p10: spread.p10, p50: spread.p50, p90: spread.p90 }
+    }
+}
+
+impl From<model::Bounds> for Bounds {
+    fn from(bounds: model::Bounds) -> Self {
+        Self { lower: bounds.lower, upper: bounds.upper }
     }
 }

@@ -1,6 +1,6 @@
 //! The object of `quell replay --json`.
 
-use quell_load::replay::{self, ClassTally, Played};
+use quell_replay::{ClassTally, PlayedReplay};
 use quell_trace::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -116,7 +116,7 @@ pub struct ReplayDifference {
 }
 
 /// The object of a replay.
-pub fn replay(played: &Played) -> ReplayView {
+pub fn replay(played: &PlayedReplay) -> ReplayView {
     let (performance, tally) = (&played.performance, &played.performance.tally);
     let mut classes: Vec<ReplayClass> = tally
         .classes
@@ -130,7 +130,7 @@ pub fn replay(played: &Played) -> ReplayView {
         all.latency.merge(&counts.latency);
     }
     classes.sort_by(|a, b| a.class.cmp(&b.class));
-    let difference = |difference: &replay::Difference| ReplayDifference {
+    let difference = |difference: &quell_replay::OutcomeDifference| ReplayDifference {
         call: difference.call.clone(),
         path: difference.path.clone(),
         error: Errno(difference.errno).to_string(),

@@ -1,7 +1,7 @@
 //! The object of `quell validate --json`.
 
 use super::range::Range;
-use quell_predict::published::{self, Row, Unit, Use, Verdict};
+use quell_predict::published::{self, PublishedRow, RowUnit, RowUse, RowVerdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub struct ValidationRow {
     pub note: Option<String>,
     /// `unit` as a type.
     #[serde(skip)]
-    pub unit_of: Unit,
+    pub unit_of: RowUnit,
 }
 
 /// A published number, or two that it lies between.
@@ -121,7 +121,7 @@ pub struct RowElasticity {
 
 /// The object of `quell validate --json`.
 pub fn validate(validation: &published::Validation) -> ValidateView {
-    let missing = |missing: &published::Missing| NotReproducible {
+    let missing = |missing: &published::MissingFigure| NotReproducible {
         source: missing.source.to_owned(),
         what: missing.what.to_owned(),
         lacks: missing.lacks.to_owned(),
@@ -149,7 +149,7 @@ pub fn validate(validation: &published::Validation) -> ValidateView {
     }
 }
 
-fn row(row: &Row) -> ValidationRow {
+fn row(row: &PublishedRow) -> ValidationRow {
     ValidationRow {
         name: row.name.to_owned(),
         source: row.source.to_owned(),
@@ -173,21 +173,28 @@ fn row(row: &Row) -> ValidationRow {
 }
 
 /// The uses in the order in which they are shown: what proves most first.
-const ORDER: [Use; 6] =
-    [Use::Validation, Use::Derived, Use::Bound, Use::Arithmetic, Use::Calibration, Use::PostHoc];
+const ORDER: [RowUse; 6] = [
+    RowUse::Validation,
+    RowUse::Derived,
+    RowUse::Bound,
+    RowUse::Arithmetic,
+    RowUse::Calibration,
+    RowUse::PostHoc,
+];
 
-fn of_use(rows: &[Row], used: Use) -> ValidationUse {
+fn of_use(rows: &[PublishedRow], used: RowUse) -> ValidationUse {
     ValidationUse { letter: used.letter(), meaning: used.meaning(), outcome: outcome(rows, used) }
 }
 
-fn outcome(rows: &[Row], used: Use) -> String {
+fn outcome(rows: &[PublishedRow], used: RowUse) -> String {
     let count = |verdict| rows.iter().filter(|row| row.used == used && row.verdict() == verdict).count();
-    let (holds, misses, fitted) = (count(Verdict::Holds), count(Verdict::Misses), count(Verdict::Fitted));
+    let (holds, misses, fitted) =
+        (count(RowVerdict::Holds), count(RowVerdict::Misses), count(RowVerdict::Fitted));
     match (holds + misses, fitted) {
         (0, fitted) => format!("{fitted}, not judged"),
         (all, _) if misses == 0 => format!("{holds} of {all} hold"),
         (all, _) => {
-            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == Verdict::Misses);
+            let missed = rows.iter().filter(|row| row.used == used && row.verdict() == RowVerdict::Misses);
             let names: Vec<&str> = missed.map(|row| row.name).collect();
             format!("{holds} of {all} hold; misses: {}", names.join(", "))
         }

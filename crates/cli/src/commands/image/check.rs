@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::flags::ImageCheck;
-use crate::images::{is_damage, refuse};
+use crate::images::{DAMAGED, is_damage, refuse};
 use crate::output;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
@@ -48,7 +48,7 @@ fn damaged(name: &str, found: &CheckReport) -> Failure {
         facts.push(format!("and {} more", total - facts.len() as u64));
     }
     let message = format!("image `{name}` is damaged: {}", counted(total, "finding"));
-    Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
+    Failure::message(message).facts(facts).hint(DAMAGED).status(1)
 }
 
 fn checked(image: String, bytes: u64, found: &CheckReport, refused: Option<String>) -> ImageCheckView {

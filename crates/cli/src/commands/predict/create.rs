@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::flags::PredictCreate;
 use crate::printer::Printer;
 use crate::{html, output};
-use quell_predict::create::{self, Connections, Directory, InodeToken, Prediction, Request, State, split};
-use quell_predict::{Kind, Profile};
+use quell_predict::create::{
+    self, Connections, CreateForecast, CreateRequest, Directory, DirectoryState, InodeToken, split,
+};
+use quell_predict::{Profile, ProfileKind};
 
 pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
     output::only_one_on_stdout(&[
@@ -14,22 +16,22 @@ pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Fa
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
     let profile = profiles::load(flags.fs.as_deref().unwrap_or(DEFAULT))?;
-    let prediction = create::predict(&profile, &request(flags, &profile))
+    let forecast = create::forecast(&profile, &request(flags, &profile))
         .map_err(|error| Failure::message(&error).hint(error.hint()))?;
-    show(flags, &prediction, printer)?;
+    show(flags, &forecast, printer)?;
     if flags.fs.is_none() {
         printer
             .warn(&format!("no --fs: this is the prior `{DEFAULT}`, not a measurement of your file system"));
         printer.hint("`quell calibrate DIR -o fs.toml` measures it; then `--fs fs.toml`");
-    } else if profile.kind == Kind::Prior {
+    } else if profile.kind == ProfileKind::Prior {
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range");
     }
     Ok(0)
 }
 
-fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Result<(), Failure> {
+fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> Result<(), Failure> {
     let measured = flags.measured.as_deref().map(measured::load).transpose()?.unwrap_or_default();
-    let object = quell_report::view::create(prediction);
+    let object = quell_report::view::create(forecast);
     if let Some(file) = &flags.html {
         let page = quell_report::view::page_of_creates(&object, &measured);
         html::write(&quell_report::html::prediction(&page, &object)?, file, printer)?;
@@ -41,15 +43,15 @@ fn show(flags: &PredictCreate, prediction: &Prediction, printer: &Printer) -> Re
     }
 }
 
-fn request(flags: &PredictCreate, profile: &Profile) -> Request {
-    let own = State::of(profile);
-    let state = State {
+fn request(flags: &PredictCreate, profile: &Profile) -> CreateRequest {
+    let own = DirectoryState::of(profile);
+    let state = DirectoryState {
         directory: if flags.grown { Directory::Grown } else { own.directory },
         blocks: flags.pre_split.map_or(own.blocks, split::blocks),
         inode_token: if flags.serial_token { InodeToken::Serial } else { own.inode_token },
         connections: if flags.all_to_all { Connections::AllToAll } else { own.connections },
     };
-    Request {
+    CreateRequest {
         nodes: flags.nodes.0.clone(),
         ranks_per_node: flags.ppn.into(),
         files_per_rank: flags.files,

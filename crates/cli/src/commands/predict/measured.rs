@@ -1,4 +1,4 @@
-//! Times that somebody measured, from a CSV file: `nodes,ppn,seconds`, a line each, with or without that line of titles.
+//! Measured times, from a CSV file: `nodes,ppn,seconds`, a line each, with or without that line of titles.
 
 use crate::failure::Failure;
 use crate::given;

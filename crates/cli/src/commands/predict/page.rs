@@ -4,15 +4,16 @@ use super::measured;
 use crate::failure::Failure;
 use crate::html;
 use crate::printer::Printer;
-use quell_predict::{Changes, Image, Prediction, Profile, Question, Script};
+use quell_predict::start::{self, StartForecast};
+use quell_predict::{ImageDelivery, Profile, StartChanges, StartQuestion, StartScript};
 use quell_report::view::{self, PredictedChange, PredictedChanges};
 use std::path::Path;
 
-/// What was predicted.
+/// The predictions, with their question.
 pub(super) struct Asked<'a> {
-    pub(super) scripts: &'a [Script],
-    pub(super) question: &'a Question,
-    pub(super) predictions: &'a [(Profile, Prediction)],
+    pub(super) scripts: &'a [StartScript],
+    pub(super) question: &'a StartQuestion,
+    pub(super) forecasts: &'a [(Profile, StartForecast)],
 }
 
 /// Writes the page to `file`.
@@ -24,19 +25,19 @@ pub(super) fn write(
     printer: &Printer,
 ) -> Result<(), Failure> {
     let measured = measured.map(measured::load).transpose()?.unwrap_or_default();
-    let Asked { scripts, question, predictions } = asked;
-    let what_ifs = predictions.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
+    let Asked { scripts, question, forecasts } = asked;
+    let what_ifs = forecasts.iter().map(|(profile, _)| what_ifs(scripts, profile, question)).collect();
     let page = view::page_of_start(object, what_ifs, &measured);
     html::write(&quell_report::html::prediction(&page, object)?, file, printer)
 }
 
 /// Each change alone, on top of what was asked.
-fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> PredictedChanges {
+fn what_ifs(scripts: &[StartScript], profile: &Profile, question: &StartQuestion) -> PredictedChanges {
     let nodes = question.nodes.last().copied().unwrap_or(1);
-    let change = |(words, changes): (&str, Changes)| {
-        let question = Question { nodes: vec![nodes], changes, ..question.clone() };
-        let prediction = quell_predict::predict(scripts, profile, &question);
-        let slowest = prediction.points.first().map(|point| point.slowest).unwrap_or_default();
+    let change = |(words, changes): (&str, StartChanges)| {
+        let question = StartQuestion { nodes: vec![nodes], changes, ..question.clone() };
+        let forecast = start::forecast(scripts, profile, &question);
+        let slowest = forecast.points.first().map(|point| point.seconds).unwrap_or_default();
         PredictedChange {
             change: words.to_owned(),
             seconds: view::Range { p10: slowest.p10, p50: slowest.p50, p90: slowest.p90 },
@@ -49,15 +50,21 @@ fn what_ifs(scripts: &[Script], profile: &Profile, question: &Question) -> Predi
     }
 }
 
-/// What is asked, then each change that is not asked already.
-fn changes(asked: &Changes) -> Vec<(&'static str, Changes)> {
+/// The changes as asked, then each further change.
+fn changes(asked: &StartChanges) -> Vec<(&'static str, StartChanges)> {
     let all = [
-        ("from an image that each node reads", Changes { image: Some(Image::Read), ..asked.clone() }),
-        ("from an image that is broadcast", Changes { image: Some(Image::Broadcast), ..asked.clone() }),
-        ("clients keep absent names", Changes { keeps_absences: true, ..asked.clone() }),
-        ("half the misses", Changes { fewer_misses: asked.fewer_misses.max(0.5), ..asked.clone() }),
-        ("half the files", Changes { fewer_files: asked.fewer_files.max(0.5), ..asked.clone() }),
-        ("lookup and open in one request", Changes { atomic_open: true, ..asked.clone() }),
+        (
+            "from an image that each node reads",
+            StartChanges { image: Some(ImageDelivery::Read), ..asked.clone() },
+        ),
+        (
+            "from an image that is broadcast",
+            StartChanges { image: Some(ImageDelivery::Broadcast), ..asked.clone() },
+        ),
+        ("clients keep absent names", StartChanges { keeps_absences: true, ..asked.clone() }),
+        ("half the misses", StartChanges { fewer_misses: asked.fewer_misses.max(0.5), ..asked.clone() }),
+        ("half the files", StartChanges { fewer_files: asked.fewer_files.max(0.5), ..asked.clone() }),
+        ("lookup and open in one request", StartChanges { atomic_open: true, ..asked.clone() }),
     ];
     let new = all.into_iter().filter(|(_, changes)| changes != asked);
     std::iter::once(("as asked", asked.clone())).chain(new).collect()

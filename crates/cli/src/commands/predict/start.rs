@@ -8,7 +8,8 @@ use crate::printer::Printer;
 use crate::{html, output, traces};
 use quell_base::shown;
 use quell_predict::profile::wide;
-use quell_predict::{Changes, Image, Kind, Prediction, Profile, Question, Roots, Script};
+use quell_predict::start::{self, StartForecast};
+use quell_predict::{ImageDelivery, Profile, ProfileKind, Roots, StartChanges, StartQuestion, StartScript};
 use quell_trace::Trace;
 use std::os::unix::ffi::OsStringExt;
 
@@ -29,15 +30,15 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
     let (scripts, notes) = scripts(&trace, flags)?;
     let question = question(flags);
     let predict = |profile: Profile| {
-        let prediction = quell_predict::predict(&scripts, &profile, &question);
-        (profile, prediction)
+        let forecast = start::forecast(&scripts, &profile, &question);
+        (profile, forecast)
     };
-    let predictions: Vec<(Profile, Prediction)> = profiles.into_iter().map(predict).collect();
+    let forecasts: Vec<(Profile, StartForecast)> = profiles.into_iter().map(predict).collect();
     let command =
         trace.recordings.first().map(|recording| recording.header.command.clone()).unwrap_or_default();
-    let object = quell_report::view::predict(&command, &scripts, &question, &predictions, notes);
+    let object = quell_report::view::predict(&command, &scripts, &question, &forecasts, notes);
     if let Some(file) = &flags.html {
-        let asked = page::Asked { scripts: &scripts, question: &question, predictions: &predictions };
+        let asked = page::Asked { scripts: &scripts, question: &question, forecasts: &forecasts };
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
     }
     match (flags.json, &flags.html) {
@@ -45,30 +46,30 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         (false, Some(_)) => {}
         (false, None) => printer.data(&quell_report::terminal::predict(&object, printer.style()))?,
     }
-    say_where_from(flags, &predictions, printer);
+    say_where_from(flags, &forecasts, printer);
     Ok(0)
 }
 
 /// A prior is never taken in silence.
-fn say_where_from(flags: &Predict, predictions: &[(Profile, Prediction)], printer: &Printer) {
+fn say_where_from(flags: &Predict, forecasts: &[(Profile, StartForecast)], printer: &Printer) {
     if flags.fs.is_empty() {
         printer.warn("no --fs: this is a wide prior of any shared file system, not a measurement of yours");
         printer.hint(
             "`quell calibrate DIR -o fs.toml` measures it, and `--list-fs` lists others; then `--fs fs.toml`",
         );
-    } else if predictions.iter().any(|(profile, _)| profile.kind == Kind::Prior) {
+    } else if forecasts.iter().any(|(profile, _)| profile.kind == ProfileKind::Prior) {
         printer.advise("a profile of `quell calibrate DIR -o fs.toml` narrows the range of a prior");
     }
 }
 
-/// What the recorded ranks do on the tree, and what to know of the tree.
-fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>), Failure> {
+/// The scripts of the recorded ranks, and notes about the tree.
+fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<StartScript>, Vec<String>), Failure> {
     let roots = roots(flags)?;
     let (mut scripts, mut trees) = (Vec::new(), Vec::new());
     for recording in &trace.recordings {
         let tree = Tree::of(recording, &roots);
         let mut script =
-            Script::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
+            StartScript::of(recording, &roots, &|path| tree.is_there(path)).map_err(traces::explain)?;
         trees.push(tree);
         if let Some(think) = flags.think {
             script.scale_think(think);
@@ -84,9 +85,9 @@ fn scripts(trace: &Trace, flags: &Predict) -> Result<(Vec<Script>, Vec<String>),
     }
 }
 
-/// What ranks did in several threads or processes at once, and the script has one after the other.
-fn beside(scripts: &[Script]) -> Option<String> {
-    let sum = |of: fn(&Script) -> u64| scripts.iter().map(of).sum::<u64>();
+/// A note on calls that ran at once in several threads or processes, and that the script has one after the other.
+fn beside(scripts: &[StartScript]) -> Option<String> {
+    let sum = |of: fn(&StartScript) -> u64| scripts.iter().map(of).sum::<u64>();
     let (beside, acts) = (sum(|script| script.beside), sum(|script| script.acts.len() as u64));
     (beside as f64 > SOME * acts as f64).then(|| {
         format!(
@@ -124,8 +125,8 @@ fn roots(flags: &Predict) -> Result<Roots, Failure> {
     Ok(Roots::Below { directories, depth: flags.depth })
 }
 
-fn question(flags: &Predict) -> Question {
-    Question {
+fn question(flags: &Predict) -> StartQuestion {
+    StartQuestion {
         nodes: flags.nodes.0.clone(),
         processes: flags.ppn,
         skew: flags.skew,
@@ -135,10 +136,10 @@ fn question(flags: &Predict) -> Question {
         is_shared_host: flags.shared_host,
         stripes: flags.stripes,
         launch: flags.launch,
-        changes: Changes {
+        changes: StartChanges {
             image: flags.image.map(|by| match by {
-                ImageBy::Read => Image::Read,
-                ImageBy::Broadcast => Image::Broadcast,
+                ImageBy::Read => ImageDelivery::Read,
+                ImageBy::Broadcast => ImageDelivery::Broadcast,
             }),
             keeps_absences: flags.keep_absences,
             fewer_misses: flags.fewer_misses,

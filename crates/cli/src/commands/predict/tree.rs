@@ -15,17 +15,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What this machine can say of the tree of one recording.
+/// The tree of one recording, as far as this machine can tell.
 pub(super) struct Tree {
     tops: Vec<PathBuf>,
-    /// When the recording ended. Unit: seconds since 1970.
+    /// The end of the recording. Unit: seconds since 1970.
     recorded: f64,
-    /// Why the machine is not asked, if it is not.
+    /// The reason for which this machine is not asked, if it is not.
     other: Option<String>,
     answers: RefCell<BTreeMap<Vec<u8>, Answer>>,
 }
 
-/// What was found of a directory.
+/// The state of a directory.
 enum Answer {
     There,
     Absent,
@@ -43,7 +43,7 @@ impl Tree {
         Self { tops, recorded, other, answers: RefCell::default() }
     }
 
-    /// Whether a directory is there; `None` where that cannot be told. Each is looked at once.
+    /// True if a directory is there; `None` if that cannot be told. Each is looked at once.
     pub(super) fn is_there(&self, path: &[u8]) -> Option<bool> {
         let mut answers = self.answers.borrow_mut();
         let questions = answers.len();
@@ -90,7 +90,7 @@ impl Tree {
     }
 }
 
-/// What was found of directories that recordings do not tell of. Shape: at most one line of what was taken as there, and
+/// The state of directories that recordings do not tell of. Shape: at most one line of what was taken as there, and
 /// one of what was not.
 pub(super) fn notes(trees: &[Tree]) -> Vec<String> {
     let (mut absent, mut taken, mut reasons) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

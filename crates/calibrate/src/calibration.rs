@@ -1,0 +1,36 @@
+//! Everything that a calibration measured. `profile.rs` makes a profile of it.
+
+use super::bounds::CalibrationBounds;
+use super::caching::CacheLifetime;
+use super::cost::RequestCost;
+use super::habits::ClientHabits;
+use super::series::CalibrationResults;
+use super::statistics::SampleSummary;
+use std::time::Duration;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The limits that held.
+    pub bounds: CalibrationBounds,
+    /// True if there was a second client.
+    pub has_second_client: bool,
+    /// Rates and latencies by case.
+    pub results: CalibrationResults,
+    /// Lifetimes in the client's caches; empty where they were not measured.
+    pub lifetimes: Vec<CacheLifetime>,
+    /// The calls that cost a request.
+    pub habits: ClientHabits,
+    /// The cost of a request and of data to a program.
+    pub cost: RequestCost,
+    /// First reads of files that were just looked up. Unit: microseconds.
+    pub first_read_us: Option<SampleSummary>,
+    /// Closes of files. Unit: microseconds.
+    pub close_us: Option<SampleSummary>,
+    /// Steps that there was no time for.
+    pub skipped: Vec<&'static str>,
+    /// Remarks, a sentence each.
+    pub notes: Vec<String>,
+    /// The time that it took.
+    pub elapsed: Duration,
+}

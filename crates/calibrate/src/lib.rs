@@ -1,0 +1,51 @@
+//! A file system, measured: its servers' rates, the way to them, what its clients keep, its data, as a profile.
+//!
+//! ```text
+//! phases   mdtest's phases, shared and unique directories, 1 to N processes  --.
+//! cold     operations that no cache of this client can answer                  +--> results (series) --> profile
+//! reads    data in order, scattered, mapped                                    |      statistics, fit
+//! caching  lifetimes, by a second client      cost  a request's, to a program  |
+//! probes   single calls: which of them ask --> habits ------------------------'
+//! ```
+//!
+//! Without the server's counters these are figures as the client sees them. What a cache could have answered is never taken
+//! for the server's rate: `habits.rs` compares its latency with that of a request.
+#![deny(unsafe_code)]
+
+mod bounds;
+mod caching;
+mod calibration;
+mod cold;
+mod cost;
+mod error;
+mod fit;
+mod habits;
+mod leader;
+mod measure;
+mod operation;
+mod phases;
+mod probes;
+mod profile;
+mod reads;
+mod series;
+mod setting;
+mod statistics;
+#[allow(unsafe_code, reason = "a mapping cannot be had without")]
+mod sys;
+mod work_directory;
+mod workers;
+
+pub use bounds::{CalibrationBounds, MOST_ITEMS};
+pub use caching::{CacheLifetime, LifetimeVerdict};
+pub use calibration::Calibration;
+pub use cost::RequestCost;
+pub use error::CalibrateError;
+pub use fit::{ClosedLaw, ClosedLawPoint, fit};
+pub use habits::{ClientHabits, OpenRides};
+pub use measure::{calibrate, check};
+pub use operation::LoadOperation;
+pub use series::{CalibrationCase, CalibrationResults, CaseCache, CaseKind, CaseLayout, CaseRun, IDLE};
+pub use setting::{CalibrationProgress, CalibrationSetting};
+pub use statistics::SampleSummary;
+pub use work_directory::{PREFIX, leftovers};
+pub use workers::{CacheAspect, DataAccess, serve};

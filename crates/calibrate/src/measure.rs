@@ -1,0 +1,102 @@
+//! One calibration from begin to end: a directory of its own, the workers, the steps, and what was made removed.
+
+use super::bounds::CalibrationBounds;
+use super::calibration::Calibration;
+use super::habits::ClientHabits;
+use super::leader::Leader;
+use super::setting::{CalibrationProgress, CalibrationSetting};
+use super::statistics::SampleSummary;
+use super::work_directory::{self, Needs, WorkDirectory};
+use super::{caching, cold, cost, phases, probes, reads};
+use crate::error::CalibrateError;
+use crate::workers::WorkerGroup;
+use std::path::Path;
+use std::time::Duration;
+
+/// Looks whether a directory can be measured in, and makes nothing.
+///
+/// **Errors**: it is `/`, missing, no directory, read-only, not ours to write to, or too full for what `bounds` allow.
+pub fn check(directory: &Path, bounds: &CalibrationBounds) -> Result<(), CalibrateError> {
+    work_directory::check(directory, needs(bounds)).map(drop)
+}
+
+/// Measures, and leaves nothing behind.
+///
+/// **Errors**: as [`CalibrateError`]; whatever happened, what was made is removed first. [`CalibrateError::Interrupted`] and success
+/// mean that it has been.
+pub fn calibrate(
+    setting: &CalibrationSetting<'_>,
+    progress: &mut dyn FnMut(CalibrationProgress),
+) -> Result<Calibration, CalibrateError> {
+    let began = std::time::Instant::now();
+    let place = WorkDirectory::make(setting.directory, needs(&setting.bounds))?;
+    let measured = measure(setting, place.path(), progress);
+    progress(CalibrationProgress { step: "removing what was made", done: 0.0, elapsed: began.elapsed() });
+    match (measured, place.remove()) {
+        (Err(error), Err(CalibrateError::Left { path, .. }))
+            if !matches!(error, CalibrateError::Interrupted) =>
+        {
+            Err(CalibrateError::LeftToo { path, source: Box::new(error) })
+        }
+        (_, Err(left)) => Err(left),
+        (measured, Ok(())) => Ok(Calibration { elapsed: began.elapsed(), ..measured? }),
+    }
+}
+
+fn measure(
+    setting: &CalibrationSetting<'_>,
+    place: &Path,
+    progress: &mut dyn FnMut(CalibrationProgress),
+) -> Result<Calibration, CalibrateError> {
+    let processes = usize::from(setting.bounds.processes.max(1));
+    let ours = WorkerGroup::start(&setting.worker, place, processes, "process", setting.stop)?;
+    let second = setting
+        .second
+        .as_ref()
+        .map(|second| WorkerGroup::start(second, place, 1, "second client", setting.stop));
+    let second = second.transpose()?;
+    if second.as_ref().is_some_and(|second| second.shares_client_with(&ours)) {
+        return Err(CalibrateError::SameClient);
+    }
+    let has_second_client = second.is_some();
+    let mut leader = Leader::new(setting, ours, second, progress);
+    // First what everything else is judged by, last what is only read.
+    phases::run(&mut leader)?;
+    cold::run(&mut leader)?;
+    let lifetimes = caching::run(&mut leader)?;
+    let probes = probes::run(&mut leader)?;
+    let file = reads::write(&mut leader)?;
+    let cost = cost::run(&mut leader, file.as_ref())?;
+    if let Some(file) = &file {
+        reads::run(&mut leader, file)?;
+    }
+    let habits = ClientHabits::of(&leader.results, &leader.after_listing, &probes, is_fuse(place));
+    leader.notes.extend(habits.doubts(leader.idle_us().map(|idle| idle.p50), is_fuse(place)));
+    Ok(Calibration {
+        bounds: setting.bounds.clone(),
+        has_second_client,
+        results: leader.results,
+        lifetimes,
+        habits,
+        cost,
+        first_read_us: SampleSummary::of(probes.reads),
+        close_us: SampleSummary::of(probes.closes),
+        skipped: leader.skipped,
+        notes: leader.notes,
+        elapsed: Duration::ZERO,
+    })
+}
+
+/// True if requests go through a daemon of this client.
+fn is_fuse(place: &Path) -> bool {
+    rustix::fs::statfs(place).is_ok_and(|found| found.f_type == FUSE)
+}
+
+/// `FUSE_SUPER_MAGIC` of `linux/magic.h`.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
+
+fn needs(bounds: &CalibrationBounds) -> Needs {
+    let files = bounds.files();
+    // An entry and an inode of an empty file take less than a KiB on any file system that was looked at.
+    Needs { bytes: bounds.file_bytes.saturating_add(files.saturating_mul(1024)), files }
+}

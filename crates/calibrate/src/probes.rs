@@ -1,0 +1,106 @@
+//! Single calls on files and directories of the second client, timed by one process while no other asks: what the first open
+//! after a lookup costs, and how long after it; what reading a file does to its attributes; what opening a directory costs.
+
+use super::cost::COMPUTING_US;
+use super::leader::{By, Leader};
+use super::statistics::SampleSummary;
+use crate::error::CalibrateError;
+use crate::workers::{Done, Steps, Subject, Task};
+
+const STEP: &str = "which calls ask";
+
+/// Files, and directories, of each measurement.
+const COUNT: u64 = 12;
+
+/// The rest of names between lookup and open. Unit: milliseconds.
+const RESTS: [u64; 5] = [0, 300, 800, 1200, 2500];
+
+/// The time for which answers that come with a lookup are still known. Unit: milliseconds.
+const SOON_MS: u64 = 300;
+
+/// Steps of a file, in the order of the worker's.
+const FILE_STEPS: usize = 5;
+/// The same of a directory.
+const DIRECTORY_STEPS: usize = 3;
+
+/// The time of each step. Unit: microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Probes {
+    /// Of files. Shape: ascending in the time between lookup and open.
+    pub(super) files: Vec<FileSteps>,
+    pub(super) directories: Option<DirectorySteps>,
+    /// Of first reads soon after the file's lookup.
+    pub(super) reads: Vec<f64>,
+    /// Of closes.
+    pub(super) closes: Vec<f64>,
+}
+
+/// Medians of the steps of a file. Unit: microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FileSteps {
+    /// Between lookup and open. Unit: seconds.
+    pub(super) rest: f64,
+    pub(super) open: f64,
+    pub(super) look: f64,
+    pub(super) read: f64,
+    pub(super) look_again: f64,
+}
+
+/// Medians of the steps of a directory. Unit: microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct DirectorySteps {
+    pub(super) open: f64,
+    pub(super) list: f64,
+    /// Of a directory in it, whose name was never asked for.
+    pub(super) look_within: f64,
+}
+
+/// Nothing without a second client: this one would know what it has made.
+pub(super) fn run(leader: &mut Leader<'_>) -> Result<Probes, CalibrateError> {
+    let mut probes = Probes::default();
+    if leader.second.is_none() {
+        return Ok(probes);
+    }
+    let longest = u64::try_from(leader.bounds.cache_wait.as_millis()).unwrap_or(u64::MAX);
+    let rests: Vec<u64> = RESTS.into_iter().filter(|rest| *rest <= longest).collect();
+    for (number, rest_ms) in rests.iter().enumerate() {
+        if !leader.begins(STEP, number as f64 / rests.len() as f64) {
+            return Ok(probes);
+        }
+        let directory = leader.directory(By::Second)?;
+        let steps = |of, rest_ms| {
+            let directory = directory.clone();
+            Task::Steps(Steps { of, directory, count: COUNT, rest_ms, computing_us: COMPUTING_US })
+        };
+        leader.one(By::Second, steps(Subject::New, 0))?;
+        let done = leader.one(By::Ours, steps(Subject::Files, *rest_ms))?;
+        let median = |at| median(&done, FILE_STEPS, at);
+        if *rest_ms <= SOON_MS {
+            probes.reads.extend(step(&done, FILE_STEPS, 2));
+        }
+        probes.closes.extend(step(&done, FILE_STEPS, 4));
+        if let [Some(open), Some(look), Some(read), Some(look_again)] = [0, 1, 2, 3].map(median) {
+            let rest = *rest_ms as f64 / 1e3;
+            probes.files.push(FileSteps { rest, open, look, read, look_again });
+        }
+        if number == 0 {
+            probes.directories = directories(&leader.one(By::Ours, steps(Subject::Directories, 0))?);
+        }
+    }
+    Ok(probes)
+}
+
+fn directories(done: &Done) -> Option<DirectorySteps> {
+    let [open, list, look_within] = [0, 1, 2].map(|at| median(done, DIRECTORY_STEPS, at));
+    Some(DirectorySteps { open: open?, list: list?, look_within: look_within? })
+}
+
+/// Every `steps`th latency from `at` on. Unit: microseconds.
+fn step(done: &Done, steps: usize, at: usize) -> impl Iterator<Item = f64> {
+    done.latencies.iter().skip(at).step_by(steps).map(|nanoseconds| *nanoseconds as f64 / 1e3)
+}
+
+/// The median of them.
+fn median(done: &Done, steps: usize, at: usize) -> Option<f64> {
+    SampleSummary::of(step(done, steps, at)).map(|summary| summary.p50)
+}

@@ -1,0 +1,386 @@
+//! From measurements to a profile: each figure with its spread, how many measurements it is made of, and how it was got.
+
+use super::caching::{CacheLifetime, LifetimeVerdict};
+use super::calibration::Calibration;
+use super::fit::ClosedLaw;
+use super::habits::OpenRides;
+use super::series::IDLE;
+use super::series::{CalibrationCase, CaseCache, CaseKind, CaseLayout};
+use super::statistics::SampleSummary;
+use crate::operation::LoadOperation;
+use crate::workers::{CacheAspect, DataAccess};
+use quell_predict::profile::{
+    ClientSection, DataSection, Figure, MetadataSection, NetworkSection, Profile, ProfileKind, RatesSection,
+    SharedDirectorySection,
+};
+
+impl Calibration {
+    /// The profile. What was not measured is absent in it.
+    pub fn profile(&self, name: &str, note: String) -> Profile {
+        Profile {
+            note: Some(note),
+            network: NetworkSection { round_trip_us: self.round_trip_us() },
+            // One client cannot tell several servers from a faster one: the rates below are those of all together.
+            metadata: MetadataSection {
+                servers: Some(Figure::exact(1.0)),
+                threads: Some(Figure::exact(1.0)),
+            },
+            rates: self.server_rates(),
+            shared_directory: SharedDirectorySection {
+                creates_per_second: self.shared_creates(),
+                ..SharedDirectorySection::default()
+            },
+            client: self.client(),
+            data: self.data(),
+            ..Profile::new(name, ProfileKind::Measured)
+        }
+    }
+
+    /// A program's request without what the server works on it.
+    fn round_trip_us(&self) -> Option<Figure> {
+        let (idle, of) = match self.cost.latency {
+            Some(latency) => (latency, "a process that computes in between"),
+            None => (self.results.latencies(&IDLE)?, "one process"),
+        };
+        // By the rate that the profile names, so that both together are the request that was measured.
+        let rate = self.rate(LoadOperation::StatAbsent, CaseCache::Cold);
+        let service = rate.map_or(0.0, |rate| 1e6 / rate.p50).min(idle.p10);
+        let how = format!(
+            "stat of absent names by {of}, without the {service:.0} us of service that the server's rate gives"
+        );
+        let spread = Figure::spread(idle.p10 - service, idle.p50 - service, idle.p90 - service);
+        Some(spread.count(idle.count as u64).source(how))
+    }
+
+    fn server_rates(&self) -> RatesSection {
+        // Of files that this client made only those stats count that were asked.
+        let theirs = if self.has_second_client { CaseCache::Other } else { CaseCache::Own };
+        let lookup = match (self.has_second_client, self.habits.own_stats_ask) {
+            (true, _) | (false, Some(true)) => self.rate(LoadOperation::Stat, theirs),
+            (false, _) => None,
+        };
+        let (open, close) = self.opens(theirs);
+        RatesSection {
+            lookup,
+            lookup_absent: self.rate(LoadOperation::StatAbsent, CaseCache::Cold),
+            getattr: match self.habits.getattr_asks {
+                Some(true) => self.rate(LoadOperation::Getattr, CaseCache::Cold),
+                _ => None,
+            },
+            open,
+            close,
+            readdir: self.rate(LoadOperation::Readdir, theirs),
+            create: self.rate(LoadOperation::Create, CaseCache::Cold),
+            unlink: self.rate(LoadOperation::Unlink, CaseCache::Own),
+            rename: self.rate(LoadOperation::Rename, CaseCache::Own),
+            ..RatesSection::default()
+        }
+    }
+
+    /// A client's kernel makes one file at a time in a directory, so one client tells the least that all nodes get there;
+    /// directories of their own tell the most.
+    fn shared_creates(&self) -> Option<Figure> {
+        let (_, here) = self.largest(LoadOperation::Create, CaseLayout::Shared, CaseCache::Cold)?;
+        let own = self.rate(LoadOperation::Create, CaseCache::Cold)?;
+        let how = format!(
+            "between the {:.0} a second that processes of one client get in one directory, where a client makes one \
+             at a time, and the rate in directories of their own",
+            here.p50
+        );
+        let middle = (here.p50 * own.p50).sqrt();
+        let spread = Figure::spread(here.p10.min(own.p10), middle, here.p90.max(own.p90));
+        Some(spread.count(here.count as u64).source(how))
+    }
+
+    /// Rates of open and close. Both are measured as one, so where a close asks each is given half of the time.
+    fn opens(&self, theirs: CaseCache) -> (Option<Figure>, Option<Figure>) {
+        if self.habits.open_asks != Some(true) {
+            return (None, None);
+        }
+        let operation =
+            if self.habits.atomic_open == Some(true) { LoadOperation::Open } else { LoadOperation::Reopen };
+        let both = self.rate(operation, theirs);
+        if self.habits.close_asks != Some(true) {
+            return (both, None);
+        }
+        let half = both.map(|both| Figure {
+            p10: both.p10 * 2.0,
+            p50: both.p50 * 2.0,
+            p90: both.p90 * 2.0,
+            source: both.source.map(|how| format!("{how}; open and close taken for equal")),
+            ..both
+        });
+        (half.clone(), half)
+    }
+
+    /// The rate of the saturated server by the closed law, or the largest that was measured where nothing bends.
+    fn rate(&self, operation: LoadOperation, cache: CaseCache) -> Option<Figure> {
+        let laws = self.results.laws(CaseKind::Metadata(operation), CaseLayout::Unique, cache);
+        let saturated: Vec<&ClosedLaw> = laws.iter().filter(|law| law.is_saturated()).collect();
+        let error =
+            SampleSummary::of(laws.iter().map(|law| law.error)).map_or(0.0, |error| error.p50) * 100.0;
+        if !saturated.is_empty() && saturated.len() * 2 >= laws.len() {
+            let rates = SampleSummary::of(saturated.iter().map(|law| law.saturated_rate()))?;
+            let how = format!(
+                "closed law of 1 to {} requests at once, fit error {error:.0} %",
+                self.most(operation, cache)
+            );
+            return Some(widened(spread(&rates, how), error / 100.0));
+        }
+        let (most, rates) = self.largest(operation, CaseLayout::Unique, cache)?;
+        let how = format!("at least: {most} requests at once did not saturate the server");
+        Some(spread(&rates, how))
+    }
+
+    /// The case with the largest median rate, and the requests at once in it.
+    fn largest(
+        &self,
+        operation: LoadOperation,
+        layout: CaseLayout,
+        cache: CaseCache,
+    ) -> Option<(u32, SampleSummary)> {
+        let rates = self
+            .cases(operation, layout, cache)
+            .filter_map(|case| Some((case.population(), self.results.rates(case)?)));
+        rates.max_by(|a, b| a.1.p50.total_cmp(&b.1.p50))
+    }
+
+    fn most(&self, operation: LoadOperation, cache: CaseCache) -> u32 {
+        self.cases(operation, CaseLayout::Unique, cache).map(CalibrationCase::population).max().unwrap_or(0)
+    }
+
+    fn cases(
+        &self,
+        operation: LoadOperation,
+        layout: CaseLayout,
+        cache: CaseCache,
+    ) -> impl Iterator<Item = &CalibrationCase> {
+        let wanted = (CaseKind::Metadata(operation), layout, cache, 1);
+        self.results
+            .iter()
+            .map(|(case, _)| case)
+            .filter(move |case| (case.kind, case.layout, case.cache, case.clients) == wanted)
+    }
+
+    fn client(&self) -> ClientSection {
+        let lifetime =
+            |aspect| self.lifetimes.iter().find(|lifetime| lifetime.aspect == aspect).and_then(seconds);
+        ClientSection {
+            positive_seconds: lifetime(CacheAspect::Name),
+            negative_seconds: lifetime(CacheAspect::Absence),
+            directory_seconds: lifetime(CacheAspect::DirectoryName),
+            attribute_seconds: lifetime(CacheAspect::Attributes),
+            open_asks: self.habits.open_asks,
+            open_directory_asks: self.habits.open_directory_asks,
+            atomic_open: self.habits.atomic_open,
+            open_rides_seconds: self.habits.open_rides.map(rides),
+            close_asks: self.habits.close_asks,
+            readdir_fills: self.habits.readdir_fills,
+            layout_asks: self.habits.layout_asks,
+            read_spoils_attributes: self.habits.read_spoils_attributes,
+            requests_in_flight: self.requests_in_flight(),
+            cpu_us: self.cost.cpu.map(|cpu| {
+                spread(
+                    &cpu,
+                    "of all processes here that work for stats of absent names, with computing in between"
+                        .into(),
+                )
+            }),
+            own_answer_us: self.own_answer_us(),
+            cpu_us_per_mb: self
+                .cost
+                .cpu_of_a_megabyte
+                .map(|cpu| spread(&cpu, "of all processes here that work for reading in order".into())),
+        }
+    }
+
+    /// A close, where that does not ask; a kernel's own answers are too quick to matter.
+    fn own_answer_us(&self) -> Option<Figure> {
+        let close =
+            self.close_us.filter(|close| self.habits.close_asks == Some(false) && close.p50 >= DAEMON_US)?;
+        Some(spread(&close, "close of a file, which asks no server".into()))
+    }
+
+    /// The requests that one client has under way at once, by Little's law, where two clients together always get clearly more than one, and
+    /// one has clearly less under way than it was given.
+    fn requests_in_flight(&self) -> Option<Figure> {
+        let (case, of_both) = self.results.iter().find_map(|(case, _)| {
+            let is_wanted = case.clients == 2 && case.kind == IDLE.kind;
+            is_wanted.then(|| self.results.rates(case).map(|rates| (*case, rates)))?
+        })?;
+        let of_one = self.results.rates(&CalibrationCase { clients: 1, ..case })?;
+        let idle = self.results.latencies(&IDLE)?;
+        let at = |rate: f64| (rate * idle.p50 / 1e6).max(1.0);
+        let given = f64::from(case.population()) / f64::from(case.clients);
+        if of_both.least < MORE * of_one.most || at(of_one.p50) > BENT * given {
+            return None;
+        }
+        let how =
+            format!("Little's law; two clients got {:.1} times the rate of one", of_both.p50 / of_one.p50);
+        Some(
+            Figure::spread(at(of_one.p10), at(of_one.p50), at(of_one.p90))
+                .count(of_one.count as u64)
+                .source(how),
+        )
+    }
+
+    fn data(&self) -> DataSection {
+        let one_at_a_time =
+            CalibrationCase { kind: CaseKind::Data(DataAccess::Random), layout: CaseLayout::Shared, ..IDLE };
+        let fastest = |clients: u16| {
+            let in_order = self.results.iter().map(|(case, _)| case).filter(move |case| {
+                case.kind == CaseKind::Data(DataAccess::Sequential) && case.clients == clients
+            });
+            let fastest = in_order.filter_map(|case| Some((case.threads, self.results.rates(case)?)));
+            fastest
+                .max_by(|a, b| a.1.p50.total_cmp(&b.1.p50))
+                .map(|(threads, rates)| (threads, in_bytes(rates)))
+        };
+        let scattered = self.results.latencies(&one_at_a_time);
+        let scattered =
+            scattered.map(|read| (read, "pread of 4 KiB, scattered, one at a time, pages dropped before"));
+        let first = self.first_read_us.map(|read| (read, "first read of a file that was just looked up"));
+        let small =
+            first.filter(|(first, _)| scattered.is_none_or(|(other, _)| first.p50 > other.p50)).or(scattered);
+        DataSection {
+            servers: fastest(2).map(|_| Figure::exact(1.0)),
+            bytes_per_second: fastest(2).map(|(_, rates)| {
+                spread(
+                    &rates,
+                    "at least: two clients read in order at once; all servers taken for one".into(),
+                )
+            }),
+            client_bytes_per_second: fastest(1).map(|(threads, rates)| {
+                spread(&rates, format!("read in order by {threads} threads of one client"))
+            }),
+            read_us: small.map(|(small, how)| spread(&small, how.into())),
+        }
+    }
+}
+
+/// Two clients get so many times what one gets: then one is held back by itself.
+const MORE: f64 = 1.6;
+/// A kernel answers sooner, a daemon later. Unit: microseconds.
+const DAEMON_US: f64 = 10.0;
+/// With more than this part of the requests under way that threads wait for, nothing holds them back.
+const BENT: f64 = 0.5;
+
+/// The longest start: an answer that outlives it is kept for all of it. Unit: seconds.
+const START: f64 = 3600.0;
+
+fn rides(rides: OpenRides) -> Figure {
+    let how = "opens of files so long after their lookup did not wait for the server";
+    match rides {
+        OpenRides { most: Some(0.0), .. } => {
+            Figure::exact(0.0).source("an open right after its lookup waits for the server")
+        }
+        OpenRides { least, most: Some(most) } => {
+            Figure::spread(least, (least + most) / 2.0, most).source(how)
+        }
+        OpenRides { least, most: None } => Figure::exact(least).source(format!("{how}: at least")),
+    }
+}
+
+fn in_bytes(blocks: SampleSummary) -> SampleSummary {
+    let bytes = |blocks: f64| blocks * DataAccess::Sequential.bytes() as f64;
+    SampleSummary { p10: bytes(blocks.p10), p50: bytes(blocks.p50), p90: bytes(blocks.p90), ..blocks }
+}
+
+fn spread(summary: &SampleSummary, how: String) -> Figure {
+    Figure::spread(summary.p10, summary.p50, summary.p90).count(summary.count as u64).source(how)
+}
+
+/// Two repetitions are near each other however far both are from the law.
+fn widened(figure: Figure, error: f64) -> Figure {
+    Figure { p10: figure.p10 * (1.0 - error).max(0.1), p90: figure.p90 * (1.0 + error), ..figure }
+}
+
+fn seconds(lifetime: &CacheLifetime) -> Option<Figure> {
+    let count = (lifetime.noticed.len() + lifetime.unnoticed) as u64;
+    let (figure, how) = match lifetime.verdict() {
+        LifetimeVerdict::NotMeasured => return None,
+        LifetimeVerdict::NeverKept => {
+            (Figure::exact(0.0), "a change by the second client was seen at once".to_owned())
+        }
+        LifetimeVerdict::Kept(_) => {
+            let noticed = SampleSummary::of(lifetime.noticed.iter().copied())?;
+            let figure = Figure::spread(noticed.p10, noticed.p50, noticed.p90);
+            (figure, "until a change by the second client was seen".to_owned())
+        }
+        LifetimeVerdict::LongerThan(waited) => {
+            let how =
+                format!("longer than {waited:.0} s: no change was seen; taken for the length of a start");
+            (outlasting(waited), how)
+        }
+        LifetimeVerdict::TakenBack { least, most: None } => {
+            let how = format!(
+                "taken back when it changes; still kept after {least:.0} s; taken for the length of a start"
+            );
+            (outlasting(least), how)
+        }
+        LifetimeVerdict::TakenBack { least, most: Some(most) } => {
+            let figure = Figure::spread(least, (least + most) / 2.0, most);
+            (figure, "taken back when it changes; kept and asked again at these ages".to_owned())
+        }
+    };
+    Some(figure.count(count).source(how))
+}
+
+/// p10 is what was seen; beyond it nothing was, and a prediction is about one start.
+fn outlasting(seen: f64) -> Figure {
+    Figure::spread(seen, seen.max(START), seen.max(START))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::CalibrationBounds;
+    use crate::cost::RequestCost;
+    use crate::habits::ClientHabits;
+    use crate::series::{CalibrationResults, CaseRun};
+    use std::time::Duration;
+
+    fn calibration(results: CalibrationResults) -> Calibration {
+        Calibration {
+            bounds: CalibrationBounds::QUICK,
+            has_second_client: false,
+            results,
+            lifetimes: Vec::new(),
+            habits: ClientHabits::default(),
+            cost: RequestCost::default(),
+            first_read_us: None,
+            close_us: None,
+            skipped: Vec::new(),
+            notes: Vec::new(),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn creates_in_one_directory_lie_between_those_of_one_client_and_those_in_directories_of_their_own() {
+        let mut results = CalibrationResults::default();
+        for (layout, processes, rate) in [
+            (CaseLayout::Shared, 1, 1000.0),
+            (CaseLayout::Shared, 8, 1000.0),
+            (CaseLayout::Unique, 1, 1000.0),
+            (CaseLayout::Unique, 8, 4000.0),
+        ] {
+            let kind = CaseKind::Metadata(LoadOperation::Create);
+            let run = CaseRun {
+                count: 100,
+                seconds: 100.0 / rate,
+                latencies_us: Vec::new(),
+                closes_us: Vec::new(),
+            };
+            results.add(CalibrationCase { kind, layout, processes, ..IDLE }, run);
+        }
+        let profile = calibration(results).profile("fs", String::new());
+        let own = profile.rates.create.expect("creates were measured");
+        let shared = profile.shared_directory.creates_per_second.expect("so were those in one directory");
+        assert_eq!(shared.p10, 1000.0);
+        assert!((shared.p50 - (1000.0 * own.p50).sqrt()).abs() < 1e-9, "{shared:?}");
+        assert_eq!(shared.p90, own.p90);
+        let nothing = calibration(CalibrationResults::default()).profile("fs", String::new());
+        assert_eq!(nothing.shared_directory.creates_per_second, None);
+    }
+}

@@ -1,0 +1,43 @@
+//! A calibration as it is asked for, and how far it is.
+
+use super::bounds::CalibrationBounds;
+use quell_talk::Stop;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// A calibration as it is asked for.
+pub struct CalibrationSetting<'a> {
+    /// The directory to measure in. A new one is made in it, and removed.
+    pub directory: &'a Path,
+    /// The command of a worker on this client. The working directory comes over its standard input.
+    pub worker: Vec<OsString>,
+    /// The same for one worker on a second client, if there is one.
+    pub second: Option<Vec<OsString>>,
+    /// The limits.
+    pub bounds: CalibrationBounds,
+    /// Asked often; when it says yes the calibration cleans up and ends as
+    /// [`CalibrateError::Interrupted`](crate::CalibrateError::Interrupted).
+    pub stop: Stop<'a>,
+}
+
+impl std::fmt::Debug for CalibrationSetting<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Setting")
+            .field("directory", &self.directory)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The progress of a calibration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CalibrationProgress {
+    /// The current step, in words.
+    pub step: &'static str,
+    /// The part of the step that is done. Range: 0 to 1.
+    pub done: f64,
+    /// Since the start of all.
+    pub elapsed: Duration,
+}

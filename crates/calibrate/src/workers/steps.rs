@@ -1,0 +1,102 @@
+//! Files and directories whose names are resolved, left alone for a while, then opened, looked at and read step by step: whether a
+//! step asks a server shows in how long it takes.
+
+use super::computing::Computing;
+use super::phase::{Failed, Prepared, open_directory};
+use super::protocol::{Done, Steps, Subject};
+use crate::operation::{Took, elapsed, entries, reopen, resolve};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+/// The content of a file: a page, so that reading it asks for data.
+const PAGE: [u8; 4096] = [0x51; 4096];
+
+/// The directory within each directory that is listed.
+const WITHIN: &str = "within";
+
+pub(super) fn prepare<'a>(steps: &'a Steps, root: BorrowedFd<'a>) -> Result<Prepared<'a>, Failed> {
+    let failed = |errno| (steps.directory.clone(), errno);
+    if steps.of == Subject::New {
+        return Ok(Box::new(move || make(steps, root).map_err(failed)));
+    }
+    let directory = open_directory(root, steps.directory.as_str()).map_err(failed)?;
+    let resolved = (0..steps.count).map(|number| {
+        let name = CString::new(name(steps.of, number)).map_err(|_| Errno::INVAL)?;
+        resolve(directory.as_fd(), &name)
+    });
+    let resolved = resolved.collect::<Result<Vec<OwnedFd>, Errno>>().map_err(failed)?;
+    std::thread::sleep(Duration::from_millis(steps.rest_ms));
+    let step = if steps.of == Subject::Files { of_file } else { of_directory };
+    Ok(Box::new(move || {
+        let mut clock = Clock::new(steps.computing_us);
+        for resolved in &resolved {
+            step(resolved.as_fd(), &mut clock).map_err(failed)?;
+        }
+        Ok(clock.done)
+    }))
+}
+
+fn name(of: Subject, number: u64) -> String {
+    let kind = if of == Subject::Files { 'f' } else { 'd' };
+    format!("{kind}{number:06}")
+}
+
+/// Makes both kinds, `count` of each.
+fn make(steps: &Steps, root: BorrowedFd<'_>) -> Result<Done, Errno> {
+    let directory = open_directory(root, steps.directory.as_str())?;
+    let (flags, mode) = (OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o755));
+    for number in 0..steps.count {
+        let file = rustix::fs::openat(&directory, name(Subject::Files, number), flags, mode)?;
+        if rustix::io::write(&file, &PAGE)? != PAGE.len() {
+            return Err(Errno::IO);
+        }
+        let listed = name(Subject::Directories, number);
+        rustix::fs::mkdirat(&directory, &listed, mode)?;
+        rustix::fs::mkdirat(&directory, format!("{listed}/{WITHIN}"), mode)?;
+    }
+    Ok(Done { count: steps.count, ..Done::default() })
+}
+
+/// Times calls, each after some computing.
+#[derive(Debug)]
+struct Clock {
+    computing: Computing,
+    computing_us: u64,
+    done: Done,
+}
+
+impl Clock {
+    fn new(computing_us: u64) -> Self {
+        Self { computing: Computing::new(computing_us), computing_us, done: Done::default() }
+    }
+
+    fn time<T>(&mut self, step: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        self.done.computed += self.computing.run(self.computing_us);
+        let began = Instant::now();
+        let result = step()?;
+        self.done.add(Took { operation: elapsed(began), close: None });
+        Ok(result)
+    }
+}
+
+/// Opens, looks, reads, looks again, closes.
+fn of_file(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+    let file = clock.time(|| reopen(resolved))?;
+    clock.time(|| rustix::fs::fstat(&file))?;
+    clock.time(|| rustix::io::pread(&file, &mut [0; 1], 0))?;
+    clock.time(|| rustix::fs::fstat(&file))?;
+    clock.time(|| {
+        drop(file);
+        Ok(())
+    })
+}
+
+/// Opens, lists, looks at what is within.
+fn of_directory(resolved: BorrowedFd<'_>, clock: &mut Clock) -> Result<(), Errno> {
+    let directory = clock.time(|| open_directory(resolved, "."))?;
+    clock.time(|| entries(directory.as_fd()))?;
+    clock.time(|| rustix::fs::statat(&directory, WITHIN, AtFlags::empty())).map(drop)
+}

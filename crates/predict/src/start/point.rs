@@ -1,0 +1,46 @@
+//! The forecast of a start: a point of the curve, and what holds of all points.
+
+use crate::PerOperation;
+use crate::forecast::{Forecast, ForecastPoint, Spread};
+
+/// The forecast of a program's start.
+pub type StartForecast = Forecast<StartDetail, StartSummary>;
+
+/// A point of a start, beside its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StartDetail {
+    /// Of a rank, from its own start, over all, the launch included. Unit: seconds.
+    pub mean: Spread,
+    /// Demand on the busiest server while nodes do not slow each other down, over its capacity.
+    pub load: f64,
+    /// Requests at the servers, of all nodes.
+    pub operations: PerOperation,
+    /// Data that the data servers send. Unit: bytes.
+    pub bytes: f64,
+}
+
+/// A start as a whole, beside its points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartSummary {
+    /// Nodes from which on the busiest station decides, when as many as in the last point start; infinite when nothing is shared.
+    pub knee: f64,
+    /// Keys that were taken from the wide prior.
+    pub assumed: Vec<&'static str>,
+    /// Computing of one rank. Unit: seconds.
+    pub think: f64,
+    /// Size of the image, where one was asked for. Unit: bytes.
+    pub image_bytes: Option<f64>,
+}
+
+impl ForecastPoint<StartDetail> {
+    /// True if the demand exceeds the capacity of the servers while one node starts.
+    pub fn is_saturated(&self) -> bool {
+        self.detail.load > 1.0
+    }
+
+    /// True if the backlog is one under which real file systems have failed. Source: on Hopper, starts of Pynamic hung
+    /// beyond 2048 cores, some ten times the knee of source 003's curve.
+    pub fn may_fail(&self) -> bool {
+        self.detail.load > 10.0
+    }
+}

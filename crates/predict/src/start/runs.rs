@@ -1,0 +1,107 @@
+//! The runs of which ranges are made, and how much of a range each figure makes.
+
+use super::engine::Engine;
+use super::point::StartDetail;
+use crate::StartParameters;
+use crate::chance::Chance;
+use crate::forecast::{FigureSensitivity, ForecastPoint, Step};
+use crate::model::Cohorts;
+use crate::profile::{Figure, Profile};
+use crate::question::StartQuestion;
+
+/// The parameters of each run of which the spread is made. Computing has a spread even where a profile is exact.
+pub(super) fn runs(profile: &Profile, question: &StartQuestion) -> Vec<StartParameters> {
+    let mut chance = Chance(question.seed);
+    let samples = question.samples as usize;
+    let columns: Vec<Vec<f64>> = (0..KEYS.len()).map(|_| chance.stratified(samples)).collect();
+    let run = |sample: usize| {
+        StartParameters::choose(profile, &|key, figure| {
+            let column = column(key);
+            choose(key, figure, columns[column][sample])
+        })
+    };
+    (0..samples).map(run).collect()
+}
+
+/// The change of a point's time with each figure, the launch included. Shape: sorted by the swing, largest first.
+pub(super) fn sensitivities(
+    engine: &mut Engine<'_>,
+    median: &StartParameters,
+    point: &ForecastPoint<StartDetail>,
+) -> Vec<FigureSensitivity> {
+    let (profile, launch) = (engine.profile, engine.question.launch);
+    // With skew the point has more cohorts than so many runs can have: they say how its time behind the last start changes.
+    let last_start = engine.scale(point.nodes).last_start();
+    let coarse = engine.times(point.nodes, median, Cohorts::COARSE).2.slowest - last_start;
+    let fine = point.seconds.p50 - launch - last_start;
+    let scale = if coarse > 0.0 { fine / coarse } else { 1.0 };
+    let mut sensitivity = |figure: &&'static str| {
+        // Each value of a lifetime is a replay, so one on one side has to do.
+        let step = if is_lifetime(figure) { Step::Up(STEP) } else { Step::Both(STEP) };
+        FigureSensitivity::of(figure, step, |at| {
+            let choice = |key: &'static str, own: &Figure| if key == *figure { at(own) } else { own.p50 };
+            let parameters = StartParameters::choose(profile, &choice);
+            let times = engine.times(point.nodes, &parameters, Cohorts::COARSE).2;
+            Some(last_start + (times.slowest - last_start) * scale + launch)
+        })
+    };
+    let mut found: Vec<FigureSensitivity> = KEYS
+        .iter()
+        .filter_map(&mut sensitivity)
+        .filter(|found| found.elasticity.abs() > 5e-4 || found.at_p10 != found.at_p90)
+        .collect();
+    let swing = |found: &FigureSensitivity| ((found.at_p90 - found.at_p10).abs(), found.elasticity.abs());
+    found.sort_by(|a, b| swing(b).partial_cmp(&swing(a)).unwrap_or(std::cmp::Ordering::Equal));
+    found
+}
+
+/// Step of a derivative.
+const STEP: f64 = 1.05;
+
+/// The figures that runs vary. All rates of a server vary together: a server that is slow is slow at everything.
+const KEYS: &[&str] = &[
+    "computing",
+    "operations_per_second",
+    "round_trip_us",
+    "servers",
+    "threads",
+    "positive_seconds",
+    "negative_seconds",
+    "directory_seconds",
+    "attribute_seconds",
+    "requests_in_flight",
+    "cpu_us",
+    "cpu_us_per_mb",
+    "own_answer_us",
+    "data.servers",
+    "bytes_per_second",
+    "client_bytes_per_second",
+    "read_us",
+    "open_rides_seconds",
+];
+
+/// The column of choices that a key takes. A client that keeps names long keeps the rest long, so lifetimes take one, and
+/// few replays serve all runs; a server with more threads does more in a second, and an idle one takes threads / rate for
+/// a request, so those two take one.
+fn column(key: &str) -> usize {
+    let first = match key {
+        "threads" => "operations_per_second",
+        key if is_lifetime(key) => "positive_seconds",
+        key => key,
+    };
+    KEYS.iter().position(|known| *known == first).expect("a test sees that every key has a column")
+}
+
+fn is_lifetime(key: &str) -> bool {
+    key.ends_with("_seconds")
+}
+
+/// Lifetimes decide what is replayed, so they take one of three values; everything else any.
+fn choose(key: &str, figure: &Figure, u: f64) -> f64 {
+    match is_lifetime(key) {
+        true if u < 0.3 => figure.p10,
+        true if u > 0.7 => figure.p90,
+        true => figure.p50,
+        false => figure.quantile(u),
+    }
+}

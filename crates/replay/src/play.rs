@@ -1,0 +1,193 @@
+//! Plays what one recorded process did: a process of a replay, from its begin to its end.
+
+use super::child::{Child, Order, Report, Signal};
+use super::issue::{self, Failure, Scratch};
+use super::package;
+use super::stage::{NO_PATH, Stage};
+use super::steps::{Issue, Slot, Step};
+use super::tally::ReplayTally;
+use quell_talk::{receive, receive_files, send};
+use quell_trace::Errno;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Result};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Plays the process that the other end of standard input orders, and reports there. Returns when all is done; when the
+/// other end goes away before, this process ends too, and so do those that it started.
+pub fn process() -> ExitCode {
+    let done = perform();
+    // Once the socket has gone, no process is left to report to.
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn perform() -> Result<()> {
+    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let order: Order = receive(&mut socket)?;
+    let mut files = receive_files(&socket, 1 + order.slots.len())?.into_iter();
+    let package = File::from(files.next().ok_or(ErrorKind::UnexpectedEof)?);
+    let head = package::head(&package)?;
+    let programme = package::programme(&package, order.process)?;
+    let stage = Stage::new(programme, head, order.rank)?;
+    for (slot, file) in order.slots.iter().zip(files) {
+        stage.put(Slot(*slot), Some(file), NO_PATH);
+    }
+    let given = |slot: &Slot| order.slots.contains(&slot.0);
+    let missing = stage.programme.inherits.iter().map(|(_, its)| *its).filter(|slot| !given(slot));
+    // No process opens what the parent could not.
+    missing.for_each(|slot| stage.put(slot, None, NO_PATH));
+    if order.waits {
+        stage.take_position()?;
+        send(&mut socket, &Signal::Ready)?;
+        if receive::<Signal>(&mut socket)? != Signal::Begin {
+            return Err(ErrorKind::InvalidData.into());
+        }
+    }
+    end_with(socket.try_clone()?);
+    let began = Instant::now();
+    let player =
+        Player { stage, package, rank: order.rank, children: Mutex::default(), tally: Mutex::default() };
+    let tally = player.play();
+    send(&mut socket, &Report { nanos: began.elapsed().as_nanos() as u64, tally })
+}
+
+/// Ends this process when the one that started it has gone.
+fn end_with(mut socket: UnixStream) {
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while matches!(socket.read(&mut byte), Ok(1..)) {}
+        std::process::exit(1);
+    });
+}
+
+/// A process at work.
+#[derive(Debug)]
+struct Player {
+    stage: Stage,
+    package: File,
+    rank: u32,
+    children: Mutex<HashMap<u32, Child>>,
+    tally: Mutex<ReplayTally>,
+}
+
+/// A panic of another thread is one of ours and ends the process: its lock is as good as any.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Player {
+    fn play(&self) -> ReplayTally {
+        std::thread::scope(|scope| self.thread(scope, 0));
+        let children = std::mem::take(&mut *locked(&self.children));
+        children.into_values().for_each(|child| self.end(child));
+        std::mem::take(&mut *locked(&self.tally))
+    }
+
+    fn thread<'scope>(&'scope self, scope: &'scope std::thread::Scope<'scope, '_>, number: usize) {
+        let Some(steps) = self.stage.programme.threads.get(number) else { return };
+        let mut tally = ReplayTally::default();
+        let mut scratch = Scratch::default();
+        let mut last = Instant::now();
+        for step in steps {
+            match step {
+                Step::Issue(issue) => {
+                    self.think(issue.gap, last);
+                    last = self.call(issue, &mut scratch, &mut tally);
+                }
+                Step::Spawn(process) => self.spawn(*process, &mut tally),
+                Step::Await(process) => {
+                    let child = locked(&self.children).remove(process);
+                    child.into_iter().for_each(|child| self.end(child));
+                    last = Instant::now();
+                }
+                Step::Thread(number) => {
+                    let number = *number as usize;
+                    let thread =
+                        std::thread::Builder::new().spawn_scoped(scope, move || self.thread(scope, number));
+                    if thread.is_err() {
+                        // Others would wait for its files; the process that started this one counts it as lost.
+                        std::process::exit(1);
+                    }
+                }
+                Step::Release(slot) => _ = self.stage.close(*slot),
+            }
+        }
+        locked(&self.tally).merge(&tally);
+    }
+
+    /// Waits as long as the program computed. What is too short for the kernel's timers is spun.
+    fn think(&self, gap: u64, last: Instant) {
+        const TIMER: Duration = Duration::from_micros(100);
+        let Some(factor) = self.stage.head.think else { return };
+        let until = last + Duration::from_nanos((gap as f64 * factor) as u64);
+        while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            match left.checked_sub(TIMER) {
+                Some(long) if !long.is_zero() => std::thread::sleep(long),
+                _ => std::hint::spin_loop(),
+            }
+        }
+    }
+
+    /// Issues a call and counts it. Returns when it ended.
+    fn call(&self, issue: &Issue, scratch: &mut Scratch, tally: &mut ReplayTally) -> Instant {
+        let recorded = issue.recorded();
+        let began = Instant::now();
+        let outcome = issue::issue(&self.stage, &issue.operation, issue.failed != 0, scratch);
+        let ended = Instant::now();
+        self.stage.used(&issue.operation);
+        if outcome == Err(Failure::Orphan) {
+            tally.orphaned += 1;
+            return ended;
+        }
+        let class = tally.classes.entry(recorded.class()).or_default();
+        class.latency.add(ended - began);
+        let errno = match outcome {
+            Ok(moved) => {
+                tally.bytes_read += moved.read;
+                tally.bytes_written += moved.written;
+                None
+            }
+            Err(Failure::Kernel(errno)) => Some(Errno(errno.raw_os_error().unsigned_abs() as u16)),
+            Err(Failure::Orphan) => None,
+        };
+        class.errors += u64::from(errno.is_some());
+        tally.compare(recorded, issue.failed, errno, || self.stage.describe(&issue.operation));
+        ended
+    }
+
+    fn spawn(&self, process: u32, tally: &mut ReplayTally) {
+        let started = package::programme(&self.package, process).and_then(|programme| {
+            let wanted = programme.inherits.into_iter();
+            let given: Vec<_> =
+                wanted.filter_map(|(mine, its)| Some((its.0, self.stage.take(mine)?))).collect();
+            let order = Order {
+                process,
+                rank: self.rank,
+                waits: false,
+                slots: given.iter().map(|(slot, _)| *slot).collect(),
+            };
+            let files: Vec<_> = given.iter().map(|(_, file)| file.as_fd()).collect();
+            Child::start(&order, &self.package, &files)
+        });
+        match started {
+            Ok(child) => {
+                locked(&self.children).insert(process, child);
+            }
+            Err(error) => tally.lose(&error),
+        }
+    }
+
+    /// Waits for a process that this one started.
+    fn end(&self, mut child: Child) {
+        let report = child.report();
+        let mut tally = locked(&self.tally);
+        match report {
+            Ok(report) => tally.merge(&report.tally),
+            Err(error) => tally.lose(&error),
+        }
+    }
+}
