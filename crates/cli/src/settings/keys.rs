@@ -1,4 +1,4 @@
-//! Which flags a settings file may set, and what it may write for them: read off the definitions in `flags.rs`, so
+//! Which flags a settings file may set, and what it may write for them: read off the definitions in `flags`, so
 //! that a new flag is a new setting.
 
 use clap::builder::Resettable;
