@@ -1,4 +1,4 @@
-//! What only the binary may ask: the node, the user, the wall clock, the launcher.
+//! Facts that only the binary may ask for: the node, the user, the wall clock, the launcher.
 
 use quell_base::{Launcher, RankId, batch_job, escape, mountinfo};
 use std::ffi::OsStr;
@@ -41,7 +41,7 @@ pub(crate) fn file_system(path: &Path) -> String {
     holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| escape(mount.kind)).unwrap_or_default()
 }
 
-/// What processes that share a namespace have in common: job and step as the launcher names them, else the batch
+/// The key of processes that share a namespace: job and step as the launcher names them, else the batch
 /// system's job.
 ///
 /// A process without a launcher also has its control group in it, and HTCondor's directory for the task: with these a

@@ -6,7 +6,7 @@ use quell_analyse::Rules;
 use quell_analyse::findings::LIMITS;
 use std::str::FromStr;
 
-/// What the rules of findings go by.
+/// Limits of the findings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Limits {
     /// Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them.

@@ -39,7 +39,7 @@ pub(crate) fn begun(command: &[OsString], launcher: Option<&Launcher>) -> Header
     }
 }
 
-/// Where the trace is made before it replaces an earlier one; `None` where nothing is in the way.
+/// The directory in which a trace is made before it replaces an earlier one; `None` if there is no earlier one.
 pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Failure> {
     if !directory.exists() {
         return Ok(None);
@@ -74,12 +74,12 @@ pub(crate) fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
 /// Hint where part of a trace is missing or cut.
 const INCOMPLETE: &str = "record again; a copy of a trace needs all its files";
 
-/// Whether this is a file of a trace, not the trace itself.
+/// This is a file of a trace, not the trace itself.
 fn is_part(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet")
 }
 
-/// Whether recordings lie in this directory. Looks at its first entries only: it may hold very many.
+/// This directory holds recordings. Only its first entries count: it may hold very many.
 fn holds_traces(directory: &Path) -> bool {
     let is_trace = |entry: std::io::Result<DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "qtrace"))

@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
         Failure::new(error).context(format!("image `{name}`")).hint(hint)
     };
     let began = Instant::now();
-    // What changes while we compare must not count as compared.
+    // A change during the comparison must not count as compared.
     let checked_at = host::now() as u64;
     let opened = quell_mount::view_trusted(path, trust).map_err(refused)?;
     let checked = quell_mount::check::check(&opened, flags.jobs.into()).map_err(refused)?;
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
             leave(path, &opened, flags, checked_at).map(Some)
         }
         true => Ok(None),
-        // What an earlier check said does not hold any more.
+        // The stamp of an earlier check no longer holds.
         false => stamp::withdraw(path).map(|()| None).map_err(|error| error.to_string()),
     };
     if flags.json {
@@ -100,7 +100,7 @@ fn directory_of(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a new name in `directory` would make the image stale.
+/// A new name in `directory` would make the image stale.
 fn is_covered(image: &images::Opened, directory: &Path) -> bool {
     use quell_image::export::find::{LastLink, find};
     let index = image.index();

@@ -31,7 +31,7 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(u8::from(!increases.is_empty()))
 }
 
-/// A recording that lacks events has grown less than its program: that must be heard where nobody reads the table.
+/// Warns that a recording lacks events. Its totals are too small, and scripts do not read the table that says so.
 fn warn_of_gaps(comparison: &Comparison, printer: &Printer) {
     let is_gap = |doubt: &&Doubt| matches!(doubt, Doubt::Empty | Doubt::Partial { .. } | Doubt::Lost { .. });
     let gaps = comparison.b.doubts.iter().filter(is_gap).map(|doubt| format!("b: {doubt}"));

@@ -162,7 +162,7 @@ fn recording(recorded: Option<Result<(), Barrier>>) -> [DoctorProbe; 2] {
     [one("ptrace", ptrace), one("seccomp-filter", filter)]
 }
 
-/// What to ask for where tracing is barred.
+/// The request to the administrator of a node that bars tracing.
 fn barred(barrier: Barrier) -> Cause {
     let ask = match barrier {
         Barrier::YamaForbids => "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot",

@@ -37,7 +37,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(u8::try_from(status).unwrap_or(OURS))
 }
 
-/// Whether this rank records: those asked for, else rank 0 and one sample.
+/// This rank records: one of `--ranks`, else rank 0 or the sample.
 fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
     match (launcher, &flags.ranks) {
         (None, _) => true,
@@ -46,12 +46,12 @@ fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
     }
 }
 
-/// Whether this recording rank is the one that says where the traces are: the lowest of those that record.
+/// This rank names the traces for the job: it is the lowest of those that record.
 fn speaks(ranks: Option<&[u32]>, launcher: &Launcher) -> bool {
     launcher.rank.0 == ranks.and_then(|ranks| ranks.iter().min().copied()).unwrap_or(0)
 }
 
-/// Whether this is rank 0 of a job in which no rank was asked for: then nobody else can say so.
+/// This is rank 0 of a job that has none of `--ranks`. No other rank can warn of that.
 fn is_asked_in_vain(flags: &Record, launcher: &Launcher) -> bool {
     let beyond = |rank: &u32| launcher.ranks.is_some_and(|ranks| *rank >= ranks);
     launcher.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
@@ -120,7 +120,7 @@ fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     }
 }
 
-/// How many `.pyc` files the run wrote: Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
+/// The number of `.pyc` files that the run wrote. Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
 fn byte_code_written(directory: &Path) -> usize {
     let Ok(recording) = quell_trace::Recording::open(directory) else { return 0 };
     let aside = |path: &[u8]| {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Compare an image with its originals, as the first rank of a job does before it starts its program: everything that the
 /// image answers for, one operation each.
 ///
-/// When nothing has changed, a small file beside the image, IMG.checked, says so, and for a while ranks trust it instead of
+/// If nothing has changed, quell leaves a small file beside the image, IMG.checked. For a while ranks trust that instead of
 /// comparing: run this before you submit a job array, and its tasks start without a check each. A stamp counts when you or
 /// root left it, for this very image.
 ///

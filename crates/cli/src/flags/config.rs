@@ -4,8 +4,8 @@ use clap::Args;
 
 /// Show every setting with its value and where it comes from, the settings files, and what is wrong with them.
 ///
-/// What was typed goes before the variables, these before the user's file (`$XDG_CONFIG_HOME/quell.toml`, else
-/// `~/.config/quell.toml`), this before the site's, `/etc/quell.toml`. quell.toml(5) says what a file may hold.
+/// A flag takes precedence over its variable. Then come the user's file (`$XDG_CONFIG_HOME/quell.toml`, else
+/// `~/.config/quell.toml`) and the site's, `/etc/quell.toml`. quell.toml(5) describes these files.
 ///
 /// Exit status: 0, or 2 when something is wrong with a settings file.
 #[derive(Debug, Args)]

@@ -11,22 +11,22 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(override_usage = "quell import strace [OPTIONS] LOG...")]
 pub struct Import {
-    /// What wrote the logs.
+    /// The tool that wrote the logs.
     #[arg(value_name = "TOOL", value_enum)]
     pub tool: Tool,
     /// The log, or every file of one `strace -ff`.
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
-    /// Where the trace goes [default: named after the log, such as app.qtrace].
+    /// Write the trace to this directory [default: named after the log, such as app.qtrace].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
     #[arg(short, long)]
     pub force: bool,
-    /// Where the command was started, for relative paths, if the log does not tell.
+    /// Resolve relative paths from this directory, if the log does not tell the command's own.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// What was mounted where the command ran: a copy of its /proc/self/mountinfo.
+    /// Take the mounts from this copy of /proc/self/mountinfo of the node that ran the command.
     #[arg(long, value_name = "FILE", conflicts_with = "here")]
     pub mounts: Option<PathBuf>,
     /// The command ran on this node, which is as it was: take mounts, symbolic links and libraries from it.

@@ -49,10 +49,10 @@ use std::path::PathBuf;
     quell pack app.qtrace -o app.qimg          the working set and the absences, one file\n  \
     srun -N 64 quell run app.qimg -- python3 app.py")]
 pub struct Arguments {
-    /// What every command takes.
+    /// Flags of every command.
     #[command(flatten)]
     pub general: General,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -60,7 +60,7 @@ pub struct Arguments {
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub struct General {
-    /// When to use colour.
+    /// Use colour on terminals, always or never.
     #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
     pub colour: Colour,
     /// Say nothing but warnings and errors, each with its hint.
@@ -71,7 +71,7 @@ pub struct General {
     pub config: Option<PathBuf>,
 }
 
-/// When to use colour. `auto` obeys NO_COLOR and whether a terminal listens.
+/// Use of colour. `auto` obeys NO_COLOR, and uses colour on terminals only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
     /// On a terminal.
@@ -83,7 +83,7 @@ pub enum Colour {
     Never,
 }
 
-/// How much talk there is.
+/// The amount of talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verbosity {
     /// Warnings and errors.
@@ -93,15 +93,15 @@ pub enum Verbosity {
 }
 
 impl General {
-    /// How much talk was asked for.
+    /// The amount of talk that the flags ask for.
     pub fn verbosity(&self) -> Verbosity {
         if self.quiet { Verbosity::Quiet } else { Verbosity::Normal }
     }
 }
 
 impl Arguments {
-    /// What it takes to understand a right command line of `quell run`, which every rank has: building the flags of all
-    /// commands takes about as long as joining the namespace. Help and errors are not worded by it.
+    /// The definitions of `quell run` alone, enough for a valid command line of it. Every rank parses one: building the flags of all
+    /// commands takes about as long as joining the namespace. Help and errors come from the full definitions.
     pub(crate) fn of_run() -> clap::Command {
         let run = Run::augment_args(clap::Command::new("run"));
         let general = clap::Command::new("quell").disable_help_subcommand(true);

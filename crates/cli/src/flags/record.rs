@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(override_usage = "quell record [OPTIONS] -- CMD [ARG]...")]
 pub struct Record {
-    /// Where the trace goes [default: named after the program, such as app.qtrace].
+    /// Write the trace to this directory [default: named after the program, such as app.qtrace].
     #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.

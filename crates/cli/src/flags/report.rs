@@ -27,7 +27,7 @@ pub struct Report {
     /// End with status 1 when there is a finding of one of these codes; `any` stands for all.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = limits::codes())]
     pub fail_on: Vec<String>,
-    /// What the rules of findings go by.
+    /// Limits of the findings.
     #[command(flatten)]
     pub limits: Limits,
     /// List the limits of all findings instead.
@@ -50,7 +50,7 @@ pub struct Fix {
     /// Recordings; several are read as one trace.
     #[arg(value_name = "T", required = true)]
     pub traces: Vec<PathBuf>,
-    /// What the rules of findings go by.
+    /// Limits of the findings.
     #[command(flatten)]
     pub limits: Limits,
     /// Print one JSON object instead.
@@ -62,7 +62,7 @@ pub struct Fix {
 /// which searches, repeats and paths went away or came.
 ///
 /// A and B are a recording each, or several: a directory with recordings in it (`*.qtrace`), or names with commas between
-/// them. What several did is added up. Paths whose names change in every run by themselves, such as temporary ones and
+/// them. The counts of several are added up. Paths whose names change in every run by themselves, such as temporary ones and
 /// numbers of processes and jobs, are put together, with `[..]` for what changes.
 ///
 /// Exit status: 0 when no count differs, 1 when one does, 2 for an error; times never count. With --fail-on-increase: 1

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Run a command with an image mounted in place of the directories that it was made from, in a namespace of its own: no
 /// root, no change to the program.
 ///
-/// What the image does not hold is read from the original; writes reach the original. The first rank on a node makes
-/// the namespace, later ranks join it. Where a node allows no mount, the command runs plain and quell says why.
+/// The original answers for files that the image does not hold; writes reach the original. The first rank on a node makes
+/// the namespace, later ranks join it. On a node that allows no mount, the command runs plain and quell gives the reason.
 ///
 /// Exit status: the command's own; 1 when the check found that originals have changed; 125 when quell failed, 126 when
 /// the command cannot be executed, 127 when it is not found.
@@ -27,10 +27,10 @@ pub struct Run {
     /// last process of the node's ranks has.
     #[arg(long, value_name = "FILE", env = "QUELL_STATS")]
     pub stats: Option<PathBuf>,
-    /// How the command runs: from a mount, or where a node has no FUSE from the image's content, extracted into memory.
+    /// Run from a mount; or, on a node without FUSE, from the image's content, extracted into memory; or plain.
     #[arg(long, value_enum, default_value_t, env = "QUELL_MODE")]
     pub mode: RunMode,
-    /// What the image may take of the node's memory, such as 500M or 2G [default: what is left]. A plain image on a local
+    /// Let the image take at most so much of the node's memory, such as 500M or 2G [default: all that is free]. A plain image on a local
     /// file system takes none.
     #[arg(long, value_name = "BYTES", env = "QUELL_MEMORY")]
     pub memory: Option<Bytes>,
@@ -55,7 +55,7 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// How a command is run from an image.
+/// Ways to run a command from an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RunMode {
     /// The first of the others that works, in this order.
@@ -69,7 +69,7 @@ pub enum RunMode {
     Off,
 }
 
-/// Who checks that the originals are as they were when the image was made.
+/// The ranks that check the originals against the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Check {
     /// The first rank of the job.
@@ -77,6 +77,6 @@ pub enum Check {
     First,
     /// One rank on each node, the one that comes first.
     All,
-    /// Nobody.
+    /// No rank.
     None,
 }

@@ -64,7 +64,7 @@ pub(crate) fn in_image(flags: &Run, printer: &mut Printer) -> Result<u8, Failure
     }
 }
 
-/// The program does not start. Where a launcher started others, they must not wait for it.
+/// The program does not start. Other ranks of a launcher must not wait for it.
 fn refuse(error: RunError, launcher: Option<&Launcher>, printer: &Printer) -> Result<u8, Failure> {
     let speaks = match &error {
         RunError::Stale { .. } => true,
@@ -100,7 +100,7 @@ fn warn_of_plain_run(reason: &dyn std::fmt::Display, printer: &Printer) {
     printer.warn(&format!("the image is not used and the command runs plain: {reason}"));
 }
 
-/// Which file this rank's node writes what it learned to, if any.
+/// The file that this rank's node writes learned paths to, if any.
 fn learn(flags: &Run, launcher: Option<&Launcher>) -> Option<Learn> {
     let file = flags.learn.as_ref()?;
     let rank = launcher.map(|launcher| launcher.rank);

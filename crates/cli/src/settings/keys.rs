@@ -1,4 +1,4 @@
-//! Which flags a settings file may set, and what it may write for them: read off the definitions in `flags`, so
+//! The flags that a settings file may set, and the values that it may give. Both come from the definitions in `flags`, so
 //! that a new flag is a new setting.
 
 use clap::builder::Resettable;
@@ -8,7 +8,7 @@ use std::any::TypeId;
 use std::error::Error as _;
 use std::path::PathBuf;
 
-/// What a file writes for a setting.
+/// The form of a setting in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -20,7 +20,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What the file must hold, in words.
+    /// The form in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Switch => "`true` or `false`",
@@ -30,7 +30,7 @@ impl Shape {
     }
 }
 
-/// Why a flag cannot be set in a file; `None` for one that can. This is the whole rule.
+/// The reason that a flag cannot be set in a file; `None` for one that can. This is the whole rule.
 pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
         "config" => Some("it names a settings file"),
@@ -42,7 +42,7 @@ pub fn barred(flag: &Arg) -> Option<&'static str> {
     }
 }
 
-/// What a file writes for a flag.
+/// The form of a flag in a file.
 pub fn shape(flag: &Arg) -> Shape {
     match flag.get_action() {
         ArgAction::SetTrue | ArgAction::SetFalse => Shape::Switch,
@@ -70,7 +70,7 @@ impl<'a> Key<'a> {
         self.flag.get_long().unwrap_or_default()
     }
 
-    /// Whether a file may call it so: by its long name, or another that help shows.
+    /// A file may use this name: the long name, or another that help shows.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name() == name || self.flag.get_visible_aliases().is_some_and(|aliases| aliases.contains(&name))
     }
@@ -99,8 +99,8 @@ pub(crate) fn flags_of(definitions: &Command, words: &[&str]) -> Result<ArgMatch
     }
 }
 
-/// Why a flag does not take these values; `None` when it takes them. The flag's own parser decides, and only the flags of
-/// its command are looked at: every rank of a job comes past here.
+/// The reason that a flag does not take these values; `None` if it does. The flag's own parser decides, and only the flags of
+/// its command are built: every rank of a job runs this.
 pub(crate) fn refusal(definitions: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
     let alone = match key.command.and_then(|name| definitions.find_subcommand(name)) {
         Some(command) => command.clone(),

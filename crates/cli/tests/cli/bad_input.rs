@@ -22,7 +22,7 @@ fn image_with(test: &Test, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     test.write_mode(name, bytes, 0o600);
 }
 
-/// Where the image's index begins.
+/// The offset of the image's index.
 fn index(bytes: &[u8]) -> usize {
     bytes.windows(8).position(|window| window == b"QUELLIDX").unwrap()
 }
@@ -632,7 +632,7 @@ fn privileged_namespaces_are_forbidden() {
     let Some(test) = Test::of_nobody(FUSE) else { return };
     test.pack();
     let run = |flags: &str| {
-        // The setting is each user namespace's own; whoever makes one may change it there.
+        // The setting is each user namespace's own; its creator may change it there.
         let run = format!(
             "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --inh-caps=-all --ambient-caps=-all \
              {QUELL} run {flags} app.qimg -- env/bin/app"

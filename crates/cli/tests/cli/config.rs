@@ -236,14 +236,14 @@ fn privileged_files_that_others_can_write_do_not_count() {
     site  refused: root does not own it         /etc/quell.toml
     run      disable      false  default
     file  state                            path
-    user  refused: everybody can write it  [DIR]/quell.toml
-    site  refused: everybody can write it  /etc/quell.toml
+    user  refused: every user can write it  [DIR]/quell.toml
+    site  refused: every user can write it  /etc/quell.toml
     --- stderr
     quell: error: settings file `[DIR]/quell.toml` is not used: neither you nor root own it
       settings file `/etc/quell.toml` is not used: root does not own it
     hint: it counts when you own it and others cannot write it; `--config FILE` reads any file
-    quell: error: settings file `[DIR]/quell.toml` is not used: everybody can write it
-      settings file `/etc/quell.toml` is not used: everybody can write it
+    quell: error: settings file `[DIR]/quell.toml` is not used: every user can write it
+      settings file `/etc/quell.toml` is not used: every user can write it
     hint: it counts when you own it and others cannot write it; `--config FILE` reads any file
     quell: warning: settings file `/etc/quell.toml` is not used: it is not a file
     hint: it counts when root owns it and others cannot write it
