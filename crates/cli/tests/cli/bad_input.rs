@@ -496,7 +496,7 @@ fn privileged_images_that_somebody_else_could_have_made() {
     status 125
     --- stderr
     quell: error: image `app.qimg`: others can write to it (mode 0602)
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(test.quell(&["run", "--trust", "app.qimg", "--", "echo", "trusted"]), @"
     status 0
@@ -509,13 +509,13 @@ fn privileged_images_that_somebody_else_could_have_made() {
     status 125
     --- stderr
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(fails(&test, &["run", "--require", "app.qimg", "--", "touch", "ran"]), @"
     status 125
     --- stderr
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(test.quell(&["run", "--trust", "app.qimg", "--", "echo", "trusted"]), @"
     status 0

@@ -235,7 +235,7 @@ fn privileged_files_that_others_can_write_do_not_count() {
     user  refused: neither you nor root own it  [DIR]/quell.toml
     site  refused: root does not own it         /etc/quell.toml
     run      disable      false  default
-    file  state                            path
+    file  state                             path
     user  refused: every user can write it  [DIR]/quell.toml
     site  refused: every user can write it  /etc/quell.toml
     --- stderr
