@@ -135,7 +135,7 @@ fn subjects<B: AsRef<[u8]>>(image: &Image<B>) -> Result<Vec<Subject>, ImageError
     Ok(subjects)
 }
 
-/// Tells whether a program would be told something wrong if this node had changed. What is only listed is not asked about;
+/// Tells whether a program would be told something wrong if this node had changed. Nodes that are only listed are not compared;
 /// every empty file counts as held, also those.
 fn matters<B: AsRef<[u8]>>(image: &Image<B>, nid: Nid, packed: &Attributes) -> bool {
     match packed.kind {

@@ -57,8 +57,8 @@ pub use view::{View, view, view_trusted};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks `mutex`. Where a thread panicked while it held the lock, the data is as that thread left it: every holder
-/// changes one thing at a time, so that it is whole.
+/// Locks `mutex`. If a thread panicked while it held the lock, the data is as that thread left it. It is consistent,
+/// since every holder changes one thing at a time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

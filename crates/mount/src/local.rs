@@ -22,7 +22,7 @@ fn file_system_type(table: &[u8], device: u64) -> Option<String> {
     String::from_utf8(mount.kind.into_owned()).ok()
 }
 
-/// File systems of one node. What is not here counts as a network file system.
+/// File systems of one node. Any other counts as a network file system.
 const LOCAL_TYPES: [&str; 13] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "f2fs", "overlay", "zfs", "erofs", "squashfs",
     "bcachefs",

@@ -71,7 +71,7 @@ fn stand_for(command: Pid, place: &MeetingPlace) -> ! {
     }
 }
 
-/// Looks after the command: returns its end, if that has come. When it has stopped, so do we.
+/// Watches the command: returns its end, if that has come. This process stops when the command stops.
 fn watch(command: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::waitpid(Some(command), WaitOptions::NOHANG | WaitOptions::UNTRACED) {

@@ -1,6 +1,6 @@
 //! Runs from an image without FUSE: the content is copied into a tmpfs of the namespace, which is bound over the directories
 //! that the image knows completely. A file that it holds in part is made whole from the original, if
-//! that is as it was. What it knows and does not hold is bound back from the original, within a bound; beyond it nothing is
+//! that is as it was. Files that it lists without content are bound from the original, up to a bound; beyond it nothing is
 //! extracted.
 //!
 //! ```text

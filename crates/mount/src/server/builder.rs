@@ -69,7 +69,7 @@ impl Builder {
     }
 }
 
-/// The builder's whole life. What it cannot tell, the server learns from its end.
+/// The life of the builder. If it cannot report a failure, the holder learns it from its end.
 fn run_builder(layout: &Layout, server: &OwnedFd) {
     let told = match mount_connection(layout) {
         Ok((device, mounted)) => {

@@ -156,7 +156,7 @@ impl HandoverMemory {
     }
 }
 
-/// Threads that answer. What the image knows is answered by whichever has the turn; this bounds the operations on the
+/// Threads that answer. The thread that has the turn answers from the image; this bounds the operations on the
 /// original that are in flight at once.
 pub(crate) const THREADS: usize = 8;
 

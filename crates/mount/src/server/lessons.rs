@@ -1,7 +1,7 @@
 //! Questions of a run that reached the originals, from which a better image is packed (`run --learn`).
 //!
 //! Each new thing is written down once, in memory that the next server goes on with; the holder makes the file of it at
-//! the end. Where no rank asked for that, nothing is kept.
+//! the end. If no rank asked for it, nothing is kept.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -10,8 +10,8 @@
 //! files and the originals that they are bound to, and [`packed`], the image as the user may see it. [`takeover`] judges
 //! what a dead server had done.
 //!
-//! [`start`] starts the processes, [`holder`] watches over servers, [`answering`] is the life of one. What one server leaves
-//! to the next is in [`handover`].
+//! [`start`] starts the processes, [`holder`] watches over servers, [`answering`] is the life of one. The memory that one
+//! server hands over to the next is in [`handover`].
 
 pub(crate) mod acl;
 mod answering;

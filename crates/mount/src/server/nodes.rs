@@ -1,7 +1,7 @@
 //! Each inode of the mount, and the original that it stands for.
 //!
 //! A node of the image is *frozen*: its number is the image's own plus one, and it needs no record as long as the image
-//! answers for it. What only the original has is *found*: its number names a record, with the top bit set.
+//! answers for it. A file that only the original has is *found*: its number names a record, with the top bit set.
 //!
 //! An original is reached by the descriptor in its node's record, opened with `O_PATH` when the name was looked up, and by
 //! nothing else. So a node stays the same file whatever is renamed, replaced or removed around it. Records lie in memory
@@ -167,7 +167,7 @@ impl Nodes {
     }
 
     /// The kernel gives back lookups. Returns whether that was the last one: the node's descriptors are closed then, and a
-    /// found node is gone. What is known of an altered node stays known.
+    /// found node is gone. The marks of an altered node are kept.
     pub(crate) fn forget(&self, node: Node, lookups: u64) -> bool {
         match node {
             Node::Frozen(nid) => {

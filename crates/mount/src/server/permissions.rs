@@ -55,8 +55,8 @@ impl Viewer {
         self.privilege == Privilege::User && owner != self.uid
     }
 
-    /// Tells whether an access control list could allow more of another user's file than its bits do. What a list gives to
-    /// users and groups is bounded by its mask, which stands where the bits of the group are.
+    /// Tells whether an access control list could allow more of another user's file than its bits do. The rights that
+    /// a list gives to users and groups are bounded by its mask, which lies in the bits of the group.
     pub(crate) fn may_gain_by_list(&self, attr: &Attr) -> bool {
         self.judges(attr.uid) && attr.mode >> 3 & 0o7 & !self.allowed(attr, None) != 0
     }

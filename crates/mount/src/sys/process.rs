@@ -143,7 +143,7 @@ pub(crate) fn unshare_umask() -> Result<(), Errno> {
 /// Gives the calling thread a table of descriptors of its own, with those in `kept` alone; all other threads, and other
 /// processes of the same table, keep theirs.
 ///
-/// Afterwards this thread uses no others. What it opens is seen nowhere else, and closed when it ends.
+/// Afterwards this thread uses no others. Descriptors that it opens are visible nowhere else, and closed when it ends.
 pub(crate) fn keep_for_this_thread(kept: &[RawFd]) -> Result<(), Errno> {
     let beyond = kept.iter().copied().max().map_or(3, |last| last.max(2) + 1);
     // SAFETY: the thread's own numbers from `beyond` on are closed in a new table that leaves them out at once: the

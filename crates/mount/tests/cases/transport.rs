@@ -112,7 +112,7 @@ pub(crate) fn changed_while_in_use() {
         assert_eq!((printed.as_str(), said.as_str()), (WHOLE, ""));
         assert_eq!(stats["image_lost_requests"], 0);
     }
-    // Cut short, or other bytes in the same place: an error, and nothing wrong. What the kernel has stays.
+    // Cut short, or other bytes in the same place: an error, and nothing wrong. Cached pages of the kernel stay.
     let cut = |image: &Path| open(image).set_len(0).unwrap();
     let rewritten = |image: &Path| {
         let length = image.metadata().unwrap().len();

@@ -1,12 +1,10 @@
 //! The originals of frozen nodes: found once by the path that the image has, from directory to directory without following
 //! a link, and tied to the node by device and inode number.
 //!
-//! Nothing is changed through an original that is not the very one that was packed. Where another one lies in its place,
-//! because another process replaced it, the directory goes live and the request is answered with `ESTALE`: the kernel then
-//! walks the path again and gets the present file.
+//! Only an original that is the packed one itself is ever changed. If another process replaced it, the directory goes live
+//! and the request is answered with `ESTALE`: the kernel then walks the path again and gets the present file.
 //!
-//! A file is only read where no more than its size and time of modification are those of the packed one: some file systems
-//! number their inodes anew at each mount.
+//! For reading, equal size and time of modification are enough: some file systems number their inodes anew at each mount.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -157,7 +155,7 @@ impl Bindings {
         reach(&directory, last)
     }
 
-    /// Ties a root of the image to the directory at its path. Where the server is root's, no link is followed on the way:
+    /// Ties a root of the image to the directory at its path. A server of root follows no link on the way:
     /// the directories above may belong to another user.
     pub(crate) fn open_root(&self, root: Nid) -> Result<Arc<OwnedFd>, Errno> {
         let path = self.packed.image.path(root).map_err(damaged)?;

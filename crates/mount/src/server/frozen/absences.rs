@@ -1,6 +1,6 @@
 //! Names that the kernel was told are absent for ever, so that it can be told otherwise when a directory goes live.
 //!
-//! They are written down for the next server. What finds no room there is told for a second only.
+//! They are written down for the next server. A name without room there is told absent for a second only.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ impl ToldAbsences {
         Self(Mutex::new(Told { names, log }))
     }
 
-    /// Remembers that `name` is absent. Whether there was room to.
+    /// Remembers that `name` is absent. Returns false if there was no room.
     pub(crate) fn remember(&self, directory: Nid, name: &[u8]) -> bool {
         let mut told = lock(&self.0);
         if told.names.get(&directory).is_some_and(|names| names.contains(name)) {

@@ -3,9 +3,9 @@
 //! Few READs come: held pages were pushed into the kernel's cache before the first open was answered (see [`super::parts`]).
 //! The rest are for pages that the recorded run did not need, for pages that the kernel dropped, and read-ahead.
 //!
-//! The kernel asks for more than the program does: it reads ahead, and around each fault. Where that meets pages that
-//! are not held, it could be answered short (which says that the file ends there), with zeros (which are wrong), or
-//! from the original (which no program needs). It is refused instead. The kernel then has those pages without
+//! The kernel asks for more than the program does: it reads ahead, and around each fault. A READ of pages that are not held
+//! could be answered short (which says that the file ends there), with zeros (which are wrong), or from the original (which
+//! no program needs). It is refused instead. The kernel then has those pages without
 //! content, and asks again for the one page that the program wants. An error of read-ahead reaches no program.
 //!
 //! ```text
