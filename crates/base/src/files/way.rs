@@ -60,7 +60,12 @@ pub struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` is a link of user {}, and not followed", self.path.display(), self.owner)
+        write!(
+            formatter,
+            "`{}` is a symbolic link of user {}, which is not followed",
+            self.path.display(),
+            self.owner
+        )
     }
 }
 
