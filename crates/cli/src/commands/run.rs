@@ -8,7 +8,9 @@ use crate::printer::Printer;
 use quell_base::{Launcher, RankId, shown};
 use quell_image::OpenError;
 use quell_mount::check::DEFAULT_PARALLELISM;
-use quell_mount::{Budget, Change, Checker, ImageError, Learn, Mode, OsError, RunError, RunRequest, Trust};
+use quell_mount::{
+    Budget, Checker, ImageError, Learn, Mode, OsError, RunError, RunRequest, SourceChange, Trust,
+};
 use rustix::io::Errno;
 use std::convert::Infallible;
 use std::path::Path;
@@ -217,7 +219,7 @@ fn named_changes(error: &RunError) -> Vec<String> {
     }
 }
 
-pub(crate) fn first_changes(changes: &[Change]) -> Vec<String> {
+pub(crate) fn first_changes(changes: &[SourceChange]) -> Vec<String> {
     let named = changes.iter().take(NAMED_CHANGES);
     let named = named.map(|change| format!("{} {}", shown(&change.path), change.difference));
     let more = changes.len().saturating_sub(NAMED_CHANGES);

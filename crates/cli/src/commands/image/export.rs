@@ -143,9 +143,9 @@ fn say(output: &Path, bytes: u64, (files, content): (u64, u64), printer: &Printe
 
 /// The flags by which Apptainer puts each root in its place.
 fn binds(image: &Opened, output: &Path) -> String {
-    let file = quoted(&shown(output));
+    let file = quoted(shown(output));
     let bind = |root: quell_image::IndexedDirectory<'_>| {
-        let root = quoted(&escape(root.path));
+        let root = quoted(escape(root.path));
         format!("--bind {file}:{root}:image-src={root}")
     };
     image.index().roots().map(bind).collect::<Vec<_>>().join(" ")
