@@ -24,7 +24,7 @@ function __fish_quell_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c quell -n "__fish_quell_needs_command" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_needs_command" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_needs_command" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -49,9 +49,9 @@ complete -c quell -n "__fish_quell_needs_command" -f -a "demo" -d 'Show the whol
 complete -c quell -n "__fish_quell_needs_command" -f -a "synth" -d 'Make a trace of a named shape, and its files'
 complete -c quell -n "__fish_quell_needs_command" -f -a "replay" -d 'Issue a recording\'s operations again, against a directory'
 complete -c quell -n "__fish_quell_needs_command" -f -a "config" -d 'Show every setting, its value and where it comes from'
-complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Where the trace goes [default: named after the program, such as app.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand record" -s o -l output -d 'Write the trace to this directory [default: named after the program, such as app.qtrace]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand record" -l ranks -d 'Record these ranks instead, such as 0,17,31' -r
-complete -c quell -n "__fish_quell_using_subcommand record" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand record" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand record" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -59,10 +59,10 @@ complete -c quell -n "__fish_quell_using_subcommand record" -s f -l force -d 'Re
 complete -c quell -n "__fish_quell_using_subcommand record" -l disable -d 'Run the command plain: the switch to leave in a script'
 complete -c quell -n "__fish_quell_using_subcommand record" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand import" -s o -l output -d 'Where the trace goes [default: named after the log, such as app.qtrace]' -r -F
-complete -c quell -n "__fish_quell_using_subcommand import" -l directory -d 'Where the command was started, for relative paths, if the log does not tell' -r -F
-complete -c quell -n "__fish_quell_using_subcommand import" -l mounts -d 'What was mounted where the command ran: a copy of its /proc/self/mountinfo' -r -F
-complete -c quell -n "__fish_quell_using_subcommand import" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand import" -s o -l output -d 'Write the trace to this directory [default: named after the log, such as app.qtrace]' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l directory -d 'Resolve relative paths from this directory, if the log does not tell the command\'s own' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l mounts -d 'Take the mounts from this copy of /proc/self/mountinfo of the node that ran the command' -r -F
+complete -c quell -n "__fish_quell_using_subcommand import" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand import" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -111,7 +111,7 @@ any\t''"
 complete -c quell -n "__fish_quell_using_subcommand report" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand report" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand report" -l html -d 'Write a page for a browser to this file instead, with charts and everything in it; `-` prints it' -r -F
-complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand report" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand report" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -122,7 +122,7 @@ complete -c quell -n "__fish_quell_using_subcommand report" -s q -l quiet -d 'Sa
 complete -c quell -n "__fish_quell_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand fix" -l threshold -d 'Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them' -r
 complete -c quell -n "__fish_quell_using_subcommand fix" -l osts -d 'Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them' -r
-complete -c quell -n "__fish_quell_using_subcommand fix" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand fix" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand fix" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -134,7 +134,7 @@ complete -c quell -n "__fish_quell_using_subcommand diff" -l csv -d 'Print one t
 syscalls\t'a system call: calls, errors, times'
 searches\t'an entry of a search list that was asked differently'
 paths\t'a path that was asked differently'"
-complete -c quell -n "__fish_quell_using_subcommand diff" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand diff" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand diff" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -161,7 +161,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l measured -d 'Draw measured times into the page: a CSV file of nodes,ppn,seconds' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l print-fs -d 'Print a profile, to be read or changed: every figure with its spread and source' -r
-complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and not __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -182,7 +182,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l pre-split -d 'The directory gets 2^LEVEL blocks as soon as it leaves its inode, by DirPreSplitLevels [default: as the profile]' -r
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l html -d 'Write a page for a browser to this file instead, with the curve, its band and what spreads it; `-` prints it' -r -F
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l measured -d 'Draw measured times into the page: a CSV file of nodes,ppn,seconds' -r -F
-complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -192,7 +192,7 @@ complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand predict; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand validate" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand validate" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand validate" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -206,7 +206,7 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -l root -d 'Pack below
 complete -c quell -n "__fish_quell_using_subcommand pack" -l add -d 'Pack everything in this directory, besides what was recorded. It must lie below a directory that is packed. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand pack" -l compress -d 'Compress the image for transport, as zstd does at LEVEL (1 to 19; 9 if none is given), or `no`. `quell run` serves it while it decompresses; `zstd -d` makes the plain image of it' -r
 complete -c quell -n "__fish_quell_using_subcommand pack" -l nodes -d 'Show the bytes that N nodes will read of the image, and on Lustre the command that stripes it for them' -r
-complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand pack" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand pack" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -218,16 +218,16 @@ complete -c quell -n "__fish_quell_using_subcommand pack" -s q -l quiet -d 'Say 
 complete -c quell -n "__fish_quell_using_subcommand pack" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand run" -l check -d 'The ranks that compare the image with its originals before the command starts' -r -f -a "first\t'The first rank of the job'
 all\t'One rank on each node, the one that comes first'
-none\t'Nobody'"
+none\t'No rank'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l stats -d 'Write what was asked of the image and of the originals to this file, as JSON, when the command has ended, and again when the last process of the node\'s ranks has' -r -F
-complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'How the command runs: from a mount, or where a node has no FUSE from the image\'s content, extracted into memory' -r -f -a "auto\t'The first of the others that works, in this order'
+complete -c quell -n "__fish_quell_using_subcommand run" -l mode -d 'Run from a mount; or, on a node without FUSE, from the image\'s content, extracted into memory; or plain' -r -f -a "auto\t'The first of the others that works, in this order'
 mount\t'The image is mounted by FUSE'
 extract\t'Its content is copied into a read-only tmpfs; what it holds in part is made whole from the original, other files are bound'
 off\t'The command runs plain'"
-complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'What the image may take of the node\'s memory, such as 500M or 2G [default: what is left]. A plain image on a local file system takes none' -r
+complete -c quell -n "__fish_quell_using_subcommand run" -l memory -d 'Let the image take at most so much of the node\'s memory, such as 500M or 2G [default: all that is free]. A plain image on a local file system takes none' -r
 complete -c quell -n "__fish_quell_using_subcommand run" -l learn -d 'Write what the image did not answer to this file when the command has ended, and again when the last process of the node\'s ranks has; `quell pack --refresh IMG --learn FILE` takes it in. Of a job, rank 0 and its node write' -r -F
 complete -c quell -n "__fish_quell_using_subcommand run" -l learn-ranks -d 'Have the nodes of these ranks write instead, such as 0,17,31; each rank but 0 to FILE.rankN' -r
-complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand run" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand run" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -238,7 +238,7 @@ complete -c quell -n "__fish_quell_using_subcommand run" -s q -l quiet -d 'Say n
 complete -c quell -n "__fish_quell_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand check" -l jobs -d 'Have at most N operations in flight' -r
 complete -c quell -n "__fish_quell_using_subcommand check" -l valid-for -d 'Let ranks trust the result for so long, such as 90s, 10m, 2h, up to a day; 0 leaves no stamp' -r
-complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand check" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -246,7 +246,7 @@ complete -c quell -n "__fish_quell_using_subcommand check" -l trust -d 'Compare 
 complete -c quell -n "__fish_quell_using_subcommand check" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -258,35 +258,35 @@ complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_s
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "cat" -d 'Print the content of files that an image holds'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "extract" -d 'Write the content of an image as files below a directory'
 complete -c quell -n "__fish_quell_using_subcommand image; and not __fish_seen_subcommand_from ls info check cat extract export" -f -a "export" -d 'Write the content of an image as a tar archive or another file system'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from cat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s o -l output -d 'The directory to write to' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -296,7 +296,7 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from extract" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s o -l output -d 'The file to write; with --tar, `-` is standard output' -r -F
-complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -307,7 +307,7 @@ complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s f -l force -d 'Replace an earlier file of the same name'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand image; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and not __fish_seen_subcommand_from audit convert check measure verify example" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -351,7 +351,7 @@ unreadable\t''
 version-missing\t''
 virtual-missing\t''
 any\t''"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from audit" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -369,7 +369,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l tools -d 'Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l user -d 'Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l group -d 'Also ask as a member of this group, by name or number, without other rights. Only root may' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -383,7 +383,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from convert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l out -d 'Look for the caches of modulepaths below this directory, where `convert --to cache --out DIR` put them' -r -f -a "(__fish_complete_directories)"
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from check" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -396,7 +396,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l runs -d 'Run each command N times without the recorder, for its CPU time' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l user -d 'Run the tools as this user, by name or number, with all groups of that user. Only root may name another user' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from measure" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -407,7 +407,7 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l group -d 'Also ask as a member of this group, by name or number, without other rights. Only root may' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l tools -d 'Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD, and those below /usr]. May be given several times' -r -f -a "(__fish_complete_directories)"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l user -d 'Run the tools as this user, by name or number, with all groups of that user. Only root may name another user' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from verify" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -419,14 +419,14 @@ complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_sub
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l names -d 'Names in each modulepath' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l versions -d 'Versions of each name' -r
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l lines -d 'Lines of each modulefile, each a command that sets a variable' -r
-complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand modules; and __fish_seen_subcommand_from example" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand doctor" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand doctor" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -443,7 +443,7 @@ complete -c quell -n "__fish_quell_using_subcommand calibrate" -l at-most -d 'Be
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l cache-wait -d 'Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l file-size -d 'Read a file of this size, such as 64M [default: 128M, with --quick 16M]' -r
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l csv -d 'Write every case and repetition to this file as CSV' -r -F
-complete -c quell -n "__fish_quell_using_subcommand calibrate" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand calibrate" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -452,13 +452,13 @@ complete -c quell -n "__fish_quell_using_subcommand calibrate" -s f -l force -d 
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand calibrate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c quell -n "__fish_quell_using_subcommand demo" -l keep -d 'Keep the traces and the image in this new directory' -r -F
-complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand demo" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand demo" -l config -d 'Read this settings file instead of the user\'s' -r -F
 complete -c quell -n "__fish_quell_using_subcommand demo" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand demo" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and not __fish_seen_subcommand_from pynamic warp julia modules search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -480,7 +480,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l bytes -d 'All libraries together, such as 500M [default: 1390000000]' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l touched -d 'Percent of each library that is touched' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l visit -d 'Seconds that visiting takes, besides --compute' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from pynamic" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -492,7 +492,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l at -d 'Without --tree: the directory that the trace names [default: /shared/SHAPE]' -r -F
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l file-system -d 'The type of the file system that is mounted there' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l compute -d 'Seconds that the program computes, spread evenly between its calls' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from warp" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -508,7 +508,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l files -d 'Source files of each' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l project-stats -d 'Stats of the project\'s file' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l misses -d 'Compiled files that are looked for and are not there' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from julia" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -527,7 +527,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 rc-file\t'One rc file for each modulepath'
 eval\t'`mcookie_check` is `eval`: files are not opened to see whether they are modulefiles'
 virtual\t'Virtual modules: directories of names are not looked into'"
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from modules" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -543,7 +543,7 @@ complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subco
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l names -d 'Names that are looked for' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l positions -d 'In which directory each name is found, such as 1,5,30, again from the begin when there are more names; 0 is nowhere [default: as many names in each directory]' -r
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l bytes -d 'The size of each file, such as 64K' -r
-complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand synth; and __fish_seen_subcommand_from search-path" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -555,7 +555,7 @@ complete -c quell -n "__fish_quell_using_subcommand replay" -l from -d 'The reco
 complete -c quell -n "__fish_quell_using_subcommand replay" -l ranks -d 'Ranks on this node; behind a launcher, for each of its ranks' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l think -d 'Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5' -r
 complete -c quell -n "__fish_quell_using_subcommand replay" -l meet -d 'Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once' -r
-complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand replay" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand replay" -l config -d 'Read this settings file instead of the user\'s' -r -F
@@ -564,7 +564,7 @@ complete -c quell -n "__fish_quell_using_subcommand replay" -l csv -d 'Print a t
 complete -c quell -n "__fish_quell_using_subcommand replay" -l json -d 'Print one JSON object instead'
 complete -c quell -n "__fish_quell_using_subcommand replay" -s q -l quiet -d 'Say nothing but warnings and errors, each with its hint'
 complete -c quell -n "__fish_quell_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal'
+complete -c quell -n "__fish_quell_using_subcommand config" -l colour -l color -d 'Use colour on terminals, always or never' -r -f -a "auto\t'On a terminal'
 always\t'Everywhere'
 never\t'Nowhere'"
 complete -c quell -n "__fish_quell_using_subcommand config" -l config -d 'Read this settings file instead of the user\'s' -r -F

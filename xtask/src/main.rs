@@ -114,9 +114,10 @@ fn variables(command: &Command) -> String {
     }
     let mut page = String::from(
         "# Variables\n\n    $ quell config\n\n\
-         `quell config` shows every setting and its source. A flag on the command line takes precedence over its variable, and a \
-         variable over the settings files of the user and of the site ([man/quell.toml.5](man/quell.toml.5)). `cargo xtask` makes this \
-         page from the definitions of the flags.\n\n\
+         Flags of `run` and `record`, and those that a site sets, have a variable each. `quell config` shows every setting and its source. \
+         A flag on the command line takes precedence over its variable, and a variable over the settings files of the user and of the \
+         site ([man/quell.toml.5](man/quell.toml.5)), which can set most other flags too. `cargo xtask` makes this page from the \
+         definitions of the flags.\n\n\
          | variable | flag | in a file | meaning |\n|---|---|---|---|\n",
     );
     for (name, (flags, in_file, help)) in rows {

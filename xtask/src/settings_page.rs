@@ -65,9 +65,9 @@ quell.toml \- settings of quell for a user or a site
 A settings file gives flags of
 .BR quell (1)
 other defaults.
-What is typed goes before the QUELL_* variables, these before the user's file, this before the site's file, this before what is built in.
+A flag on the command line takes precedence over its QUELL_* variable, if it has one; then come the user's file, the site's file, and the built-in value.
 .B quell config
-shows every setting, its value and where it comes from.
+shows every setting, its value and its source.
 .PP
 The file is TOML. A key is the long name of a flag.
 Before the first table it holds for every command that has the flag; in the table of a command it holds for that command, and goes before the former.
@@ -84,16 +84,19 @@ ranks = [0, 17]
 .fi
 .RE
 .PP
-A switch that a file sets is unset by its variable:
-.BR QUELL_QUIET=0 .
+A switch that a file sets is unset by its variable, such as
+.BR QUELL_QUIET=0 ;
+a switch without a variable by
+.BR "\-\-config /dev/null" ,
+which reads no file of the user.
 .PP
 Flags that name a file of one run, \fB\-\-force\fR and \fB\-\-config\fR cannot be set in a file.
 .B \-\-config \fIFILE\fR
 and
 .B QUELL_CONFIG
-name another file to read in place of the user's; /dev/null reads none.
+name another file to read in place of the user's.
 .SH WHICH FILES COUNT
-The user's file counts when the user or root owns it, the site's when root owns it; neither when everybody can write it.
+The user's file counts when the user or root owns it, the site's when root owns it; neither when every user can write it.
 A file that is named counts whoever owns it.
 .PP
 Ranks that a launcher started, more than one, do not look into the home directory: on a shared file system each of them would add to the storm.

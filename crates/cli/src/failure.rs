@@ -17,11 +17,11 @@ pub(crate) const LOOK_FOR: &str = "look for it with `type -a NAME`; a module may
 /// Hint where a command cannot be executed.
 pub(crate) const MAKE_EXECUTABLE: &str = "give a program, or a script with `#!` and execute permission";
 
-/// Why a command ended early.
+/// The reason that a command ended early.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
-    /// What the error is about, a line each, when that is more than one thing.
+    /// The subjects of the error, one line each, if it has several.
     pub(crate) facts: Vec<String>,
     pub(crate) hints: Vec<String>,
     pub(crate) status: u8,
@@ -53,7 +53,7 @@ impl Failure {
         Self { status, ..self }
     }
 
-    /// What was attempted and why it failed, in one line; an error of the system by its name and meaning.
+    /// The attempt and the reason that it failed, in one line. An error of the system has its name and meaning.
     pub(crate) fn line(&self) -> String {
         let cause = |cause: &(dyn std::error::Error + 'static)| {
             let system = cause.downcast_ref::<std::io::Error>().and_then(Errno::of);

@@ -1,4 +1,4 @@
-//! Files that somebody names on a command line, read whole up to a limit. A pipe may be one, as `<(COMMAND)` of a shell is.
+//! Files that the user names on a command line, read whole up to a limit. One may be a pipe, such as `<(COMMAND)` of a shell.
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Reads a file, at most `limit` bytes and one, by which a larger one is known.
 ///
-/// **Errors**: those of open(2) and read(2); `TimedOut` for a pipe into which nobody writes, soon.
+/// **Errors**: those of open(2) and read(2); `TimedOut`, after a second, for a pipe that no process has open for writing.
 pub(crate) fn read(file: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     // Opened for waiting, a pipe without a writer would hold us for ever.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
@@ -22,7 +22,7 @@ pub(crate) fn read(file: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
             Ok(0) if bytes.is_empty() && is_pipe(&open)? => wait_for_writer(began)?,
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&piece[..count]),
-            // Somebody has it open and has not written yet: that takes as long as it takes.
+            // A process has the pipe open and has not written yet: wait for it.
             Err(error) if error.kind() == ErrorKind::WouldBlock => wait_for_bytes(&open)?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -39,7 +39,7 @@ fn is_pipe(file: &File) -> std::io::Result<bool> {
 
 fn wait_for_writer(began: Instant) -> std::io::Result<()> {
     if began.elapsed() >= MOST_WAIT {
-        return Err(std::io::Error::new(ErrorKind::TimedOut, "it is a pipe and nobody writes into it"));
+        return Err(std::io::Error::new(ErrorKind::TimedOut, "it is a pipe that no process writes to"));
     }
     std::thread::sleep(PAUSE);
     Ok(())
@@ -53,7 +53,7 @@ fn wait_for_bytes(file: &File) -> std::io::Result<()> {
     }
 }
 
-/// How long a pipe may be without a writer. A shell starts both ends of `<(COMMAND)` at once.
+/// The longest time that a pipe may be without a writer. A shell starts both ends of `<(COMMAND)` at once.
 const MOST_WAIT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,6 +1,6 @@
-//! What only the binary may ask: the node, the user, the wall clock, the launcher.
+//! Facts that only the binary may ask for: the node, the user, the wall clock, the launcher.
 
-use quell_base::{Launcher, batch_job, escape, mountinfo};
+use quell_base::{Launcher, RankId, batch_job, escape, mountinfo};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -26,6 +26,11 @@ pub(crate) fn launcher() -> Option<Launcher> {
     Launcher::detect(|name| std::env::var(name).ok())
 }
 
+/// This rank speaks and checks for its job; a process without a launcher does so for itself.
+pub(crate) fn is_first(launcher: Option<&Launcher>) -> bool {
+    launcher.is_none_or(|launcher| launcher.rank == RankId(0))
+}
+
 /// The type of the file system that holds `path`, as the table of mounts names it; empty if it cannot be told.
 pub(crate) fn file_system(path: &Path) -> String {
     let Ok(path) = path.canonicalize() else { return String::new() };
@@ -36,7 +41,7 @@ pub(crate) fn file_system(path: &Path) -> String {
     holding.max_by_key(|mount| mount.mount_point.len()).map(|mount| escape(mount.kind)).unwrap_or_default()
 }
 
-/// What processes that share a namespace have in common: job and step as the launcher names them, else the batch
+/// The key of processes that share a namespace: job and step as the launcher names them, else the batch
 /// system's job.
 ///
 /// A process without a launcher also has its control group in it, and HTCondor's directory for the task: with these a

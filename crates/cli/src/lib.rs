@@ -1,8 +1,10 @@
 //! The command line of quell: flags, messages, exit status. The work is in the other crates.
 //!
 //! ```text
-//! flags (what was typed) -> commands (what it means, one file each) -> the crates (the work)
-//!                                     `-> printer (data to stdout, talk to stderr)
+//! settings (files) -> flags (the command line) -> commands (one file each) -> the crates (the work)
+//!                                                    |-> launch (starts the user's command)
+//!                                                    |-> traces, images (opening, with hints)
+//!                                                    `-> printer (data to stdout, talk to stderr)
 //! ```
 
 mod commands;
@@ -12,11 +14,18 @@ mod failure;
 pub mod flags;
 mod given;
 mod host;
+mod html;
+mod images;
+mod launch;
+mod leftovers;
 pub mod limits;
 mod names;
 pub mod nodes;
+mod output;
 mod printer;
 pub mod settings;
+mod signals;
+mod traces;
 
 use failure::Failure;
 use flags::Command;
@@ -53,7 +62,7 @@ fn dispatch(parsed: Parsed, printer: &mut Printer) -> Result<u8, Failure> {
         Command::Fix(flags) => commands::fix::run(&flags, printer),
         Command::Diff(flags) => commands::diff::run(&flags, printer),
         Command::Pack(flags) => commands::pack::run(&flags, printer),
-        Command::Run(flags) => commands::run::run(&flags, printer),
+        Command::Run(flags) => launch::in_image(&flags, printer),
         Command::Check(flags) => commands::check::run(&flags, printer),
         Command::Image(flags) => commands::image::run(&flags.command, printer),
         Command::Modules(flags) => commands::modules::run(&flags.command, printer),

@@ -6,14 +6,14 @@ use quell_analyse::Rules;
 use quell_analyse::findings::LIMITS;
 use std::str::FromStr;
 
-/// What the rules of findings go by.
+/// Limits of the findings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Limits {
     /// Set a limit of a finding, such as search-path-misses=500; `quell report --thresholds` lists them.
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', env = "QUELL_THRESHOLD")]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
     pub threshold: Vec<Setting>,
     /// Object storage targets of the Lustre file system, for advice on striping; `lfs osts` lists them.
-    #[arg(long, value_name = "N", env = "QUELL_OSTS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub osts: Option<u32>,
 }
 

@@ -35,7 +35,7 @@ impl Printer {
         [colour].into_iter().chain((self.verbosity == Verbosity::Quiet).then_some("--quiet"))
     }
 
-    /// Prints data; ends the process quietly when nobody reads it any more.
+    /// Prints data; ends the process quietly when the reader has closed its end.
     pub(crate) fn data(&self, text: &str) -> Result<(), Failure> {
         self.bytes(text.as_bytes())
     }
@@ -63,17 +63,17 @@ impl Printer {
         self.line(&format!("quell: {WARNING}warning:{WARNING:#}"), line);
     }
 
-    /// What a warning is about, a line each when that is more than one thing.
+    /// One subject of a warning that has several.
     pub(crate) fn detail(&self, line: &str) {
         self.line(" ", line);
     }
 
-    /// What to do about a warning or a failure. Never silenced, as they are not.
+    /// Advice on a warning or a failure. Never silenced, as they are not.
     pub(crate) fn hint(&self, line: &str) {
         self.line(&format!("{HINT}hint:{HINT:#}"), line);
     }
 
-    /// What might be done although nothing is wrong.
+    /// Advice although nothing is wrong.
     pub(crate) fn advise(&self, line: &str) {
         if self.verbosity == Verbosity::Normal {
             self.hint(line);
@@ -88,12 +88,12 @@ impl Printer {
         ExitCode::from(failure.status)
     }
 
-    /// Whether progress may be drawn: a person watches and did not ask for quiet.
+    /// Progress may be drawn: standard error is a terminal, without `--quiet`.
     pub(crate) fn draws_progress(&self) -> bool {
         self.verbosity == Verbosity::Normal && std::io::stderr().is_terminal()
     }
 
-    /// How standard output wants its text.
+    /// The width and colours of standard output.
     pub(crate) fn style(&self) -> quell_report::Style {
         let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let width = width.or_else(terminal_width).unwrap_or(NARROW);
@@ -109,13 +109,13 @@ impl Printer {
         let stderr = std::io::stderr();
         let choice = self.colour.choice(&stderr);
         let mut line = anstream::AutoStream::new(Vec::new(), choice);
-        // Where talk cannot be heard there is nobody to tell. In one write: the ranks of a job may speak at once.
+        // A failure to write talk cannot be reported. One write: the ranks of a job may speak at once.
         _ = writeln!(line, "{label} {}", printable(text))
             .and_then(|()| stderr.lock().write_all(line.as_inner()));
     }
 }
 
-/// Text for a terminal: what would steer it, or begin a line, is escaped. Names of files come from anybody.
+/// Text for a terminal: characters that would steer it, or begin a line, are escaped. Any user can choose a file's name.
 fn printable(text: &str) -> String {
     let letter = |letter: char| match is_hidden(letter) {
         true => letter.escape_default().collect(),

@@ -1,11 +1,11 @@
 //! `quell calibrate`: a directory measured, its profile written, mdtest's table printed.
 
-use super::leftovers;
-use super::signals::Signals;
 use crate::failure::Failure;
 use crate::flags::Calibrate;
 use crate::host;
+use crate::leftovers;
 use crate::printer::Printer;
+use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::{escape, shown};
 use quell_calibrate::{CalibrateError, Calibration, CalibrationProgress, CalibrationSetting};

@@ -1,11 +1,9 @@
 //! `quell check`: an image against its originals, and the stamp that spares ranks the comparison.
 
-use super::run::{first_changes, image_hint, mending};
-use super::{image, report};
 use crate::failure::Failure;
 use crate::flags::CheckSources;
-use crate::host;
 use crate::printer::Printer;
+use crate::{host, images, output};
 use quell_base::shown;
 use quell_mount::stamp::{self, Stamp};
 use quell_mount::{Checked, OsError, SourceChange, Trust};
@@ -22,11 +20,11 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
     let (path, name) = (flags.image.as_path(), shown(&flags.image));
     let trust = if flags.trust { Trust::Anybody } else { Trust::OwnerOrRoot };
     let refused = |error| {
-        let hint = image_hint(&error);
+        let hint = images::hint(&error);
         Failure::new(error).context(format!("image `{name}`")).hint(hint)
     };
     let began = Instant::now();
-    // What changes while we compare must not count as compared.
+    // A change during the comparison must not count as compared.
     let checked_at = host::now() as u64;
     let opened = quell_mount::view_trusted(path, trust).map_err(refused)?;
     let checked = quell_mount::check::check(&opened, flags.jobs.into()).map_err(refused)?;
@@ -37,11 +35,11 @@ pub(crate) fn run(flags: &CheckSources, printer: &mut Printer) -> Result<u8, Fai
             leave(path, &opened, flags, checked_at).map(Some)
         }
         true => Ok(None),
-        // What an earlier check said does not hold any more.
+        // The stamp of an earlier check no longer holds.
         false => stamp::withdraw(path).map(|()| None).map_err(|error| error.to_string()),
     };
     if flags.json {
-        printer.data(&report::json(&comparison(flags, name, &checked, seconds, left))?)?;
+        printer.data(&output::json(&comparison(flags, name, &checked, seconds, left))?)?;
         return Ok(u8::from(!checked.changes.is_empty()));
     }
     if !checked.changes.is_empty() {
@@ -71,13 +69,13 @@ fn changed(path: &Path, changes: &[SourceChange]) -> Failure {
         count => format!("{count} originals have"),
     };
     let message = format!("image `{}`: {what} changed since it was made", shown(path));
-    Failure::message(message).facts(first_changes(changes)).hint(mending(path)).status(1)
+    Failure::message(message).facts(images::first_changes(changes)).hint(images::mending(path)).status(1)
 }
 
 /// Leaves a stamp beside the image, unless that would change a directory that the image answers for.
 fn leave(
     path: &Path,
-    opened: &image::Opened,
+    opened: &images::Opened,
     flags: &CheckSources,
     checked: u64,
 ) -> Result<LeftStamp, String> {
@@ -102,8 +100,8 @@ fn directory_of(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a new name in `directory` would make the image stale.
-fn is_covered(image: &image::Opened, directory: &Path) -> bool {
+/// A new name in `directory` would make the image stale.
+fn is_covered(image: &images::Opened, directory: &Path) -> bool {
     use quell_image::export::find::{LastLink, find};
     let index = image.index();
     let within = |place: quell_image::IndexedDirectory<'_>| {

@@ -1,8 +1,8 @@
 //! `quell config`: every setting with its value and where it comes from, and what is wrong with the settings files.
 
-use super::report;
 use crate::failure::Failure;
 use crate::flags::{Arguments, Config};
+use crate::output;
 use crate::printer::Printer;
 use crate::settings::keys::{self, Key, Shape};
 use crate::settings::{self, Settings, SettingsFile};
@@ -25,7 +25,7 @@ pub(crate) fn run(
         problems: settings.flaws().into_iter().map(problem).collect(),
     };
     let text = match flags.json {
-        true => report::json(&effective)?,
+        true => output::json(&effective)?,
         false => terminal::config(&effective),
     };
     printer.data(&text)?;
@@ -100,7 +100,7 @@ fn value(key: &Key<'_>, matches: &ArgMatches, settings: &Settings) -> ConfigValu
         source,
         file: by_file.map(|(file, _)| shown(&file.path)),
         line: by_file.map(|(_, setting)| setting.line),
-        variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        variable: key.flag.get_env().map(|name| name.to_string_lossy().into_owned()),
         settable_in_file: keys::barred(key.flag).is_none(),
     }
 }

@@ -1,9 +1,9 @@
 //! `quell demo`: the whole way on a program of this node, each step a command that the user could type.
 
-use super::traces;
 use crate::failure::Failure;
 use crate::flags::Demo;
 use crate::printer::Printer;
+use crate::traces;
 use quell_base::shell::quoted;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const IMPORTS: &str = "import json, email.message, http.client, unittest, xml.do
 
 /// The headline of a report.
 const HEADLINE: usize = 5;
-/// What was compared, and the table of `diff` that says who served what.
+/// The recordings compared, and the table of `diff` of operations by file system.
 const SERVED: usize = 11;
 
 pub(crate) fn run(flags: &Demo, printer: &mut Printer) -> Result<u8, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &Demo, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Where the demo plays.
+/// The directory of the demo and the binary that it runs.
 struct Stage<'a> {
     printer: &'a Printer,
     quell: PathBuf,

@@ -1,9 +1,9 @@
 //! `quell diff`.
 
-use super::{report, traces};
 use crate::failure::Failure;
 use crate::flags::Diff;
 use crate::printer::Printer;
+use crate::{output, traces};
 use quell_analyse::comparison::increases;
 use quell_analyse::{Comparison, Doubt, Summary};
 use quell_report::view::{self, Extent};
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
-    report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv.is_some())])?;
+    output::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv.is_some())])?;
     let comparison = quell_analyse::compare(&summarise(&flags.before)?, &summarise(&flags.after)?);
     let increases = increases(&comparison, &flags.fail_on_increase);
     let view = |extent| view::diff(&comparison, &increases, extent);
     let text = match flags.csv {
         Some(table) => csv::diff(table, &view(Extent::Whole)),
-        None if flags.json => report::json(&view(Extent::Top))?,
+        None if flags.json => output::json(&view(Extent::Top))?,
         None => terminal::diff(&view(Extent::Top), printer.style()),
     };
     printer.data(&text)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(flags: &Diff, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(u8::from(!increases.is_empty()))
 }
 
-/// A recording that lacks events has grown less than its program: that must be heard where nobody reads the table.
+/// Warns that a recording lacks events. Its totals are too small, and scripts do not read the table that says so.
 fn warn_of_gaps(comparison: &Comparison, printer: &Printer) {
     let is_gap = |doubt: &&Doubt| matches!(doubt, Doubt::Empty | Doubt::Partial { .. } | Doubt::Lost { .. });
     let gaps = comparison.b.doubts.iter().filter(is_gap).map(|doubt| format!("b: {doubt}"));

@@ -1,12 +1,10 @@
 //! `quell doctor`: what this node allows, what bars the rest, and what to ask for.
 
-use super::record;
-use super::report;
-use super::run::image_hint;
 use crate::failure::Failure;
 use crate::flags::Doctor;
-use crate::host;
+use crate::output;
 use crate::printer::Printer;
+use crate::{host, images, traces};
 use quell_base::shown;
 use quell_image::Beyond;
 use quell_mount::Trust;
@@ -24,7 +22,7 @@ pub(crate) fn run(flags: &Doctor, printer: &mut Printer) -> Result<u8, Failure> 
     let usable = image.as_ref().is_none_or(|image| image.answer == "ok");
     let examined = examined(&examination, recorded, image);
     let text = match flags.json {
-        true => report::json(&examined)?,
+        true => output::json(&examined)?,
         false => terminal::doctor(&examined, printer.style()),
     };
     printer.data(&text)?;
@@ -112,7 +110,7 @@ fn image(path: &Path, trust: bool) -> DoctorProbe {
         }
         Err(error) => {
             probe.answer = "no";
-            probe.ask = Some(image_hint(&error).to_owned());
+            probe.ask = Some(images::hint(&error).to_owned());
             probe.detail = Some(format!("`{shown}`: {}", Failure::new(error).line()));
         }
     }
@@ -129,7 +127,7 @@ fn try_recording() -> Option<Result<(), Barrier>> {
     let directory = tempfile::Builder::new().prefix("quell-doctor-").tempdir().ok()?;
     let command = vec![OsString::from("true")];
     let recording = Recording {
-        header: record::header(&command, None),
+        header: traces::begun(&command, None),
         command,
         environment: vec![("PATH".into(), "/bin:/usr/bin".into())],
         directory: directory.path().join("true.qtrace"),
@@ -164,7 +162,7 @@ fn recording(recorded: Option<Result<(), Barrier>>) -> [DoctorProbe; 2] {
     [one("ptrace", ptrace), one("seccomp-filter", filter)]
 }
 
-/// What to ask for where tracing is barred.
+/// The request to the administrator of a node that bars tracing.
 fn barred(barrier: Barrier) -> Cause {
     let ask = match barrier {
         Barrier::YamaForbids => "`kernel.yama.ptrace_scope=1` in /etc/sysctl.d/90-quell.conf, and a reboot",

@@ -1,9 +1,9 @@
 //! `quell import`.
 
-use super::traces;
 use crate::failure::Failure;
 use crate::flags::{Import, Tool};
 use crate::printer::Printer;
+use crate::traces;
 use quell_import::{ImportError, ImportRequest, Imported};
 use quell_record::node;
 use quell_trace::resolve::NoFileSystem;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> {
     let Tool::Strace = flags.tool;
     let directory = flags.output.clone().unwrap_or_else(|| name(&flags.logs));
-    let aside = aside(&directory, flags.force)?;
+    let aside = traces::aside(&directory, flags.force)?;
     let mounts = mounts(flags)?;
     let request = ImportRequest {
         logs: flags.logs.clone(),
@@ -26,7 +26,7 @@ pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> 
     };
     let imported = import(&request, flags).map_err(explain)?;
     if let Some(aside) = aside {
-        replace(&directory, &aside)?;
+        traces::replace(&directory, &aside)?;
     }
     say(&imported, &directory, flags, printer);
     Ok(0)
@@ -48,38 +48,6 @@ fn name(logs: &[PathBuf]) -> PathBuf {
         name.set_extension("");
     }
     name.with_extension("qtrace")
-}
-
-/// Where the trace is made before it replaces an earlier one; `None` where nothing is in the way.
-pub(crate) fn aside(directory: &Path, force: bool) -> Result<Option<PathBuf>, Failure> {
-    if !directory.exists() {
-        return Ok(None);
-    }
-    if !force {
-        return Err(traces::explain(TraceError::Exists { path: directory.to_owned() }));
-    }
-    if !directory.join("header.json").is_file() {
-        let no_trace = Failure::message(format!("`{}` exists and is not a trace", directory.display()));
-        return Err(no_trace.hint("`-o DIR` writes elsewhere"));
-    }
-    let mut aside = directory.as_os_str().to_owned();
-    aside.push(".new");
-    Ok(Some(aside.into()))
-}
-
-/// Puts what was made aside in the place of an earlier trace.
-pub(crate) fn replace(directory: &Path, aside: &Path) -> Result<(), Failure> {
-    let replace = || {
-        std::fs::remove_dir_all(directory)?;
-        std::fs::rename(aside, directory)
-    };
-    replace().map_err(|error: std::io::Error| {
-        Failure::new(error).context(format!(
-            "cannot replace `{}` by `{}`",
-            directory.display(),
-            aside.display()
-        ))
-    })
 }
 
 fn mounts(flags: &Import) -> Result<Vec<Mount>, Failure> {

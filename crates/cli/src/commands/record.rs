@@ -1,13 +1,12 @@
 //! `quell record`.
 
-use super::{plain, run, traces};
 use crate::failure::{self, Failure, NOT_EXECUTABLE, NOT_FOUND, OURS};
 use crate::flags::{self, Record};
 use crate::printer::Printer;
-use crate::{host, names, settings};
+use crate::{host, launch, names, traces};
 use quell_base::{Launcher, RankId};
 use quell_record::{RecordError, Recorded, Recording};
-use quell_trace::{Header, TraceError};
+use quell_trace::TraceError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -17,15 +16,15 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
         if !flags.disable && launcher.as_ref().is_some_and(|launcher| is_asked_in_vain(&flags, launcher)) {
             printer.warn("no trace is made: the job has none of the ranks that `--ranks` names");
         }
-        return Err(plain::exec(&flags.command));
+        return Err(launch::plain(&flags.command));
     }
-    if let Some(inner) = wrapped_run(&flags.command) {
+    if let Some(inner) = launch::wrapped_run(&flags.command) {
         return record_inside(flags, inner, printer);
     }
     let directory = directory(&flags, launcher.as_ref());
     make_way(&directory, &flags)?;
     let request = Recording {
-        header: header(&flags.command, launcher.as_ref()),
+        header: traces::begun(&flags.command, launcher.as_ref()),
         command: flags.command,
         environment: std::env::vars_os().collect(),
         directory,
@@ -38,7 +37,7 @@ pub(crate) fn run(flags: Record, printer: &mut Printer) -> Result<u8, Failure> {
     Ok(u8::try_from(status).unwrap_or(OURS))
 }
 
-/// Whether this rank records: those asked for, else rank 0 and one sample.
+/// This rank records: one of `--ranks`, else rank 0 or the sample.
 fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
     match (launcher, &flags.ranks) {
         (None, _) => true,
@@ -47,12 +46,12 @@ fn records(flags: &Record, launcher: Option<&Launcher>) -> bool {
     }
 }
 
-/// Whether this recording rank is the one that says where the traces are: the lowest of those that record.
+/// This rank names the traces for the job: it is the lowest of those that record.
 fn speaks(ranks: Option<&[u32]>, launcher: &Launcher) -> bool {
     launcher.rank.0 == ranks.and_then(|ranks| ranks.iter().min().copied()).unwrap_or(0)
 }
 
-/// Whether this is rank 0 of a job in which no rank was asked for: then nobody else can say so.
+/// This is rank 0 of a job that has none of `--ranks`. No other rank can warn of that.
 fn is_asked_in_vain(flags: &Record, launcher: &Launcher) -> bool {
     let beyond = |rank: &u32| launcher.ranks.is_some_and(|ranks| *rank >= ranks);
     launcher.rank == RankId(0) && flags.ranks.as_ref().is_some_and(|ranks| ranks.iter().all(beyond))
@@ -84,18 +83,6 @@ fn make_way(directory: &Path, flags: &Record) -> Result<(), Failure> {
     })
 }
 
-/// `quell record -- quell run IMG -- CMD` means the program, not quell: the parsed inner command.
-fn wrapped_run(command: &[OsString]) -> Option<flags::Run> {
-    let program = Path::new(command.first()?).file_name()?;
-    if program != "quell" {
-        return None;
-    }
-    match settings::parse(command).ok()?.arguments.command {
-        flags::Command::Run(inner) if !inner.disable => Some(inner),
-        _ => None,
-    }
-}
-
 /// Records inside the namespace: the server must not be traced, because the tracer waits for what it answers.
 fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Result<u8, Failure> {
     let ourselves = std::env::current_exe().map_err(|error| Failure::new(error).status(OURS))?;
@@ -110,25 +97,7 @@ fn record_inside(flags: Record, inner: flags::Run, printer: &mut Printer) -> Res
     command.extend(printer.flags().map(OsString::from));
     command.push("--".into());
     command.extend(inner.command);
-    run::run(&flags::Run { command, ..inner }, printer)
-}
-
-pub(crate) fn header(command: &[OsString], launcher: Option<&Launcher>) -> Header {
-    let escape = |word: &OsString| quell_base::shown(word);
-    let working_directory = std::env::current_dir().map(PathBuf::into_os_string).unwrap_or_default();
-    Header {
-        working_directory: escape(&working_directory),
-        began: host::now(),
-        host: host::name(),
-        kernel: host::kernel(),
-        architecture: std::env::consts::ARCH.to_owned(),
-        user: rustix::process::geteuid().as_raw(),
-        rank: launcher.map(|launcher| launcher.rank),
-        ranks: launcher.and_then(|launcher| launcher.ranks),
-        node: launcher.and_then(|launcher| launcher.node),
-        job: launcher.and_then(|launcher| launcher.job.clone()),
-        ..Header::begun(quell_record::ENGINE, env!("CARGO_PKG_VERSION"), command.iter().map(escape).collect())
-    }
+    launch::in_image(&flags::Run { command, ..inner }, printer)
 }
 
 /// One line on what was recorded, what is missing in it, and the next step.
@@ -151,7 +120,7 @@ fn say(recorded: Recorded, directory: &Path, printer: &Printer) {
     }
 }
 
-/// How many `.pyc` files the run wrote: Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
+/// The number of `.pyc` files that the run wrote. Python writes each under a name of its own, `NAME.pyc.NUMBER`, and renames it.
 fn byte_code_written(directory: &Path) -> usize {
     let Ok(recording) = quell_trace::Recording::open(directory) else { return 0 };
     let aside = |path: &[u8]| {

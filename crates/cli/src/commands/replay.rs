@@ -1,11 +1,11 @@
 //! `quell replay`.
 
-use super::signals::Signals;
-use super::{leftovers, report, traces};
 use crate::failure::Failure;
 use crate::flags::Replay;
 use crate::host;
 use crate::printer::Printer;
+use crate::signals::Signals;
+use crate::{leftovers, output, traces};
 use quell_base::{Errno, Launcher, escape, shown};
 use quell_replay::{
     PlayedReplay, ReplayConductor, ReplayError, ReplayManner, ReplayPerformance, ReplayPlan, ReplayTally,
@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(flags: &Replay, printer: &mut Printer) -> Result<u8, Failure> {
-    report::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv)])?;
+    output::only_one_on_stdout(&[("--json", flags.json), ("--csv", flags.csv)])?;
     let launcher = host::launcher().filter(|launcher| launcher.ranks.is_some_and(|ranks| ranks > 1));
     let root = absolute(&flags.root)?;
     let recording = Recording::open(&flags.trace).map_err(traces::explain)?;
@@ -131,7 +131,7 @@ fn from(flags: &Replay, recording: &Recording) -> Result<Vec<u8>, Failure> {
 fn show(flags: &Replay, played: &PlayedReplay, printer: &mut Printer) -> Result<(), Failure> {
     let object = view::replay(played);
     let text = match (flags.json, flags.csv) {
-        (true, _) => report::json(&object)?,
+        (true, _) => output::json(&object)?,
         (_, true) => csv::replay(&object),
         _ => terminal::replay(&object, printer.style()),
     };

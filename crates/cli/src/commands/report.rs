@@ -1,10 +1,10 @@
 //! `quell report`.
 
-use super::{html, traces};
 use crate::failure::Failure;
 use crate::flags::Report;
-use crate::limits;
+use crate::output::{json, only_one_on_stdout};
 use crate::printer::Printer;
+use crate::{html, limits, traces};
 use quell_analyse::{Diagnosis, Summary};
 use quell_report::csv;
 use quell_report::terminal::Detail;
@@ -48,31 +48,4 @@ fn show(
     };
     printer.data(&text)?;
     Ok(())
-}
-
-/// Refuses what would mix two forms on standard output. Shape: each flag, and whether it was given.
-pub(crate) fn only_one_on_stdout(flags: &[(&str, bool)]) -> Result<(), Failure> {
-    let mut given = flags.iter().filter(|(_, given)| *given);
-    match (given.next(), given.next()) {
-        (Some((first, _)), Some((second, _))) => {
-            let message = format!("`{first}` and `{second}` would both go to standard output");
-            Err(Failure::message(message).hint("leave one out; a variable such as QUELL_JSON counts too"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// One object, indented, with a final newline. It is looked at on terminals too: characters that are not seen, or that
-/// change how others are seen, are escaped. They stand in strings only, so the value is the same.
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let pretty = serde_json::to_string_pretty(value)?;
-    let mut text = String::with_capacity(pretty.len() + 1);
-    for character in pretty.chars() {
-        match character != '\n' && quell_base::is_hidden(character) {
-            true => text += &format!("\\u{:04x}", u32::from(character)),
-            false => text.push(character),
-        }
-    }
-    text.push('\n');
-    Ok(text)
 }

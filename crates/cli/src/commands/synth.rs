@@ -1,10 +1,10 @@
 //! `quell synth`.
 
-use super::signals::Signals;
-use super::{import, traces};
 use crate::failure::Failure;
 use crate::flags::{ModulesSetup, Synth, SynthOutput, SynthShape};
 use crate::printer::Printer;
+use crate::signals::Signals;
+use crate::traces;
 use quell_synth::{
     JuliaShape, LibraryPositions, ModulesSetting, ModulesShape, PynamicShape, SearchPathShape, SynthError,
     SynthRequest, TraceShape, WarpShape,
@@ -19,7 +19,7 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
     if ServedBy::of_type(&output.file_system) != ServedBy::Network {
         printer.warn(&format!("`{}` is no network file system that quell knows", output.file_system));
     }
-    let aside = import::aside(&directory, output.force)?;
+    let aside = traces::aside(&directory, output.force)?;
     let request = SynthRequest {
         shape,
         root,
@@ -37,7 +37,7 @@ pub(crate) fn run(flags: &Synth, printer: &mut Printer) -> Result<u8, Failure> {
         error => explain(error),
     })?;
     if let Some(aside) = aside {
-        import::replace(&directory, &aside)?;
+        traces::replace(&directory, &aside)?;
     }
     let trace = directory.display();
     printer.talk(&format!("made {} calls in `{trace}`; next: quell report {trace}", made.calls));

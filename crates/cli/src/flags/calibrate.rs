@@ -2,7 +2,6 @@
 
 use crate::duration::Seconds;
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use quell_base::Bytes;
 use quell_calibrate::{CalibrationBounds, MOST_ITEMS};
 use std::path::PathBuf;
@@ -27,39 +26,39 @@ pub struct Calibrate {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// File of the profile.
-    #[arg(short, long, value_name = "FILE", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Half a minute instead of some: fewer operations, two repetitions, caches of up to five seconds.
-    #[arg(long, env = "QUELL_QUICK", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub quick: bool,
     /// Words that run a command on a second client of the same file system. Without it lifetimes in caches and stats of
     /// another client's files are not measured.
-    #[arg(long, value_name = "WORDS", env = "QUELL_SECOND_CLIENT")]
+    #[arg(long, value_name = "WORDS")]
     pub second_client: Option<String>,
     /// Most processes at once [default: 8].
-    #[arg(long, value_name = "N", env = "QUELL_PROCESSES", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub processes: Option<u16>,
     /// Operations of each process in a phase [default: 300, with --quick 60].
-    #[arg(long, value_name = "N", env = "QUELL_ITEMS")]
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
     pub items: Option<u64>,
     /// Repetitions of each phase [default: 3, with --quick 2].
-    #[arg(long, value_name = "N", env = "QUELL_ITERATIONS", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub iterations: Option<u16>,
     /// Begin nothing new after so long, such as 90s or 10m [default: 10m, with --quick 60s].
-    #[arg(long, value_name = "TIME", env = "QUELL_AT_MOST", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub at_most: Option<Seconds>,
     /// Wait so long for the client to forget what it keeps [default: 65s, with --quick 5s].
-    #[arg(long, value_name = "TIME", env = "QUELL_CACHE_WAIT")]
+    #[arg(long, value_name = "TIME")]
     pub cache_wait: Option<Seconds>,
     /// Read a file of this size, such as 64M [default: 128M, with --quick 16M].
-    #[arg(long, value_name = "BYTES", env = "QUELL_FILE_SIZE")]
+    #[arg(long, value_name = "BYTES")]
     pub file_size: Option<Bytes>,
     /// Write every case and repetition to this file as CSV.
-    #[arg(long, value_name = "FILE", env = "QUELL_CSV_FILE")]
+    #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Replace earlier files of the same names.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
 }
 

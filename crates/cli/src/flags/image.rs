@@ -51,7 +51,7 @@ pub struct ImageLs {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct ImageInfo {
     #[arg(value_name = "IMG")]
     pub image: PathBuf,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct ImageCheck {
     #[arg(value_name = "IMG")]
     pub image: PathBuf,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -114,13 +114,13 @@ pub struct ImageExtract {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The directory to write to.
-    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// Read content that the image does not hold from the originals, where they have not changed.
-    #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub fill: bool,
     /// Write into a directory that is not empty, and replace files of the same names.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
     /// As root: keep owners, set-user-id bits, capabilities and devices also of an image that others can change.
     #[arg(long, env = "QUELL_TRUST", value_parser = FalseyValueParser::new())]
@@ -143,21 +143,21 @@ pub struct ImageExport {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Write a POSIX tar archive.
-    #[arg(long, env = "QUELL_TAR", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub tar: bool,
     /// Write a squashfs file system, with `mksquashfs` 4.5 or later.
-    #[arg(long, env = "QUELL_SQUASHFS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub squashfs: bool,
     /// Write an EROFS file system, as the image itself is: useful with --fill.
-    #[arg(long, env = "QUELL_EROFS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub erofs: bool,
     /// The file to write; with --tar, `-` is standard output.
-    #[arg(short, long, value_name = "FILE", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Read content that the image does not hold from the originals, where they have not changed.
-    #[arg(long, env = "QUELL_FILL", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub fill: bool,
     /// Replace an earlier file of the same name.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
 }

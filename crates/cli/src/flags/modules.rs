@@ -1,7 +1,7 @@
 //! The flags of `quell modules`, a command of commands.
 
 use super::{ModulesCheck, ModulesMeasure, ModulesVerify};
-use clap::builder::{FalseyValueParser, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -48,26 +48,26 @@ pub struct ModulesAudit {
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
     /// The tool that users have. Findings that concern only the other tool are left out.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_TOOL")]
+    #[arg(long, value_enum, default_value_t)]
     pub tool: ModulesTool,
     /// The version of Environment Modules that users have.
-    #[arg(long, value_name = "VERSION", env = "QUELL_MODULES_VERSION", default_value = "5.7.0")]
+    #[arg(long, value_name = "VERSION", default_value = "5.7.0")]
     pub modules_version: String,
     /// Also audit the cache of Lmod in this directory. May be given several times.
-    #[arg(long = "lmod-cache", value_name = "DIR", value_delimiter = ':', env = "QUELL_LMOD_CACHE")]
+    #[arg(long = "lmod-cache", value_name = "DIR", value_delimiter = ':')]
     pub lmod_caches: Vec<PathBuf>,
     /// Have at most N requests in flight.
-    #[arg(long, value_name = "N", env = "QUELL_JOBS", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: u16,
     /// Show every path of each finding.
-    #[arg(short, long, env = "QUELL_ALL", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub all: bool,
     /// End with status 1 if there is a finding with one of these codes; `any` stands for all.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', env = "QUELL_FAIL_ON", value_parser = audit_codes())]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = audit_codes())]
     pub fail_on: Vec<String>,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -112,34 +112,34 @@ pub struct ModulesConvert {
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
     /// The form into which they are converted.
-    #[arg(long, value_name = "STRATEGY", value_enum, env = "QUELL_TO")]
+    #[arg(long, value_name = "STRATEGY", value_enum)]
     pub to: Option<ConvertTo>,
     /// Write the new modulepaths into this directory, each by the name of the old one.
-    #[arg(long, value_name = "DIR", env = "QUELL_OUT", conflicts_with = "in_place")]
+    #[arg(long, value_name = "DIR", conflicts_with = "in_place")]
     pub out: Option<PathBuf>,
     /// Replace the old modulepaths, which are kept beside the new ones as NAME.quell-before.
-    #[arg(long, env = "QUELL_IN_PLACE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub in_place: bool,
     /// Print the plan and write nothing.
-    #[arg(long, env = "QUELL_DRY_RUN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub dry_run: bool,
     /// Leave out files that are no modulefiles, rather than hide them. Only for --to eval.
-    #[arg(long, env = "QUELL_DELETE_STRAYS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub delete_strays: bool,
     /// Refuse the conversion even if only the reason of a refused request changes, such as "not there" instead of "permission denied".
-    #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub exact: bool,
     /// State that every user has `mcookie_check=eval`. Virtual modules need this: without it they are slower than files.
-    #[arg(long, env = "QUELL_EVAL_ENFORCED", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub eval_enforced: bool,
     /// Undo a conversion, by its record or the directory that holds it. With --dry-run only tell the effect.
-    #[arg(long, value_name = "RECORD", env = "QUELL_UNDO", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["to", "out", "in_place", "modulepaths"])]
     pub undo: Option<PathBuf>,
     /// The tools that judge.
     #[command(flatten)]
     pub judges: ModulesJudges,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -148,17 +148,17 @@ pub struct ModulesConvert {
 pub struct ModulesJudges {
     /// Ask the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD,
     /// and those below /usr]. May be given several times.
-    #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS")]
+    #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':')]
     pub tools: Vec<PathBuf>,
     /// Ask as this user, by name or number, with all groups of that user; build caches as the first of them. Only root may name another
     /// user. Without this option, modulefiles that other users can change are evaluated as their owner or as a user without rights.
-    #[arg(long = "user", value_name = "USER", value_delimiter = ',', env = "QUELL_USER")]
+    #[arg(long = "user", value_name = "USER", value_delimiter = ',')]
     pub users: Vec<String>,
     /// Also ask as a member of this group, by name or number, without other rights. Only root may.
-    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',', env = "QUELL_GROUP")]
+    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',')]
     pub groups: Vec<String>,
     /// Skip verification with the installed tools.
-    #[arg(long, env = "QUELL_NO_VERIFY", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub no_verify: bool,
 }
 
@@ -188,22 +188,22 @@ pub struct ModulesExample {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Modulepaths: applications, libraries, applications1, and so on.
-    #[arg(long, value_name = "N", env = "QUELL_MODULEPATHS", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub modulepaths: u16,
     /// Names in each modulepath.
-    #[arg(long, value_name = "N", env = "QUELL_NAMES", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub names: u32,
     /// Versions of each name.
-    #[arg(long, value_name = "N", env = "QUELL_VERSIONS", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub versions: u16,
     /// Lines of each modulefile, each a command that sets a variable.
-    #[arg(long, value_name = "N", env = "QUELL_LINES", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub lines: u16,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }

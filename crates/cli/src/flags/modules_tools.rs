@@ -1,6 +1,5 @@
 //! The flags of the commands of `quell modules` that run the site's own tools.
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -9,10 +8,10 @@ use std::path::PathBuf;
 pub struct ModulesSite {
     /// Run the tools below this prefix, or this tool: Environment Modules or Lmod [default: those of MODULES_CMD and LMOD_CMD,
     /// and those below /usr]. May be given several times.
-    #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', env = "QUELL_TOOLS", value_hint = ValueHint::DirPath)]
+    #[arg(long = "tools", value_name = "PREFIX", value_delimiter = ':', value_hint = ValueHint::DirPath)]
     pub tools: Vec<PathBuf>,
     /// Run the tools as this user, by name or number, with all groups of that user. Only root may name another user.
-    #[arg(long = "user", value_name = "USER", value_delimiter = ',', env = "QUELL_USER")]
+    #[arg(long = "user", value_name = "USER", value_delimiter = ',')]
     pub users: Vec<String>,
 }
 
@@ -35,20 +34,20 @@ pub struct ModulesVerify {
     #[arg(value_name = "NEW", required = true, value_delimiter = ':', num_args = 1)]
     pub new: Vec<PathBuf>,
     /// A variable in the environment of users of NEW, such as MODULES_MCOOKIE_CHECK=eval. May be given several times.
-    #[arg(long = "with", value_name = "NAME=VALUE", env = "QUELL_WITH")]
+    #[arg(long = "with", value_name = "NAME=VALUE")]
     pub with: Vec<String>,
     /// Count a refused request as a difference if only its reason changes, such as "not there" instead of "permission denied" after
     /// `convert --to eval`.
-    #[arg(long, env = "QUELL_EXACT", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub exact: bool,
     /// Also ask as a member of this group, by name or number, without other rights. Only root may.
-    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',', env = "QUELL_GROUP")]
+    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',')]
     pub groups: Vec<String>,
     /// The tools to run.
     #[command(flatten)]
     pub site: ModulesSite,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -65,23 +64,23 @@ pub struct ModulesMeasure {
     #[arg(value_name = "PATH")]
     pub modulepaths: Vec<PathBuf>,
     /// The time of a call on the module tree, in microseconds: 1 to 5 on a local disk, 1000 and more on a busy shared file system.
-    #[arg(long, value_name = "US", env = "QUELL_LATENCY", default_value_t = 1000)]
+    #[arg(long, value_name = "US", default_value_t = 1000)]
     pub latency: u64,
     /// Load this module [default: one in the middle of the listing].
-    #[arg(long, value_name = "NAME", env = "QUELL_LOAD")]
+    #[arg(long, value_name = "NAME")]
     pub load: Option<String>,
     /// Copy and record in a directory below this one [default: that of temporary files].
-    #[arg(long, value_name = "DIR", env = "QUELL_WORK", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub work: Option<PathBuf>,
     /// Run each command N times without the recorder, for its CPU time.
-    #[arg(long, value_name = "N", env = "QUELL_RUNS", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
     /// The tools to run.
     #[command(flatten)]
     pub site: ModulesSite,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -97,9 +96,9 @@ pub struct ModulesCheck {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Look for the caches of modulepaths below this directory, where `convert --to cache --out DIR` put them.
-    #[arg(long, value_name = "DIR", env = "QUELL_OUT", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }

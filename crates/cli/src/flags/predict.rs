@@ -1,7 +1,6 @@
 //! The flags of `quell predict`.
 
 use crate::nodes::NodeList;
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -26,85 +25,85 @@ pub struct Predict {
     #[arg(value_name = "T")]
     pub traces: Vec<PathBuf>,
     /// The file system: a profile's file, or a name of --list-fs; several are compared [default: a wide prior].
-    #[arg(long, value_name = "FS", env = "QUELL_PREDICT_FS", value_delimiter = ',')]
+    #[arg(long, value_name = "FS", value_delimiter = ',')]
     pub fs: Vec<String>,
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
-    #[arg(long, value_name = "LIST", env = "QUELL_PREDICT_NODES", default_value = "1..1024")]
+    #[arg(long, value_name = "LIST", default_value = "1..1024")]
     pub nodes: NodeList,
     /// Processes on each node.
-    #[arg(long, value_name = "P", env = "QUELL_PPN", default_value_t = 1)]
+    #[arg(long, value_name = "P", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub ppn: u32,
     /// Count calls below this directory, whatever served it when it was recorded [default: what a network file system served].
-    #[arg(long = "root", value_name = "DIR", env = "QUELL_PREDICT_ROOT")]
+    #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
     /// Names between --root and the mount point of the file system that is predicted.
-    #[arg(long, value_name = "N", env = "QUELL_DEPTH", default_value_t = 0, requires = "roots")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "roots")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     pub depth: u32,
     /// Computing time of the run, without any file system, where it is known better than from the recording. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_THINK", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub think: Option<f64>,
     /// From the first node's start to the last one's, evenly spread. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_SKEW", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub skew: f64,
     /// Share of the metadata servers' time that others take: 0 to less than 1, or as 30%.
-    #[arg(long, value_name = "SHARE", env = "QUELL_BACKGROUND", default_value = "0", value_parser = less_than_all, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = less_than_all, allow_negative_numbers = true)]
     pub background: f64,
     /// The program has run on the nodes before.
-    #[arg(long, env = "QUELL_WARM", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub warm: bool,
     /// Cores that the processes of a node share [default: one for each]. Unit: one that works alone, so two that slow each
     /// other down when both are busy may be 1.5.
-    #[arg(long, value_name = "N", env = "QUELL_CORES", value_parser = cores, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
     pub cores: Option<f64>,
     /// All nodes and servers are one machine, and share its --cores.
-    #[arg(long, env = "QUELL_SHARED_HOST", requires = "cores", value_parser = FalseyValueParser::new())]
+    #[arg(long, requires = "cores")]
     pub shared_host: bool,
     /// Data servers that files, or the image, are spread over [default: all].
-    #[arg(long, value_name = "N", env = "QUELL_STRIPES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stripes: Option<u32>,
     /// Launcher, MPI_Init and whatever else is no file system's time, added as it is. Unit: seconds.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_LAUNCH", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, allow_negative_numbers = true)]
     pub launch: f64,
     /// Predict a start from an image of quell: read by each node, or broadcast.
-    #[arg(long, value_name = "HOW", env = "QUELL_FROM_IMAGE", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "read", require_equals = true)]
     pub image: Option<ImageBy>,
     /// Predict clients that keep absent names.
-    #[arg(long, env = "QUELL_KEEP_ABSENCES", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub keep_absences: bool,
     /// Predict that this share of the absent names is not asked for, as a shorter search path does: 0.5, 50%, or N/K for N
     /// of K entries.
-    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_MISSES", default_value = "0", value_parser = share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_misses: f64,
     /// Predict that this share of the files is gathered into others: 0.5, 50%, N/K.
-    #[arg(long, value_name = "SHARE", env = "QUELL_FEWER_FILES", default_value = "0", value_parser = share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share, allow_negative_numbers = true)]
     pub fewer_files: f64,
     /// Predict that lookup and open are one request.
-    #[arg(long, env = "QUELL_ATOMIC_OPEN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub atomic_open: bool,
     /// Runs of which the ranges are made.
-    #[arg(long, value_name = "N", env = "QUELL_SAMPLES", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub samples: u32,
     /// Seed of the runs' choices; the same seed gives the same ranges.
-    #[arg(long, value_name = "N", env = "QUELL_SEED", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
     /// Write a page for a browser to this file instead: the curve with its band, what spreads it, what changes would give; `-`
     /// prints it.
-    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
-    #[arg(long, value_name = "FILE", env = "QUELL_MEASURED", requires = "html")]
+    #[arg(long, value_name = "FILE", requires = "html")]
     pub measured: Option<PathBuf>,
     /// List the profiles that come with quell.
-    #[arg(long, env = "QUELL_LIST_FS", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub list_fs: bool,
     /// Print a profile, to be read or changed: every figure with its spread and source.
-    #[arg(long, value_name = "FS", env = "QUELL_PRINT_FS")]
+    #[arg(long, value_name = "FS")]
     pub print_fs: Option<String>,
 }
 
@@ -127,43 +126,43 @@ pub enum PredictCommand {
 #[command(override_usage = "quell predict create [OPTIONS] --nodes LIST")]
 pub struct PredictCreate {
     /// Numbers of nodes, such as 1,64,4096; 1..4096 is every power of two between, and both ends.
-    #[arg(long, value_name = "LIST", env = "QUELL_PREDICT_NODES")]
+    #[arg(long, value_name = "LIST")]
     pub nodes: NodeList,
     /// Ranks of each node that create files.
-    #[arg(long, value_name = "P", env = "QUELL_PPN", default_value_t = 1)]
+    #[arg(long, value_name = "P", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub ppn: u32,
     /// Files that each rank creates.
-    #[arg(long, value_name = "F", env = "QUELL_FILES", default_value_t = 1)]
+    #[arg(long, value_name = "F", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub files: u64,
     /// Directories that the nodes are spread over.
-    #[arg(long, value_name = "D", env = "QUELL_DIRECTORIES", default_value_t = 1)]
+    #[arg(long, value_name = "D", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub directories: u64,
     /// The file system: a profile's file, or a name of --list-fs [default: gpfs].
-    #[arg(long, value_name = "FS", env = "QUELL_FS")]
+    #[arg(long, value_name = "FS")]
     pub fs: Option<String>,
     /// The directory gets 2^LEVEL blocks as soon as it leaves its inode, by DirPreSplitLevels [default: as the profile].
-    #[arg(long, value_name = "LEVEL", env = "QUELL_PRE_SPLIT", value_parser = clap::value_parser!(u32).range(0..=16))]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub pre_split: Option<u32>,
     /// All daemons are connected to each other beforehand, by allToAllConnection.
-    #[arg(long, env = "QUELL_ALL_TO_ALL", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub all_to_all: bool,
     /// Nodes take the inode's token exclusively, one after the other, as before Spectrum Scale 5.0.3.
-    #[arg(long, env = "QUELL_SERIAL_TOKEN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub serial_token: bool,
     /// The directory has left its inode already, and has its blocks.
-    #[arg(long, env = "QUELL_GROWN", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub grown: bool,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
     /// Write a page for a browser to this file instead, with the curve, its band and what spreads it; `-` prints it.
-    #[arg(long, value_name = "FILE", env = "QUELL_HTML")]
+    #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Draw measured times into the page: a CSV file of nodes,ppn,seconds.
-    #[arg(long, value_name = "FILE", env = "QUELL_MEASURED", requires = "html")]
+    #[arg(long, value_name = "FILE", requires = "html")]
     pub measured: Option<PathBuf>,
 }
 
@@ -174,7 +173,7 @@ pub struct PredictCreate {
 #[derive(Debug, Args)]
 pub struct Validate {
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 

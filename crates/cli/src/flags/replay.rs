@@ -1,7 +1,6 @@
 //! The flags of `quell replay`.
 
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -19,30 +18,30 @@ pub struct Replay {
     #[arg(value_name = "T")]
     pub trace: PathBuf,
     /// The directory to replay against.
-    #[arg(long, value_name = "DIR", env = "QUELL_REPLAY_ROOT")]
+    #[arg(long, value_name = "DIR")]
     pub root: PathBuf,
     /// The recorded directory in whose place it stands [default: the mount point of the busiest network file system].
-    #[arg(long, value_name = "DIR", env = "QUELL_FROM")]
+    #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
     /// Ranks on this node; behind a launcher, for each of its ranks.
-    #[arg(long, value_name = "N", env = "QUELL_REPLAY_RANKS", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ranks: u32,
     /// Time between operations: `none` for full speed, `recorded`, or a factor such as 0.5.
-    #[arg(long, value_name = "TIME", env = "QUELL_REPLAY_THINK", default_value = "none")]
+    #[arg(long, value_name = "TIME", default_value = "none")]
     pub think: Think,
     /// Issue what changes files too, in a directory of each rank's own below --root, which is removed at the end;
     /// what a killed replay leaves the next one names. It needs Linux 5.6.
-    #[arg(long, env = "QUELL_WRITES", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub writes: bool,
     /// Behind a launcher on several nodes: the host of rank 0, and a free port there, where ranks meet to begin at once.
-    #[arg(long, value_name = "HOST:PORT", env = "QUELL_MEET")]
+    #[arg(long, value_name = "HOST:PORT")]
     pub meet: Option<String>,
     /// Print a table of operations by class as CSV instead.
-    #[arg(long, env = "QUELL_REPLAY_CSV", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub csv: bool,
     /// Print one JSON object instead.
-    #[arg(long, env = "QUELL_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub json: bool,
 }
 

@@ -1,6 +1,5 @@
 //! The flags of `quell synth`, a command of shapes.
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use quell_base::Bytes;
 use std::path::PathBuf;
@@ -36,22 +35,22 @@ pub enum SynthShape {
 #[derive(Debug, Args)]
 pub struct SynthOutput {
     /// Directory of the trace [default: named after the shape, such as julia.qtrace].
-    #[arg(short, long, value_name = "DIR", env = "QUELL_OUTPUT")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Replace an earlier trace of the same name.
-    #[arg(short, long, env = "QUELL_FORCE", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub force: bool,
     /// Write the files too, below this directory, which must be new or empty; the trace then names them there.
-    #[arg(long, value_name = "DIR", env = "QUELL_TREE")]
+    #[arg(long, value_name = "DIR")]
     pub tree: Option<PathBuf>,
     /// Without --tree: the directory that the trace names [default: /shared/SHAPE].
-    #[arg(long, value_name = "DIR", env = "QUELL_AT", conflicts_with = "tree")]
+    #[arg(long, value_name = "DIR", conflicts_with = "tree")]
     pub at: Option<PathBuf>,
     /// The type of the file system that is mounted there.
-    #[arg(long, value_name = "TYPE", env = "QUELL_FILE_SYSTEM", default_value = "lustre")]
+    #[arg(long, value_name = "TYPE", default_value = "lustre")]
     pub file_system: String,
     /// Seconds that the program computes, spread evenly between its calls.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_COMPUTE", default_value_t = 0.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
     pub compute: f64,
 }
 
@@ -65,23 +64,23 @@ pub struct SynthPynamic {
     #[command(flatten)]
     pub output: SynthOutput,
     /// Libraries that are imported.
-    #[arg(long, value_name = "N", env = "QUELL_MODULES", default_value_t = 280, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 280, value_parser = up_to(100_000))]
     pub modules: u32,
     /// Libraries that those need.
-    #[arg(long, value_name = "N", env = "QUELL_UTILITIES", default_value_t = 215, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 215, value_parser = up_to(100_000))]
     pub utilities: u32,
     /// Directories of the search path, over which libraries are spread evenly.
-    #[arg(long, value_name = "N", env = "QUELL_ENTRIES", default_value_t = 1, value_parser = up_to(1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(1000))]
     pub entries: u32,
     /// All libraries together, such as 500M [default: 1390000000].
-    #[arg(long, value_name = "BYTES", env = "QUELL_BYTES")]
+    #[arg(long, value_name = "BYTES")]
     pub bytes: Option<Bytes>,
     /// Percent of each library that is touched.
-    #[arg(long, value_name = "PERCENT", env = "QUELL_TOUCHED", default_value_t = 32)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 32)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub touched: u8,
     /// Seconds that visiting takes, besides --compute.
-    #[arg(long, value_name = "SECONDS", env = "QUELL_VISIT", default_value_t = 0.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
     pub visit: f64,
 }
 
@@ -106,16 +105,16 @@ pub struct SynthJulia {
     #[command(flatten)]
     pub output: SynthOutput,
     /// Packages.
-    #[arg(long, value_name = "N", env = "QUELL_PACKAGES", default_value_t = 60, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = up_to(100_000))]
     pub packages: u32,
     /// Source files of each.
-    #[arg(long, value_name = "N", env = "QUELL_FILES", default_value_t = 50, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = up_to(100_000))]
     pub files: u32,
     /// Stats of the project's file.
-    #[arg(long, value_name = "N", env = "QUELL_PROJECT_STATS", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000)]
     pub project_stats: u32,
     /// Compiled files that are looked for and are not there.
-    #[arg(long, value_name = "N", env = "QUELL_MISSES", default_value_t = 4000)]
+    #[arg(long, value_name = "N", default_value_t = 4000)]
     pub misses: u32,
 }
 
@@ -128,16 +127,16 @@ pub struct SynthModules {
     #[command(flatten)]
     pub output: SynthOutput,
     /// Modulepaths.
-    #[arg(long, value_name = "N", env = "QUELL_PATHS", default_value_t = 2, value_parser = up_to(1000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = up_to(1000))]
     pub paths: u32,
     /// Names in each.
-    #[arg(long, value_name = "N", env = "QUELL_NAMES", default_value_t = 15, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = up_to(100_000))]
     pub names: u32,
     /// Versions of each name.
-    #[arg(long, value_name = "N", env = "QUELL_VERSIONS", default_value_t = 4, value_parser = up_to(1000))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = up_to(1000))]
     pub versions: u32,
     /// The settings of the tree.
-    #[arg(long, value_enum, default_value_t, env = "QUELL_SETUP")]
+    #[arg(long, value_enum, default_value_t)]
     pub setup: ModulesSetup,
 }
 
@@ -164,17 +163,17 @@ pub struct SynthSearchPath {
     #[command(flatten)]
     pub output: SynthOutput,
     /// Directories of the search path.
-    #[arg(long, value_name = "K", env = "QUELL_ENTRIES", default_value_t = 30, value_parser = up_to(10_000))]
+    #[arg(long, value_name = "K", default_value_t = 30, value_parser = up_to(10_000))]
     pub entries: u32,
     /// Names that are looked for.
-    #[arg(long, value_name = "N", env = "QUELL_NAMES", default_value_t = 100, value_parser = up_to(100_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = up_to(100_000))]
     pub names: u32,
     /// In which directory each name is found, such as 1,5,30, again from the begin when there are more names; 0 is
     /// nowhere [default: as many names in each directory].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', env = "QUELL_POSITIONS")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub positions: Vec<u32>,
     /// The size of each file, such as 64K.
-    #[arg(long, value_name = "BYTES", env = "QUELL_BYTES")]
+    #[arg(long, value_name = "BYTES")]
     pub bytes: Option<Bytes>,
 }
 

@@ -1,5 +1,5 @@
-//! A settings file: where it lies, whether it may be believed, its text. One open each, and nothing else where there is
-//! no such file: every rank of a job comes past here.
+//! A settings file: its path, its trust, its text. One open each, and nothing else if there is
+//! no such file: every rank of a job runs this.
 
 use quell_base::files::is_unmapped;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 /// The file of the site.
 pub(crate) const SITE: &str = "/etc/quell.toml";
 
-/// A settings file holds names and short values: more is another file. Unit: bytes.
+/// The largest settings file. Unit: bytes.
 const LIMIT: u64 = 1 << 20;
 
-/// Whose settings a file holds. Shape: in the order in which they decide.
+/// The role of a settings file. Shape: in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Named with `--config`, in place of the user's file.
@@ -36,14 +36,14 @@ impl Role {
     }
 }
 
-/// What was found at a file's path.
+/// The result of reading a settings file.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// Its bytes.
     Text(Vec<u8>),
     /// Nothing.
     Absent,
-    /// A file that somebody can write who must not decide what this user runs.
+    /// A file that another user can write, who must not decide what this user runs.
     Refused(&'static str),
     /// Something that cannot be read.
     Unreadable(std::io::Error),
@@ -51,14 +51,14 @@ pub(crate) enum Found {
     Passed,
 }
 
-/// Where the user's file lies. Source: XDG Base Directory Specification; a relative path counts as none.
+/// The path of the user's file. Source: XDG Base Directory Specification; a relative path counts as none.
 pub(crate) fn of_user(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let directory = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
     directory.map(|directory| directory.join("quell.toml"))
 }
 
-/// Reads a file, if there is one that may be believed.
+/// Reads a file, if there is one and its owner is trusted.
 pub(crate) fn read(path: &Path, role: Role) -> Found {
     match open(path, role) {
         Ok(Some((file, stat))) => match distrust(&stat, role) {
@@ -70,7 +70,7 @@ pub(crate) fn read(path: &Path, role: Role) -> Found {
     }
 }
 
-/// Opens a file; `None` where there is none. Only who names a file may name a pipe: on another the open would wait.
+/// Opens a file; `None` where there is none. Only `--config` may name a pipe: on any other the open would wait.
 fn open(path: &Path, role: Role) -> Result<Option<(File, Stat)>, Errno> {
     let waits = if role == Role::Named { OFlags::empty() } else { OFlags::NONBLOCK };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | waits;
@@ -82,7 +82,7 @@ fn open(path: &Path, role: Role) -> Result<Option<(File, Stat)>, Errno> {
     Ok(Some((file.into(), stat)))
 }
 
-/// Why a file is not believed. Whoever names a file believes it.
+/// The reason to refuse a file. A file named by `--config` is never refused.
 fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
     let owner_decides = match role {
         Role::Named => return None,
@@ -93,7 +93,7 @@ fn distrust(stat: &Stat, role: Role) -> Option<&'static str> {
         return Some("it is not a file");
     }
     if stat.st_mode & Mode::WOTH.as_raw_mode() != 0 {
-        return Some("everybody can write it");
+        return Some("every user can write it");
     }
     (!owner_decides).then_some(match role {
         Role::Site => "root does not own it",
@@ -137,7 +137,7 @@ mod tests {
         std::fs::write(&path, "quiet = true").unwrap();
         assert!(matches!(read(&path, Role::User), Found::Text(text) if text == b"quiet = true"));
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o646)).unwrap();
-        assert!(matches!(read(&path, Role::User), Found::Refused("everybody can write it")));
+        assert!(matches!(read(&path, Role::User), Found::Refused("every user can write it")));
         assert!(matches!(read(&path, Role::Named), Found::Text(_)));
         assert!(matches!(read(directory.path(), Role::User), Found::Refused("it is not a file")));
         assert!(matches!(read(directory.path(), Role::Named), Found::Unreadable(_)));

@@ -1,4 +1,4 @@
-//! Which flags a settings file may set, and what it may write for them: read off the definitions in `flags.rs`, so
+//! The flags that a settings file may set, and the values that it may give. Both come from the definitions in `flags`, so
 //! that a new flag is a new setting.
 
 use clap::builder::Resettable;
@@ -8,7 +8,7 @@ use std::any::TypeId;
 use std::error::Error as _;
 use std::path::PathBuf;
 
-/// What a file writes for a setting.
+/// The form of a setting in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `true` or `false`.
@@ -20,7 +20,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What the file must hold, in words.
+    /// The form in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Switch => "`true` or `false`",
@@ -30,10 +30,9 @@ impl Shape {
     }
 }
 
-/// Why a flag cannot be set in a file; `None` for one that can. This is the whole rule.
+/// The reason that a flag cannot be set in a file; `None` for one that can. This is the whole rule.
 pub fn barred(flag: &Arg) -> Option<&'static str> {
     match flag.get_id().as_str() {
-        "help" | "version" => Some("it asks for help"),
         "config" => Some("it names a settings file"),
         "force" => Some("what may be replaced is said each time"),
         "here" => Some("it is true of one log"),
@@ -43,7 +42,7 @@ pub fn barred(flag: &Arg) -> Option<&'static str> {
     }
 }
 
-/// What a file writes for a flag.
+/// The form of a flag in a file.
 pub fn shape(flag: &Arg) -> Shape {
     match flag.get_action() {
         ArgAction::SetTrue | ArgAction::SetFalse => Shape::Switch,
@@ -71,20 +70,20 @@ impl<'a> Key<'a> {
         self.flag.get_long().unwrap_or_default()
     }
 
-    /// Whether a file may call it so: by its long name, or another that help shows.
+    /// A file may use this name: the long name, or another that help shows.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name() == name || self.flag.get_visible_aliases().is_some_and(|aliases| aliases.contains(&name))
     }
 }
 
-/// Every flag but those that ask for help. Shape: those of every command first, then by command, in the order of
+/// Every flag. Shape: those of every command first, then by command, in the order of
 /// their definition.
 pub fn keys(definitions: &Command) -> Vec<Key<'_>> {
     let commands = definitions.get_subcommands().map(|command| (Some(command.get_name()), command));
     let all = std::iter::once((None, definitions)).chain(commands);
     let flags =
         all.flat_map(|(name, command)| command.get_arguments().map(move |flag| Key { command: name, flag }));
-    flags.filter(|key| key.flag.get_long().is_some() && key.flag.get_env().is_some()).collect()
+    flags.filter(|key| key.flag.get_long().is_some()).collect()
 }
 
 /// The flags of words that may lack an image or a command.
@@ -100,8 +99,8 @@ pub(crate) fn flags_of(definitions: &Command, words: &[&str]) -> Result<ArgMatch
     }
 }
 
-/// Why a flag does not take these values; `None` when it takes them. The flag's own parser decides, and only the flags of
-/// its command are looked at: every rank of a job comes past here.
+/// The reason that a flag does not take these values; `None` if it does. The flag's own parser decides, and only the flags of
+/// its command are built: every rank of a job runs this.
 pub(crate) fn refusal(definitions: &Command, key: &Key<'_>, values: &[String]) -> Option<String> {
     let alone = match key.command.and_then(|name| definitions.find_subcommand(name)) {
         Some(command) => command.clone(),

@@ -1,11 +1,11 @@
-//! Settings: what was typed, before the variables, before the user's file, before the site's file, before what is built in.
+//! Settings, in order of precedence: command line, variables, user's file, site's file, built-in values.
 //!
 //! ```text
 //! words, variables --clap--> which command, which files
 //! files --toml--> settings --as clap's defaults--> the same words, parsed again
 //! ```
 //!
-//! Clap decides what goes before a default, so a file cannot overrule a variable or a flag. A command line that no file
+//! Clap resolves the precedence over defaults, so a file cannot overrule a variable or a flag. A command line that no file
 //! concerns is parsed once.
 //!
 //! **Ranks.** Under a launcher no rank looks into the home directory: on a shared file system that would be a storm of
@@ -27,7 +27,7 @@ use crate::printer::Printer;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use file::{Found, Role};
-use quell_base::{Launcher, RankId, shown};
+use quell_base::{Launcher, shown};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use toml::{Flaw, Scope, Setting};
@@ -85,12 +85,12 @@ fn matches_of_run(words: &[OsString]) -> Option<(Command, ArgMatches)> {
 }
 
 impl Parsed {
-    /// Says what is wrong with the files, as the command can bear it.
+    /// Reports flaws of the files: as warnings for a command that wraps another, else as errors.
     ///
     /// **Errors**: a flaw in a file of the user's own, for a command that wraps no other.
     pub(crate) fn judge(&self, printer: &Printer) -> Result<(), Failure> {
         let launcher = host::launcher();
-        let is_first = launcher.is_none_or(|launcher| launcher.rank == RankId(0));
+        let is_first = host::is_first(launcher.as_ref());
         let command = &self.arguments.command;
         if !is_first || matches!(command, Chosen::Config(_)) {
             return Ok(());
@@ -124,13 +124,13 @@ impl Settings {
         Self { files: files.collect() }
     }
 
-    /// Whether a file sets anything for this command.
+    /// A file sets something for this command.
     fn concern(&self, command: Option<&str>) -> bool {
         let concerns = |setting: &Setting| setting.command.is_none() || setting.command.as_deref() == command;
         self.files.iter().flat_map(|file| &file.settings).any(concerns)
     }
 
-    /// What the files say of a flag, and which file does.
+    /// The setting that decides a flag, and its file.
     pub(crate) fn of(&self, command: Option<&str>, flag: &str) -> Option<(&SettingsFile, &Setting)> {
         self.files.iter().find_map(|file| file.of(command, flag).map(|setting| (file, setting)))
     }
@@ -177,11 +177,11 @@ impl Settings {
         let path = quoted(&passed.path);
         printer
             .warn(&format!("the ranks of a job do not read {path}: `{}` there does not count", setting.flag));
-        printer.hint(&format!("set its variable, or QUELL_CONFIG={}", passed.path.display()));
+        printer.hint(&format!("give the flag, or set QUELL_CONFIG={}", passed.path.display()));
     }
 }
 
-/// Whether a job has more ranks than this one.
+/// The job has more ranks than this one.
 fn is_wide(launcher: &Launcher) -> bool {
     launcher.ranks != Some(1)
 }
@@ -200,7 +200,7 @@ impl SettingsFile {
         Self { role: Role::User, path, found: Found::Passed, settings: Vec::new(), flaws: Vec::new() }
     }
 
-    /// What this file says of a flag: the table of the command goes before what holds for all.
+    /// The file's setting of a flag: the table of the command takes precedence over settings of all commands.
     fn of(&self, command: Option<&str>, flag: &str) -> Option<&Setting> {
         let of = |scope| {
             let meant = |setting: &&Setting| setting.command.as_deref() == command && setting.flag == flag;
@@ -209,14 +209,14 @@ impl SettingsFile {
         of(Scope::Command).or_else(|| of(Scope::All))
     }
 
-    /// How many lines of the file set something.
+    /// The number of lines that set something.
     pub(crate) fn lines(&self) -> usize {
         let mut lines: Vec<usize> = self.settings.iter().map(|setting| setting.line).collect();
         lines.dedup();
         lines.len()
     }
 
-    /// What was found at its path, in words.
+    /// The result of reading it, in words.
     pub(crate) fn state(&self) -> String {
         match &self.found {
             Found::Text(_) if self.flaws.is_empty() => "read".to_owned(),
@@ -278,7 +278,7 @@ pub(crate) struct Complaint {
     /// Names the file and the line.
     pub(crate) text: String,
     pub(crate) hint: Option<String>,
-    /// Whether the file is one that its user wrote or named.
+    /// The user wrote or named this file.
     mendable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a settings file says: from its text to settings, and to what is wrong with it, by line.
+//! The content of a settings file: from its text to settings and flaws, by line.
 //!
 //! ```text
 //! quiet = true          holds for every command that has the flag
@@ -21,12 +21,12 @@ pub(crate) struct Setting {
     pub(crate) flag: String,
     /// As they would be typed.
     pub(crate) values: Vec<String>,
-    /// Where the file says so. Range: from 1.
+    /// The line in the file. Range: from 1.
     pub(crate) line: usize,
     pub(crate) scope: Scope,
 }
 
-/// How narrowly a file says something.
+/// The scope of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// In the table of a command.
@@ -44,7 +44,7 @@ pub(crate) struct Flaw {
     pub(crate) hint: Option<String>,
 }
 
-/// What is right in a text, and what is wrong. Shape: both in the order of the file. A text that is not TOML sets nothing.
+/// The settings and flaws of a text. Shape: both in the order of the file. A text that is not TOML sets nothing.
 pub(crate) fn read(text: &[u8], definitions: &Command) -> (Vec<Setting>, Vec<Flaw>) {
     let mut reader =
         Reader { text, keys: keys::keys(definitions), definitions, settings: Vec::new(), flaws: Vec::new() };
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What would be typed for this value, if the flag takes it.
+    /// The value as it would be typed, if the flag takes it.
     fn values(&self, key: &Key<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, String> {
         let shape = keys::shape(key.flag);
         let values = match (shape, value.get_ref()) {

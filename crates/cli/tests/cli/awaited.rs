@@ -32,7 +32,7 @@ fn started(test: &Test, arguments: &[&str], script: &str) -> Child {
     child
 }
 
-/// What a script prints that runs from the image, and while it waits sees `happens` elsewhere.
+/// The output of a script that runs from the image and waits while `happens` changes the originals.
 fn meanwhile(test: &Test, script: &str, happens: impl FnOnce()) -> String {
     let child = started(test, &["run", "app.qimg"], script);
     happens();
@@ -113,7 +113,7 @@ fn privileged_where_the_program_itself_writes() {
     }
 }
 
-/// What a frozen directory is: as it was packed, until the run ends. The next run's check refuses.
+/// A frozen directory stays as it was packed until the run ends. The next run's check refuses.
 #[test]
 fn privileged_where_the_image_is_frozen() {
     let Some(tests) = of_both() else { return };

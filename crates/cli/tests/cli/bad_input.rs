@@ -22,7 +22,7 @@ fn image_with(test: &Test, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     test.write_mode(name, bytes, 0o600);
 }
 
-/// Where the image's index begins.
+/// The offset of the image's index.
 fn index(bytes: &[u8]) -> usize {
     bytes.windows(8).position(|window| window == b"QUELLIDX").unwrap()
 }
@@ -496,7 +496,7 @@ fn privileged_images_that_somebody_else_could_have_made() {
     status 125
     --- stderr
     quell: error: image `app.qimg`: others can write to it (mode 0602)
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(test.quell(&["run", "--trust", "app.qimg", "--", "echo", "trusted"]), @"
     status 0
@@ -509,13 +509,13 @@ fn privileged_images_that_somebody_else_could_have_made() {
     status 125
     --- stderr
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(fails(&test, &["run", "--require", "app.qimg", "--", "touch", "ran"]), @"
     status 125
     --- stderr
     quell: error: image `app.qimg`: it belongs to user 1, neither to you nor to root
-    hint: `--trust` uses it; whoever can write it decides what you run
+    hint: `--trust` uses it; every user who can write it decides what you run
     ");
     snapshot!(test.quell(&["run", "--trust", "app.qimg", "--", "echo", "trusted"]), @"
     status 0
@@ -632,7 +632,7 @@ fn privileged_namespaces_are_forbidden() {
     let Some(test) = Test::of_nobody(FUSE) else { return };
     test.pack();
     let run = |flags: &str| {
-        // The setting is each user namespace's own; whoever makes one may change it there.
+        // The setting is each user namespace's own; its creator may change it there.
         let run = format!(
             "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --inh-caps=-all --ambient-caps=-all \
              {QUELL} run {flags} app.qimg -- env/bin/app"

@@ -39,7 +39,7 @@ fn privileged_a_check_leaves_a_stamp_that_ranks_trust() {
         quell: ranks trust that for 10 minutes (`app.qimg.checked`)
         ");
         assert_eq!(test.path("app.qimg.checked").metadata().unwrap().mode() & 0o777, 0o600);
-        // What nobody would do: a change that a rank would find if it looked.
+        // A change that a rank would find if it compared.
         test.write("env/lib/a.txt", "changed\n");
         assert_eq!(status(&run_as(&test, 0, "first")), Some(0), "trusts the stamp");
         assert_eq!(status(&run_as(&test, 0, "all")), Some(0));

@@ -45,7 +45,7 @@ const NEEDS: &[Need] = &[
 
 static CLUSTER: LazyLock<Mutex<Cluster>> = LazyLock::new(|| Mutex::new(Cluster::start()));
 
-/// Whether Slurm keeps a step in control groups here, as sites do: then it confines it, and finds all that it left. Without,
+/// Slurm keeps a step in control groups here, as sites do: it then confines it, and finds all that it left. Without,
 /// it finds processes by their parents.
 pub(crate) fn has_control_groups() -> bool {
     ["freezer", "cpuset"]

@@ -85,7 +85,7 @@ fn privileged_programs_run_where_their_directories_are_gone() {
         );
         // The command lies in the image, and is a script.
         assert_eq!(run(&[&format!("{app}/bin/tool"), "a", "b"]).succeeds(), "script a b\n");
-        // What the program writes stays where it ran, and what the image lacks has one clear error.
+        // Written files stay in the working directory; a name that the image lacks has one clear error.
         let script =
             format!("echo result > out; cat {app}/lib/extra/unread; test -e {app}/lib/none || echo absent");
         let outcome = run(&["sh", "-c", &script]);
@@ -123,7 +123,7 @@ fn privileged_a_directory_is_added_whole() {
     assert_eq!(run.succeeds(), "unread\ndeep\ndeep\nunread\n");
 }
 
-/// Where there is no FUSE the content is extracted, for a complete image too, and `--mode` says which way it goes.
+/// Without FUSE the content is extracted, for a complete image too. `--mode` chooses the way.
 #[test]
 fn privileged_without_fuse_the_image_is_extracted() {
     let Some(test) = Test::privileged(&[Need::Root, Need::Fuse, Need::Ptrace]) else { return };
@@ -155,7 +155,7 @@ fn privileged_without_fuse_the_image_is_extracted() {
     assert_eq!(run("", "whole.qimg", &python).succeeds(), "from the image\n");
 }
 
-/// What a complete image lists without content can be opened by nobody; whom permissions do not bind gets no extraction of it,
+/// A file that a complete image lists without content cannot be opened. Root, whom permissions do not bind, gets no extraction of it,
 /// and what the hint says mends that.
 #[test]
 fn privileged_without_fuse_what_was_not_read_is_a_file_that_cannot_be_opened() {

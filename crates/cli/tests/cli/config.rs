@@ -31,6 +31,20 @@ fn without_files_everything_is_built_in() {
 }
 
 #[test]
+fn only_the_documented_variables_count() {
+    let test = Test::new();
+    let others = ["FORCE", "JSON", "FILES", "IMAGE", "NODES", "CSV", "THRESHOLD", "PPN"];
+    let others: Vec<String> = others.iter().map(|name| format!("QUELL_{name}")).collect();
+    let others: Vec<(&str, &str)> = others.iter().map(|name| (name.as_str(), "no such value")).collect();
+    let with_others = quell(&test, &["config"], &others).succeeds();
+    assert_eq!(with_others, quell(&test, &["config"], &[]).succeeds());
+    let documented = [("QUELL_MEMORY", "1M"), ("QUELL_OUTPUT", "my.qtrace")];
+    let printed = quell(&test, &["config"], &documented).succeeds();
+    let from: Vec<&str> = printed.lines().filter(|line| line.contains("QUELL_")).collect();
+    assert!(from.len() == 2 && from[0].starts_with("record ") && from[1].starts_with("run "), "{printed}");
+}
+
+#[test]
 fn privileged_a_flag_goes_before_a_variable_before_the_users_file_before_the_sites() {
     let Some(test) = Test::privileged(&[Need::Root]) else { return };
     test.write("etc/quell.toml", "quiet = true\ndisable = true\n[run]\nrequire = true\ncheck = \"none\"\n");
@@ -221,15 +235,15 @@ fn privileged_files_that_others_can_write_do_not_count() {
     user  refused: neither you nor root own it  [DIR]/quell.toml
     site  refused: root does not own it         /etc/quell.toml
     run      disable      false  default
-    file  state                            path
-    user  refused: everybody can write it  [DIR]/quell.toml
-    site  refused: everybody can write it  /etc/quell.toml
+    file  state                             path
+    user  refused: every user can write it  [DIR]/quell.toml
+    site  refused: every user can write it  /etc/quell.toml
     --- stderr
     quell: error: settings file `[DIR]/quell.toml` is not used: neither you nor root own it
       settings file `/etc/quell.toml` is not used: root does not own it
     hint: it counts when you own it and others cannot write it; `--config FILE` reads any file
-    quell: error: settings file `[DIR]/quell.toml` is not used: everybody can write it
-      settings file `/etc/quell.toml` is not used: everybody can write it
+    quell: error: settings file `[DIR]/quell.toml` is not used: every user can write it
+      settings file `/etc/quell.toml` is not used: every user can write it
     hint: it counts when you own it and others cannot write it; `--config FILE` reads any file
     quell: warning: settings file `/etc/quell.toml` is not used: it is not a file
     hint: it counts when root owns it and others cannot write it
@@ -296,7 +310,7 @@ fn ranks_of_a_job_have_the_same_settings_and_the_first_says_so() {
     status 125
     --- stderr
     quell: warning: the ranks of a job do not read `[DIR]/quell.toml`: `quiet` there does not count
-    hint: set its variable, or QUELL_CONFIG=[DIR]/quell.toml
+    hint: give the flag, or set QUELL_CONFIG=[DIR]/quell.toml
     quell: error: image `absent.qimg`: cannot read it: ENOENT (no such file or directory)
     hint: `quell pack TRACE -o IMG` makes an image
     ");

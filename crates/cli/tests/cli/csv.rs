@@ -110,12 +110,12 @@ fn unknown_tables_and_two_forms_at_once_are_refused() {
     status 2
     --- stderr
     quell: error: `--json` and `--csv` would both go to standard output
-    hint: leave one out; a variable such as QUELL_JSON counts too
+    hint: leave one out; a settings file may have set the other
     ");
     snapshot!(test.quell(&["diff", "a", "b", "--json", "--csv", "paths"]), @"
     status 2
     --- stderr
     quell: error: `--json` and `--csv` would both go to standard output
-    hint: leave one out; a variable such as QUELL_JSON counts too
+    hint: leave one out; a settings file may have set the other
     ");
 }

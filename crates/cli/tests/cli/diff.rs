@@ -182,9 +182,9 @@ fn an_increase_beyond_the_tolerance_fails_and_nothing_else_does() {
     ");
     let increases = &json(&test, &["--fail-on-increase=missed", "a.qtrace", "b.qtrace"])["increases"];
     assert_eq!(*increases, serde_json::json!([{ "metric": "missed", "a": 2, "b": 3, "most": 2 }]));
-    let mut from_variable = test.command(&[*QUELL, "-q", "diff", "a.qtrace", "b.qtrace"]);
-    from_variable.env("QUELL_FAIL_ON_INCREASE", "bytes_read");
-    assert_eq!(test.finish(from_variable).code(), 0);
+    test.write("quell.toml", "[diff]\nfail-on-increase = [\"bytes_read\"]\n");
+    let from_file = ["--config=quell.toml", "-q", "diff", "a.qtrace", "b.qtrace"];
+    assert_eq!(test.quell(&from_file).code(), 0);
 }
 
 #[test]

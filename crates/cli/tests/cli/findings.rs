@@ -133,12 +133,12 @@ fn privileged_python_that_does_not_look_where_it_runs() {
     test.write("app.py", script);
     let program = "/usr/bin/python3 app.py";
     let before = Report::of(&test, "before", &format!("$record {program}"));
-    // What is nowhere is looked for in the other entries too, which are other findings.
+    // An absent name is searched in the other entries too, which are other findings.
     let findings = before.0["findings"].as_array().unwrap();
     let command = "export PYTHONSAFEPATH=1";
     let finding = findings.iter().find(|finding| finding["remedy"]["command"] == command).unwrap();
     let after = Report::of(&test, "after", &format!("{command}\n$record {program}"));
-    // What listing where it runs costs is not foreseen.
+    // The prediction leaves out the cost of listing the working directory.
     let predicted = finding["remedy"]["metadata_operations_after"].as_u64().unwrap();
     let left = after.operations();
     assert!(

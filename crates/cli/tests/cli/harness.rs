@@ -1,7 +1,7 @@
 //! A fresh directory for each test, the real binary in it, and a text of what happened that can be compared.
 //!
 //! Every command of a test carries the test's directory in its environment, and so does all that it starts: by that
-//! the processes of a test are found, and no others. When a test ends none may be left, and no mount.
+//! the processes of a test are found, and no others. A test must leave no process and no mount.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ impl std::fmt::Display for Quell {
     }
 }
 
-/// What a test needs from the machine.
+/// Needs of a test from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// To be root: to act as another user, to mount.
@@ -59,10 +59,10 @@ pub(crate) enum Need {
     Program(&'static str),
 }
 
-/// Who runs a command.
+/// The user that runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Ourselves,
     /// [`NOBODY`].
     Nobody,
@@ -107,7 +107,7 @@ impl Test {
         test
     }
 
-    /// Gives `name` and the way to it to the test's user. What is that user's already is not touched.
+    /// Gives `name` and its parents to the test's user, unless that user owns them already.
     pub(crate) fn give(&self, name: &str) {
         if self.user == User::Ourselves {
             return;
@@ -315,7 +315,7 @@ impl Drop for Test {
     }
 }
 
-/// How a command ended and what it said, with the test's directory as `[DIR]`.
+/// The exit status and output of a command, with the test's directory as `[DIR]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) status: ExitStatus,
@@ -336,7 +336,7 @@ impl Outcome {
         self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap())
     }
 
-    /// What was printed, which must be that of a success.
+    /// Standard output of a command that must succeed.
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
         assert!(self.status.success(), "{self}");
@@ -370,7 +370,7 @@ macro_rules! snapshot {
 }
 pub(crate) use snapshot;
 
-/// What differs from run to run or from machine to machine.
+/// Replaces text that differs between runs or machines.
 pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b", "[SIZE]"),
     (r"recorded \d+ calls", "recorded [N] calls"),
@@ -476,7 +476,7 @@ pub(crate) fn next_line(child: &mut Child) -> String {
     String::from_utf8(line).unwrap()
 }
 
-/// What commands of a test are searched in.
+/// The search path of the test's commands.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 fn list(directory: &Path, base: &Path, found: &mut Vec<String>) {

@@ -22,7 +22,7 @@ fn privileged_forged_images_do_no_harm() {
             test.quell(&["run", "--check", "none", "--require", "forged.qimg", "--", "sh", "-c", LOOK]);
         let said = outcome.to_string();
         assert!(!said.contains("panicked"), "seed {seed}: {said}");
-        // What a program is told when the server of its files has died.
+        // The errors of a program when the server of its files has died.
         assert!(!said.contains("Transport endpoint"), "seed {seed}: {said}");
         assert!(outcome.code() == 0 || outcome.code() == 125, "seed {seed}: {said}");
         run += u32::from(outcome.code() == 0);

@@ -92,6 +92,6 @@ fn privileged_what_cannot_be_written_is_said_in_one_line() {
     status 2
     --- stderr
     quell: error: `--json` and `--html -` would both go to standard output
-    hint: leave one out; a variable such as QUELL_JSON counts too
+    hint: leave one out; a settings file may have set the other
     ");
 }

@@ -107,7 +107,7 @@ fn privileged_what_is_taken_out_equals_what_was_packed() {
     }
 }
 
-/// A program must not become that of whoever extracts it, and a directory that is closed is filled before.
+/// An extracted program must not be setuid to the user who extracts it. A closed directory is filled before it is closed.
 #[test]
 fn privileged_modes_and_owners_as_an_ordinary_user() {
     let Some(test) = Test::of_nobody(&[Need::Ptrace]) else { return };

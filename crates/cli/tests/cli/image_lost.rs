@@ -57,7 +57,7 @@ impl Drop for Elsewhere<'_> {
     }
 }
 
-/// What the program prints that reads everything when it is told to; the image's file system has died before.
+/// The output of a program that reads everything after the image's file system has died.
 fn read_after_death(elsewhere: &mut Elsewhere) -> Outcome {
     let test = elsewhere.test;
     let script = "echo ready; read -r line; cat env/data/*";

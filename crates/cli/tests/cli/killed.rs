@@ -1,4 +1,4 @@
-//! SIGKILL, of anybody, leaves nothing behind but a partial trace that can be read.
+//! SIGKILL of any process leaves nothing behind but a partial trace that can be read.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -86,7 +86,7 @@ impl Stage {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// What is left of a run: processes, mounts, files.
+    /// Remains of a run: processes, mounts, files.
     fn assert_clean(&self, files: &[String]) {
         self.test.silence();
         let root = format!("/proc/{}/root", self.holder.id());

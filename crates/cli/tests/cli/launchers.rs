@@ -209,7 +209,7 @@ fn privileged_a_recorded_launcher_of_64_ranks_leaves_one_trace() {
     assert_eq!(executions(&test), 1 + 64);
 }
 
-/// How many programs the trace `job.qtrace` saw begin.
+/// The number of programs that began in the trace `job.qtrace`.
 fn executions(test: &Test) -> u64 {
     let report: serde_json::Value =
         serde_json::from_str(&test.quell(&["report", "job.qtrace", "--json"]).succeeds()).unwrap();
@@ -228,7 +228,7 @@ fn mpirun(test: &Test, before: &[&str]) -> Command {
     command
 }
 
-/// What both ranks printed: their namespaces, when all data was right.
+/// The output of both ranks: their namespaces, if all data was right.
 fn exchanged(test: &Test, before: &[&str]) -> BTreeSet<String> {
     let printed = test.finish(mpirun(test, before)).succeeds();
     let mut lines: Vec<&str> = printed.lines().collect();
@@ -276,7 +276,7 @@ fn privileged_real_ranks_exchange_data_inside_one_namespace() {
     }
 }
 
-/// What a line of strace's log says was copied from the other process.
+/// The bytes that a line of strace's log says were copied from the other process.
 fn bytes_copied(line: &str) -> Option<u64> {
     line.contains("process_vm_readv(").then(|| line.rsplit_once("= ")?.1.parse().ok()).flatten()
 }

@@ -116,7 +116,7 @@ fn privileged_parts_of_files_are_learned_too() {
     }
 }
 
-/// What was changed, locked or secret is no less so when a run tells of it instead of a recording.
+/// Paths that a run learned obey the rules of recorded ones: changed, locked and secret files stay out.
 #[test]
 fn privileged_what_is_learned_passes_the_rules_of_packing() {
     let Some(test) = Test::privileged(ALL) else { return };

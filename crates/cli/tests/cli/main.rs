@@ -15,7 +15,7 @@
 //! libraries      an application of large shared libraries: what its image holds of them
 //! refresh        `quell pack --refresh`: an image made anew without a recording
 //! launchers      which ranks record; two real MPI ranks in one namespace
-//! mpi            Open MPI and MPICH: how a job ends, whoever ends it
+//! mpi            Open MPI and MPICH: the end of a job, by any cause
 //! server_life    the server beside what it serves: how many there are, what they survive
 //! slurm          steps and jobs of a real Slurm: as without quell, checked once, nothing left behind
 //! cluster        that Slurm
@@ -37,7 +37,7 @@
 //! statistics     `run --stats`: there when the run has ended, which is as without it
 //! starts         `quell predict` of a start: its curve, what changes change, what it refuses
 //! searches       searches against what loader, Python and strace tell of the same programs
-//! killed         SIGKILL, of anybody, leaves nothing but a readable partial trace
+//! killed         SIGKILL of any process leaves nothing but a readable partial trace
 //! awaited        a file that another process makes while the program waits for it
 //! ```
 //!

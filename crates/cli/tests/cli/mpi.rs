@@ -1,4 +1,4 @@
-//! `quell run` behind the launchers of Open MPI and MPICH, with real programs: how a job ends, whoever ends it.
+//! `quell run` behind the launchers of Open MPI and MPICH, with real programs: the end of a job, by any cause.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +17,7 @@ struct Library {
     status: Status,
 }
 
-/// What the launcher's status is worth when a job does not end well.
+/// The meaning of the launcher's status when a job fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// It tells how the ranks ended.
@@ -105,7 +105,7 @@ fn assert_nothing_left(test: &Test, outcome: &Outcome, files: &[String]) {
     assert!(session.is_empty(), "{session:?}: {outcome}");
 }
 
-/// How many ranks have made their file.
+/// The number of ranks that have made their file.
 fn started(test: &Test) -> usize {
     test.files().iter().filter(|name| name.starts_with("started.")).count()
 }

@@ -334,7 +334,7 @@ fn privileged_eight_processes_share_a_namespace() {
     }
 }
 
-/// What a launcher does that starts the same line on every core.
+/// Starts the same line several times at once, as a launcher does.
 #[test]
 fn privileged_ranks_that_share_a_statistics_file() {
     let Some([test, _]) = packed() else { return };

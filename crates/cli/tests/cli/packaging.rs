@@ -1,4 +1,4 @@
-//! What `make install` lays down works where it lies: binary, manual pages, completions, the module file.
+//! The installed files work in place: binary, manual pages, completions, the module file.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn install_from(test: &Test, binary: &str) {
     test.run(&[script.to_str().unwrap(), binary, &test.text("prefix")]).succeeds();
 }
 
-/// What a shell says that has `module`, as Environment Modules gives it.
+/// The output of a shell that has `module` of Environment Modules.
 fn with_modules(test: &Test, script: &str) -> String {
     let module = "module() { eval \"$(modulecmd bash \"$@\")\"; }";
     let mut command = test.command(&["bash", "-c", &format!("set -e; {module}; {script}")]);

@@ -16,7 +16,7 @@ const STRACE: &[Need] = &[Need::Ptrace, Need::Program("strace")];
 
 type Counts = BTreeMap<String, u64>;
 
-/// What `quell report --json` says of one kind of search.
+/// The part of `quell report --json` about one kind of search.
 struct Ours(Value);
 
 impl Ours {
@@ -266,7 +266,7 @@ fn straced(test: &Test, entries: &[String], set: &str, command: &[&str]) -> Coun
     assert!(test.command(&[&strace[..], command].concat()).output().unwrap().status.success());
     let mut counts = Counts::new();
     for line in test.read_text("log").lines() {
-        // What a call names is what it asks for; a call on a descriptor asks for the file behind it.
+        // A call asks for the name that it gives; a call on a descriptor asks for the file behind it.
         let quoted = line.split('"').nth(1).filter(|path| !path.is_empty());
         let path = quoted.or_else(|| line.split(['<', '>']).nth(1)).filter(|path| path.starts_with('/'));
         let above = |path: &str| entries.iter().filter(|entry| Path::new(path).starts_with(entry)).max();

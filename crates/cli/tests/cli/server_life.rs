@@ -136,7 +136,7 @@ fn privileged_users_of_one_image_have_a_server_each() {
     }
 }
 
-/// What a scheduler sends to every process of a job before the time is up, and a terminal that hangs up.
+/// Signals that a scheduler sends to every process of a job before its time is up, and that of a terminal that hangs up.
 #[test]
 fn privileged_the_servers_survive_the_warning_before_the_end() {
     for user in [User::Ourselves, User::Nobody] {
@@ -161,7 +161,7 @@ fn privileged_a_reader_sees_the_end_while_the_server_lives() {
     let Some(test) = packed() else { return };
     test.run(&["mkfifo", "-m", "666", "go"]).succeeds();
     let script = "setsid sh -c 'read -r line < go; cat env/lib/unread.txt > late' < /dev/null > /dev/null 2>&1 & echo done";
-    // `finish` waits for whoever holds the streams.
+    // `finish` waits for every process that holds the streams.
     assert_eq!(test.quell(&["run", "app.qimg", "--", "sh", "-c", script]).succeeds(), "done\n");
     assert_eq!(test.servers().len(), 1);
     test.script("echo > go").succeeds();
@@ -241,7 +241,7 @@ fn privileged_few_processes_or_little_memory_are_no_hang() {
     let Some(test) = packed() else { return };
     test.mode("app.qimg", 0o644);
     let run = [*QUELL, "run", "--trust", "app.qimg", "cat", "env/lib/a.txt"];
-    // A user whom nobody else is, another run of the tests neither: processes are counted by user.
+    // A user of this test alone, because processes are counted by user.
     let id = 60_000 + std::process::id() % 4_000;
     let user = [&format!("--reuid={id}"), &format!("--regid={id}"), "--clear-groups"];
     for (limit, count) in [("--nproc", 12), ("--as", 12)] {

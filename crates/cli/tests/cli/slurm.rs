@@ -201,7 +201,7 @@ fn privileged_the_tasks_of_an_array_are_jobs_of_their_own() {
     slurm.assert_clean(&made);
 }
 
-/// Which processors the server may use, beside those of rank 0.
+/// The processors that the server may use, beside those of rank 0.
 #[test]
 fn privileged_the_server_stays_in_the_step_and_off_the_core_of_rank_0() {
     let Some(slurm) = Slurm::new(User::Nobody) else { return };
@@ -237,7 +237,7 @@ fn is_shell(process: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|name| name == "sh\n")
 }
 
-/// What a rank leaves running is ended with the step, and the server, which lives as long, does not hold it up.
+/// Processes that a rank leaves running end with the step, and the server, which lives as long, does not delay that.
 #[test]
 fn privileged_processes_left_by_ranks_end_with_the_step() {
     let Some(slurm) = Slurm::new(User::Nobody) else { return };

@@ -250,6 +250,6 @@ fn a_pipe_that_nobody_writes_into_is_refused() {
     for flag in ["--fs", "--measured"] {
         let outcome = test.quell(&["predict", "w.qtrace", "--nodes=1", "--html=p.html", flag, "pipe"]);
         assert_eq!(outcome.code(), 2, "{outcome}");
-        assert!(outcome.stderr.contains("it is a pipe and nobody writes into it"), "{outcome}");
+        assert!(outcome.stderr.contains("it is a pipe that no process writes to"), "{outcome}");
     }
 }

@@ -58,7 +58,7 @@ fn privileged_it_is_there_for_extractions_and_what_is_learned_too() {
     assert_eq!(test.read_text("copy"), test.read_text("learned"));
 }
 
-/// What a process left behind asks later is counted when that has ended.
+/// Requests of a process that outlives the command are counted when it has ended.
 #[test]
 fn privileged_what_outlives_the_command_is_counted_at_the_end() {
     let Some(test) = packed() else { return };

@@ -24,7 +24,7 @@ impl Stranger {
         Self(child)
     }
 
-    /// Listens under `names` before a full door, and never lets anybody in.
+    /// Listens under `names` before a full door, and never accepts a connection.
     fn behind_full_doors(names: &[String]) -> Self {
         let names: Vec<String> = names.iter().map(|name| format!("'\\0{name}'")).collect();
         Self::python(&format!(
@@ -144,7 +144,7 @@ fn privileged_strangers_who_connect_keep_no_failed_run_alive() {
     wait_until("the failed run has gone", || test.processes().is_empty());
 }
 
-/// A directory in which everybody may write, and in which the kernel follows links of anybody: no sticky bit.
+/// A directory that every user may write and whose links the kernel follows for every owner: no sticky bit.
 fn shared(test: &Test) {
     std::fs::create_dir(test.path("shared")).unwrap();
     test.mode("shared", 0o777);

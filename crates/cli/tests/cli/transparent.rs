@@ -215,13 +215,13 @@ fn privileged_an_unreachable_working_directory() {
     of_nobody.mode("closed", 0o755);
 }
 
-/// What a limit does to quell must not reach the command.
+/// A resource limit that stops quell must not stop the command.
 #[test]
 fn privileged_limits_of_the_shell() {
     let Some(test) = packed() else { return };
     let many = "i=0; while test $i -lt 3000; do test -e /proc/absent/$i; i=$((i + 1)); done; cat env/lib/a.txt; exit 3";
     for way in WAYS {
-        // Room for the header of a trace. What is printed goes into a pipe, which has no limit.
+        // Room for the header of a trace. Output goes into a pipe, which has no limit.
         let limited = format!("(ulimit -f 16; {} sh -c '{many}'; echo status $?) | cat", way.line(&test));
         let outcome = test.script(&limited);
         assert_eq!(outcome.stdout, "alpha\nstatus 3\n", "{way:?}");

@@ -28,9 +28,9 @@ fn shown(values: &[String]) -> String {
 }
 
 fn origin(setting: &ConfigValue) -> String {
-    match (setting.source, &setting.file, setting.line) {
-        ("file", Some(file), Some(line)) => format!("{file}, line {line}"),
-        ("environment", ..) => setting.variable.clone(),
+    match (setting.source, &setting.variable, &setting.file, setting.line) {
+        ("file", _, Some(file), Some(line)) => format!("{file}, line {line}"),
+        ("environment", Some(variable), ..) => variable.clone(),
         (source, ..) => source.to_owned(),
     }
 }

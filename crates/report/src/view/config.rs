@@ -42,8 +42,8 @@ pub struct ConfigValue {
     pub file: Option<String>,
     /// The line in that file.
     pub line: Option<usize>,
-    /// The variable that sets it.
-    pub variable: String,
+    /// The variable that sets it; null for a setting without one.
+    pub variable: Option<String>,
     /// A file may set it.
     pub settable_in_file: bool,
 }

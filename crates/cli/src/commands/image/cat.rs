@@ -1,8 +1,9 @@
 //! `quell image cat`.
 
-use super::{Opened, open, start};
+use super::select::start;
 use crate::failure::Failure;
 use crate::flags::ImageCat;
+use crate::images::{DAMAGED, Opened, open};
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_image::export::find::LastLink;
@@ -19,7 +20,7 @@ pub(crate) fn run(flags: &ImageCat, printer: &mut Printer) -> Result<u8, Failure
 
 fn content<'i>(image: &'i Opened, path: &Path) -> Result<&'i [u8], Failure> {
     let found = start(image, path, LastLink::Follow)?;
-    let damaged = |corrupt| Failure::new(quell_image::OpenError::Corrupt(corrupt)).hint(super::DAMAGED);
+    let damaged = |corrupt| Failure::new(quell_image::OpenError::Corrupt(corrupt)).hint(DAMAGED);
     let kind = image.attributes(found.nid).map_err(damaged)?.kind;
     if kind != FileKind::Regular {
         let what = if kind == FileKind::Directory { "is a directory" } else { "is not a regular file" };

@@ -1,9 +1,9 @@
 //! `quell image check`: every byte of an image, against itself.
 
-use super::{is_damage, refuse};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageCheck;
+use crate::images::{DAMAGED, is_damage, refuse};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;
@@ -16,7 +16,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
         Ok(image) => image,
         Err(error) if is_damage(&error) && flags.json => {
             let line = Failure::new(error).line();
-            printer.data(&report::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
+            printer.data(&output::json(&checked(name, 0, &CheckReport::default(), Some(line)))?)?;
             return Ok(1);
         }
         Err(error) => {
@@ -27,7 +27,7 @@ pub(crate) fn run(flags: &ImageCheck, printer: &mut Printer) -> Result<u8, Failu
     };
     let found = check(&image);
     if flags.json {
-        printer.data(&report::json(&checked(name, image.length(), &found, None))?)?;
+        printer.data(&output::json(&checked(name, image.length(), &found, None))?)?;
         return Ok(u8::from(!found.is_clean()));
     }
     if found.is_clean() {
@@ -48,7 +48,7 @@ fn damaged(name: &str, found: &CheckReport) -> Failure {
         facts.push(format!("and {} more", total - facts.len() as u64));
     }
     let message = format!("image `{name}` is damaged: {}", counted(total, "finding"));
-    Failure::message(message).facts(facts).hint(super::DAMAGED).status(1)
+    Failure::message(message).facts(facts).hint(DAMAGED).status(1)
 }
 
 fn checked(image: String, bytes: u64, found: &CheckReport, refused: Option<String>) -> ImageCheckView {

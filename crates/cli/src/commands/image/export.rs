@@ -1,8 +1,10 @@
 //! `quell image export`.
 
-use super::{Opened, explain, open_whole, starts, warn_of_left_out, warn_of_partly_known};
+use super::select::starts;
+use super::taken_out::{explain, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExport;
+use crate::images::{Opened, open_whole};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shell::quoted;

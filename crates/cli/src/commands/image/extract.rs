@@ -1,8 +1,10 @@
 //! `quell image extract`.
 
-use super::{Opened, explain, refuse, sound, starts, warn_of_left_out, warn_of_partly_known};
+use super::select::starts;
+use super::taken_out::{explain, warn_of_left_out, warn_of_partly_known};
 use crate::failure::Failure;
 use crate::flags::ImageExtract;
+use crate::images::{Opened, refuse, sound};
 use crate::printer::Printer;
 use quell_base::number::{counted, size};
 use quell_base::shown;

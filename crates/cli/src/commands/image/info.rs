@@ -1,9 +1,9 @@
 //! `quell image info`: what an image was made from, and what it knows.
 
-use super::{DAMAGED, Opened, open};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ImageInfo;
+use crate::images::{DAMAGED, Opened, open};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_image::{Beyond, Corrupt, Coverage, FileContent, FileKind, IndexedDirectory, OpenError};
@@ -14,7 +14,7 @@ pub(crate) fn run(flags: &ImageInfo, printer: &mut Printer) -> Result<u8, Failur
     let image = open(&flags.image)?;
     let info = info(&image, shown(&flags.image))
         .map_err(|corrupt| Failure::new(OpenError::Corrupt(corrupt)).hint(DAMAGED))?;
-    printer.data(&if flags.json { report::json(&info)? } else { terminal::image_info(&info) })?;
+    printer.data(&if flags.json { output::json(&info)? } else { terminal::image_info(&info) })?;
     Ok(0)
 }
 

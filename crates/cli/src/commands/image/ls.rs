@@ -1,9 +1,10 @@
 //! `quell image ls`: the names in an image, as `tar tv` and `unsquashfs -ll` list them, and what the image has of each.
 
-use super::{DAMAGED, Opened, open, starts};
-use crate::commands::report;
+use super::select::starts;
 use crate::failure::Failure;
 use crate::flags::ImageLs;
+use crate::images::{DAMAGED, Opened, open};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::escape;
 use quell_image::export::find::LastLink;
@@ -20,7 +21,7 @@ pub(crate) fn run(flags: &ImageLs, printer: &mut Printer) -> Result<u8, Failure>
         entries(&image, starts).map_err(|corrupt| Failure::new(OpenError::Corrupt(corrupt)).hint(DAMAGED))?;
     let view = ImageListView { schema_version: SCHEMA_VERSION, entries };
     let text = match flags.json {
-        true => report::json(&view)?,
+        true => output::json(&view)?,
         false => terminal::image_list(&view),
     };
     printer.data(&text)?;

@@ -2,10 +2,10 @@
 
 use super::explain::explain;
 use super::paths;
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ModulesAudit, ModulesTool};
 use crate::limits::ANY;
+use crate::output;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::ModulesError;
@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &ModulesAudit, printer: &Printer) -> Result<u8, Failure
     }
     let view = view(&audited, &modulepaths);
     let text = match flags.json {
-        true => report::json(&view)?,
+        true => output::json(&view)?,
         false => terminal::modules_audit(&view, flags.all, printer.style()),
     };
     printer.data(&text)?;

@@ -4,9 +4,9 @@ use super::cache_builds::{nothing, of_lmod, of_modules, out_of_lmod};
 use super::explain::explain;
 use super::stale::{Stale, barred, targets, told};
 use super::{judges, paths};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::caches::{lmod, modules};
@@ -29,7 +29,7 @@ pub(super) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         _ => of_modules(flags, &modulepaths, &judge, printer)?,
     };
     match flags.json {
-        true => printer.data(&report::json(&built)?)?,
+        true => printer.data(&output::json(&built)?)?,
         false => tell(&built, printer),
     }
     // A modulepath that can have no cache is no failure, unless there is no cache at all.
@@ -61,7 +61,7 @@ fn plan(flags: &ModulesConvert, modulepaths: &[PathBuf], printer: &Printer) -> R
     let changes = told(&changes);
     let text = match flags.json {
         true => {
-            report::json(&ModulesCachesView { pending: Some(changes), left_out, ..nothing(String::new()) })?
+            output::json(&ModulesCachesView { pending: Some(changes), left_out, ..nothing(String::new()) })?
         }
         false => terminal::modules_caches_plan(&changes, &left_out),
     };

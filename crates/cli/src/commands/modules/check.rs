@@ -3,9 +3,9 @@
 use super::explain::explain;
 use super::paths;
 use super::stale::{Stale, barred, targets, told};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesCheck;
+use crate::output;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::caches::{lmod, modules};
@@ -32,7 +32,7 @@ pub(crate) fn run(flags: &ModulesCheck, printer: &Printer) -> Result<u8, Failure
     }
     let view = view(&found, left_out);
     let text = match flags.json {
-        true => report::json(&view)?,
+        true => output::json(&view)?,
         false => terminal::modules_check(&view),
     };
     printer.data(&text)?;

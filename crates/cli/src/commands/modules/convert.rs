@@ -3,9 +3,9 @@
 use super::explain::explain;
 use super::judges::{self, difference};
 use super::paths;
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::{ConvertTo, ModulesConvert};
+use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::convert::{
@@ -59,7 +59,7 @@ pub(crate) fn run(flags: &ModulesConvert, printer: &Printer) -> Result<u8, Failu
         _ => None,
     };
     let told = match flags.json {
-        true => printer.data(&report::json(&json(&plan, destination.as_ref(), written.as_ref(), tools))?),
+        true => printer.data(&output::json(&json(&plan, destination.as_ref(), written.as_ref(), tools))?),
         false => Ok(()),
     };
     if !flags.json || told.is_err() {
@@ -216,7 +216,7 @@ fn undo(record: &Path, flags: &ModulesConvert, printer: &Printer) -> Result<u8, 
         let (restored, removed) = (all(&undone.restored), all(&undone.removed));
         let undoing =
             ModulesUndoView { schema_version: SCHEMA_VERSION, undone: !flags.dry_run, restored, removed };
-        printer.data(&report::json(&undoing)?)?;
+        printer.data(&output::json(&undoing)?)?;
         return Ok(0);
     }
     let (restored, removed) = match flags.dry_run {

@@ -1,9 +1,9 @@
 //! `quell modules example`: a module tree for trials.
 
 use super::explain::explain;
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesExample;
+use crate::output;
 use crate::printer::Printer;
 use quell_base::shown;
 use quell_modules::example::{self, ExampleSize};
@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &ModulesExample, printer: &Printer) -> Result<u8, Failu
     if *json {
         let (files, modulefiles) = (made.files, made.modulefiles);
         let made = ModulesExampleView { schema_version: SCHEMA_VERSION, modulepaths, files, modulefiles };
-        printer.data(&report::json(&made)?)?;
+        printer.data(&output::json(&made)?)?;
         return Ok(0);
     }
     printer.data(&(modulepaths.join("\n") + "\n"))?;

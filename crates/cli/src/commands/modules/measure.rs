@@ -2,9 +2,9 @@
 
 use super::explain::explain;
 use super::{paths, site};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesMeasure;
+use crate::output;
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressStyle};
 use quell_base::shown;
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &ModulesMeasure, printer: &Printer) -> Result<u8, Failu
     let latency = Duration::from_micros(flags.latency);
     let view = view(&measurements, &modulepaths, &user.name, latency);
     let text = match flags.json {
-        true => report::json(&view)?,
+        true => output::json(&view)?,
         false => terminal::modules_measure(&view),
     };
     printer.data(&text)?;

@@ -2,9 +2,9 @@
 
 use super::judges::{compared, difference};
 use super::{paths, site};
-use crate::commands::report;
 use crate::failure::Failure;
 use crate::flags::ModulesVerify;
+use crate::output;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_modules::verify::{Comparison, Difference, Side, Tools};
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &ModulesVerify, printer: &Printer) -> Result<u8, Failur
     let differs = comparison.differences.iter().filter(|difference| counts(difference)).count();
     let view = view(&judge, &comparison, differs);
     let text = match flags.json {
-        true => report::json(&view)?,
+        true => output::json(&view)?,
         false => terminal::modules_verify(&view),
     };
     printer.data(&text)?;

@@ -1,17 +1,17 @@
 //! `quell predict create`.
 
 use super::{measured, profiles};
-use crate::commands::{html, report};
 use crate::failure::Failure;
 use crate::flags::PredictCreate;
 use crate::printer::Printer;
+use crate::{html, output};
 use quell_predict::create::{
     self, Connections, CreateForecast, CreateRequest, Directory, DirectoryState, InodeToken, split,
 };
 use quell_predict::{Profile, ProfileKind};
 
 pub(crate) fn run(flags: &PredictCreate, printer: &mut Printer) -> Result<u8, Failure> {
-    report::only_one_on_stdout(&[
+    output::only_one_on_stdout(&[
         ("--json", flags.json),
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
@@ -37,7 +37,7 @@ fn show(flags: &PredictCreate, forecast: &CreateForecast, printer: &Printer) -> 
         html::write(&quell_report::html::prediction(&page, &object)?, file, printer)?;
     }
     match flags.json {
-        true => printer.data(&report::json(&object)?),
+        true => printer.data(&output::json(&object)?),
         false if flags.html.is_some() => Ok(()),
         false => printer.data(&quell_report::terminal::create(&object, printer.style())),
     }

@@ -1,8 +1,8 @@
 //! `quell predict T... --html`: the page of a start, with what each change would give at the largest number of nodes.
 
 use super::measured;
-use crate::commands::html;
 use crate::failure::Failure;
+use crate::html;
 use crate::printer::Printer;
 use quell_predict::start::{self, StartForecast};
 use quell_predict::{ImageDelivery, Profile, StartChanges, StartQuestion, StartScript};

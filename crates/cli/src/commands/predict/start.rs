@@ -2,10 +2,10 @@
 
 use super::tree::{self, Tree};
 use super::{page, profiles};
-use crate::commands::{html, report, traces};
 use crate::failure::Failure;
 use crate::flags::{ImageBy, Predict};
 use crate::printer::Printer;
+use crate::{html, output, traces};
 use quell_base::shown;
 use quell_predict::profile::wide;
 use quell_predict::start::{self, StartForecast};
@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         return Err(Failure::message("no recording is given")
             .hint("`quell record -- CMD` makes one; then `quell predict T`"));
     }
-    report::only_one_on_stdout(&[
+    output::only_one_on_stdout(&[
         ("--json", flags.json),
         ("--html -", flags.html.as_deref().is_some_and(html::is_stdout)),
     ])?;
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &Predict, printer: &mut Printer) -> Result<u8, Failure>
         page::write(&asked, &object, file, flags.measured.as_deref(), printer)?;
     }
     match (flags.json, &flags.html) {
-        (true, _) => printer.data(&report::json(&object)?)?,
+        (true, _) => printer.data(&output::json(&object)?)?,
         (false, Some(_)) => {}
         (false, None) => printer.data(&quell_report::terminal::predict(&object, printer.style()))?,
     }

@@ -1,4 +1,4 @@
-//! What differs under `quell run`: each row of docs/differences.md, as it is plain and as it is then.
+//! Differences under `quell run`: each row of docs/differences.md, plain and from the image.
 //!
 //! A row that stops to differ fails too: then the page is to be mended.
 
@@ -9,7 +9,7 @@ use crate::harness::{Need, QUELL, Test, next_line};
 const NEEDS: &[Need] =
     &[Need::Root, Need::Fuse, Need::Ptrace, Need::Program("python3"), Need::Program("setfacl")];
 
-/// Who asks.
+/// The side that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// User and group 1500, also in group 2500.
@@ -52,7 +52,7 @@ macro_rules! python {
     };
 }
 
-/// Who, what is done, what comes of it plain, and what under `quell run`.
+/// The side, the action, the plain result, and the result under `quell run`.
 const ROWS: &[(&[Who], &str, &str, &str)] = &[
     // Mounts.
     (BOTH, python!("os.rename(\"env/a/file\", \"beside/file\")"), "None", "EXDEV"),
@@ -142,7 +142,7 @@ fn privileged_every_difference_is_as_the_page_says() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Names that somebody else makes below a root, what is sent through a pipe or socket there, and what watches it.
+/// Names that another process makes below a root, data through a pipe or socket there, and watches on it.
 #[test]
 fn privileged_inside_and_outside_meet_where_the_original_is() {
     let needs = [NEEDS, &[Need::Program("inotifywait")]].concat();

@@ -1,4 +1,4 @@
-//! Who may do what: users by number, from an image of their own, from root's, and inside a run of root's, as plain.
+//! Permissions of users by number, from their own image, from root's, and inside a run of root's: as plain.
 
 use crate::harness::{Need, Outcome, QUELL, Test};
 
@@ -45,7 +45,7 @@ const USERS: [(u32, u32, &str); 9] = [
     (0, 0, ""),
 ];
 
-/// Whose image, and who starts quell.
+/// The image's owner, and the user who starts quell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Plain,

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::harness::{Need, Outcome, Test};
 
-/// What was recorded before the image was packed, and so what of the tree the image holds.
+/// The recording from which the image is packed, and so the part of the tree that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recorded {
     /// The case itself: what it writes is live.
@@ -28,7 +28,7 @@ enum Recorded {
 impl Recorded {
     const ALL: [Self; 3] = [Self::Itself, Self::Reader, Self::Glance];
 
-    /// What a case is run from. What falls through is the same for root, who goes there in `make soak` only.
+    /// The image of a case. Requests that reach the original behave the same for root, whose cases run in `make soak` only.
     fn kinds(is_root: bool) -> &'static [Self] {
         let thorough = std::env::var_os("QUELL_ALL_IMAGES").is_some_and(|value| value == "1");
         if is_root && !thorough { &Self::ALL[..2] } else { &Self::ALL }
@@ -43,15 +43,15 @@ impl Recorded {
     }
 }
 
-/// What is compared.
+/// The parts that are compared.
 const CASE: [&str; 3] = ["sh", "case.sh", "use"];
 
-/// What a case left behind, beside what quell and the test itself did. Times are the case's to print.
+/// Files that a case left behind, without those of quell and of the test itself. A case prints its own times.
 const TREE: &str = "find . -mindepth 1 ! -path './case.*' ! -path './planted*' ! -name '*.qtrace' ! -name '*.qimg' \
                     ! -path './*.qtrace/*' -printf '%p|%y|%m|%n|%U|%G|%l|' \
                     \\( -type f -printf '%s ' -exec sha256sum -- {} \\; -o -printf '\\n' \\) | sort";
 
-/// How a case ended, and what it left behind.
+/// The status of a case, and the files that it left behind.
 #[derive(Debug, PartialEq, Eq)]
 struct Ending {
     outcome: Outcome,

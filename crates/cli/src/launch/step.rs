@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a step is ended that would go on without this rank.
+/// Means to end a step that would go on without this rank.
 #[derive(Debug, PartialEq, Eq)]
 enum Means {
     /// `scancel` with this number.
@@ -26,7 +26,7 @@ pub(crate) fn end(launcher: &Launcher, status: u8, printer: &Printer) {
         Some(Means::Cancel(step)) => cancel(&step, printer),
         Some(Means::Abort(descriptor)) => {
             wait_until_heard();
-            // Where nobody listens this rank's own end is all that can be said.
+            // If no launcher listens, this rank's own end must do.
             _ = quell_mount::pmi::abort(descriptor, status);
         }
         None => {}
@@ -55,7 +55,7 @@ fn wait_until_heard() {
     std::thread::sleep(WAY);
 }
 
-/// How long a proxy may take to read what its rank said.
+/// The longest time that a proxy may take to read its rank's output.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// From the proxy to the user's terminal, on a busy node.
@@ -86,7 +86,7 @@ mod tests {
         };
         let slurm = [("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7"), ("SLURM_STEP_ID", "3")];
         assert_eq!(of(&slurm), Some(Means::Cancel("7.3".to_owned())));
-        assert_eq!(of(&[&slurm[..], &[("SLURM_NTASKS", "1")]].concat()), None, "nobody waits");
+        assert_eq!(of(&[&slurm[..], &[("SLURM_NTASKS", "1")]].concat()), None, "no rank waits");
         assert_eq!(of(&[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")]), Some(Means::Abort(6)));
         assert_eq!(of(&[("PMI_RANK", "0"), ("PMI_FD", "six")]), None);
         assert_eq!(of(&[("PMI_RANK", "0")]), None);

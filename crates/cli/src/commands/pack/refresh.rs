@@ -1,8 +1,9 @@
-//! `quell pack --refresh`.
+//! `quell pack --refresh`: makes an image anew from its originals.
 
-use super::{image, pack};
+use super::{outcome, progress, refusal, transport};
 use crate::failure::Failure;
 use crate::flags::Pack;
+use crate::images;
 use crate::printer::Printer;
 use quell_base::{escape, shown};
 use quell_image::frames::CompressionLevel;
@@ -15,17 +16,17 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8, Failure> {
+pub(super) fn refresh(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8, Failure> {
     let opened = match quell_mount::view_trusted(path, Trust::OwnerOrRoot) {
-        Ok(opened) => image::sound(path, opened)?,
+        Ok(opened) => images::sound(path, opened)?,
         Err(error) if error.is_distrust() => {
             let failure = Failure::new(error).context(format!("image `{}`", shown(path)));
             return Err(failure.hint("if you trust it, make a copy of your own and refresh that"));
         }
-        Err(error) => return Err(image::refuse(path, error)),
+        Err(error) => return Err(images::refuse(path, error)),
     };
     match &flags.output {
-        Some(target) if !is_same(target, path) => pack::refuse_to_replace(target, flags)?,
+        Some(target) if !is_same(target, path) => refusal::refuse_to_replace(target, flags)?,
         _ => refuse_foreign(path)?,
     }
     let target = flags.output.as_deref().unwrap_or(path);
@@ -34,12 +35,12 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
         form: form(flags, path)?,
         learned: flags.learn.iter().map(|file| learned(file)).collect::<Result<_, _>>()?,
     };
-    let bar = pack::progress_bar(printer);
-    let mut show = |progress| pack::show(&bar, progress);
+    let bar = progress::progress_bar(printer);
+    let mut show = |progress| progress::show(&bar, progress);
     let refreshed = quell_pack::refresh(&opened, target, &options, &mut show);
     bar.finish_and_clear();
-    let refreshed = refreshed.map_err(pack::explain)?;
-    printer.data(&pack::describe(&refreshed.packed, target, opened.index().beyond()))?;
+    let refreshed = refreshed.map_err(refusal::explain)?;
+    printer.data(&outcome::describe(&refreshed.packed, target, opened.index().beyond()))?;
     if !options.learned.is_empty() {
         printer.data(&format!("\nlearned: {} paths\n", refreshed.learned))?;
     }
@@ -53,7 +54,7 @@ pub(crate) fn run(flags: &Pack, path: &Path, printer: &mut Printer) -> Result<u8
         ));
         printer.hint("record so many paths instead: `quell record -- CMD`, then `quell pack`");
     }
-    pack::describe_transport(flags, &refreshed.packed, target, printer)?;
+    transport::print(flags, &refreshed.packed, target, printer)?;
     Ok(0)
 }
 

@@ -6,7 +6,7 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether one came.
+/// The signals that have arrived.
 #[derive(Debug)]
 pub(crate) struct Signals {
     came: Arc<AtomicBool>,
@@ -34,7 +34,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Whether the command is to end.
+    /// A signal has arrived, so the command must end.
     pub(crate) fn have_come(&self) -> bool {
         self.came.load(Ordering::Relaxed)
     }

@@ -18,7 +18,7 @@ pub(crate) fn write(page: &str, file: &Path, printer: &Printer) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether the page goes to standard output.
+/// The page goes to standard output.
 pub(crate) fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == STDOUT
 }

@@ -1,13 +1,25 @@
 //! The cost of sending an image to N nodes: each reads it once, so the servers send its bytes times the nodes.
 
+use crate::failure::Failure;
+use crate::flags::Pack;
+use crate::host;
+use crate::printer::Printer;
 use quell_base::number::size;
+use quell_pack::Packed;
 use std::path::Path;
 
 /// Smallest part of an image that is worth a storage target of its own.
 const PART: u64 = 4 << 20;
 
+/// Prints the bytes that many nodes will read, with `--nodes`.
+pub(super) fn print(flags: &Pack, packed: &Packed, target: &Path, printer: &Printer) -> Result<(), Failure> {
+    let Some(nodes) = flags.nodes else { return Ok(()) };
+    let kind = host::file_system(target);
+    printer.data(&describe(target, packed.written.file_bytes, &kind, nodes))
+}
+
 /// The report of `pack` on an image of `bytes` bytes on a file system of type `kind`, read by `nodes` nodes.
-pub(super) fn describe(image: &Path, bytes: u64, kind: &str, nodes: u32) -> String {
+fn describe(image: &Path, bytes: u64, kind: &str, nodes: u32) -> String {
     let sum = size(bytes.saturating_mul(nodes.into()));
     let mut text = format!("\n{nodes} nodes read {sum} of it in all");
     if kind == "lustre" {
@@ -51,8 +63,8 @@ mod tests {
         let said = |kind| describe(image, 160 << 20, kind, 1000);
         assert_eq!(
             said("lustre"),
-            "\n1000 nodes read 156.25 GiB of it in all; spread it first: lfs migrate -c 40 -S 4M app.qimg\n"
+            "\n1000 nodes read 156 GiB of it in all; spread it first: lfs migrate -c 40 -S 4M app.qimg\n"
         );
-        assert_eq!(said("nfs4"), "\n1000 nodes read 156.25 GiB of it in all\n");
+        assert_eq!(said("nfs4"), "\n1000 nodes read 156 GiB of it in all\n");
     }
 }

@@ -1,4 +1,4 @@
-//! What an earlier command could not remove because it was killed.
+//! Files that an earlier command could not remove because it was killed.
 
 use crate::printer::Printer;
 use quell_base::shell::quoted;

@@ -1,0 +1,45 @@
+//! `quell pack T...`: an image of recordings.
+
+use super::{outcome, progress, refusal, transport};
+use crate::failure::Failure;
+use crate::flags::Pack;
+use crate::printer::Printer;
+use crate::{names, traces};
+use quell_image::Beyond;
+use quell_image::frames::CompressionLevel;
+use quell_image::write::{Audience, ImageForm};
+use quell_pack::{Hold, PackOptions};
+
+/// Makes an image of the recordings.
+pub(super) fn make(flags: &Pack, printer: &mut Printer) -> Result<u8, Failure> {
+    let trace = traces::open(&flags.traces)?;
+    let target = flags.output.clone().unwrap_or_else(|| names::image(&flags.traces[0]));
+    refusal::refuse_to_replace(&target, flags)?;
+    let audience = if flags.public { Audience::Everyone } else { Audience::Owner };
+    let hold = if flags.whole_files { Hold::Whole } else { Hold::Used };
+    // Complete images are made for transport.
+    let usual =
+        if flags.complete { ImageForm::Compressed(CompressionLevel::default()) } else { ImageForm::Plain };
+    let options = PackOptions {
+        roots: flags.roots.clone(),
+        audience,
+        form: flags.compress.map_or(usual, |compression| compression.0),
+        beyond: if flags.complete { Beyond::Nothing } else { Beyond::Originals },
+        added: flags.added.clone(),
+        hold,
+    };
+    let bar = progress::progress_bar(printer);
+    let packed = quell_pack::pack(&trace, &target, &options, &mut |progress| progress::show(&bar, progress));
+    bar.finish_and_clear();
+    let packed = packed.map_err(refusal::explain)?;
+    printer.data(&outcome::describe(&packed, &target, options.beyond))?;
+    packed.agreement.iter().for_each(|agreement| outcome::warn_of_ranks(agreement, printer));
+    transport::print(flags, &packed, &target, printer)?;
+    let command = trace.recordings[0].header.command.iter().map(quell_base::shell::quoted);
+    printer.talk(&format!(
+        "next: quell run {} -- {}",
+        target.display(),
+        command.collect::<Vec<_>>().join(" ")
+    ));
+    Ok(0)
+}

@@ -1,0 +1,203 @@
+//! Every flag of quell, declared once. Parser, help, man pages, completions and the page of `QUELL_*` variables are
+//! made from these definitions.
+
+mod calibrate;
+mod check;
+mod config;
+mod demo;
+mod doctor;
+mod image;
+mod import;
+mod modules;
+mod modules_tools;
+mod pack;
+mod predict;
+mod record;
+mod replay;
+mod report;
+mod run;
+mod synth;
+
+pub use calibrate::*;
+pub use check::*;
+pub use config::*;
+pub use demo::*;
+pub use doctor::*;
+pub use image::*;
+pub use import::*;
+pub use modules::*;
+pub use modules_tools::*;
+pub use pack::*;
+pub use predict::*;
+pub use record::*;
+pub use replay::*;
+pub use report::*;
+pub use run::*;
+pub use synth::*;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Measures and removes the file-system metadata storm that programs raise when they start on many nodes.
+#[derive(Debug, Parser)]
+#[command(name = "quell", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "First steps:\n  \
+    quell demo                                 see it all at once, on a program of this node\n  \
+    quell record -- python3 app.py             one trial run\n  \
+    quell report app.qtrace                    what the storm is\n  \
+    quell pack app.qtrace -o app.qimg          the working set and the absences, one file\n  \
+    srun -N 64 quell run app.qimg -- python3 app.py")]
+pub struct Arguments {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub general: General,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub struct General {
+    /// Use colour on terminals, always or never.
+    #[arg(long, visible_alias = "color", global = true, value_enum, default_value_t, env = "QUELL_COLOUR")]
+    pub colour: Colour,
+    /// Say nothing but warnings and errors, each with its hint.
+    #[arg(short, long, global = true, env = "QUELL_QUIET", value_parser = FalseyValueParser::new())]
+    pub quiet: bool,
+    /// Read this settings file instead of the user's.
+    #[arg(long, global = true, value_name = "FILE", env = "QUELL_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// Use of colour. `auto` obeys NO_COLOR, and uses colour on terminals only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// The amount of talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Warnings and errors.
+    Quiet,
+    /// Progress and results too.
+    Normal,
+}
+
+impl General {
+    /// The amount of talk that the flags ask for.
+    pub fn verbosity(&self) -> Verbosity {
+        if self.quiet { Verbosity::Quiet } else { Verbosity::Normal }
+    }
+}
+
+impl Arguments {
+    /// The definitions of `quell run` alone, enough for a valid command line of it. Every rank parses one: building the flags of all
+    /// commands takes about as long as joining the namespace. Help and errors come from the full definitions.
+    pub(crate) fn of_run() -> clap::Command {
+        let run = Run::augment_args(clap::Command::new("run"));
+        let general = clap::Command::new("quell").disable_help_subcommand(true);
+        General::augment_args(general).subcommand_required(true).subcommand(run)
+    }
+}
+
+/// The commands. Their help is that of their own type; here stands the one line of the list.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs, reason = "documentation of a variant would replace the help of its type")]
+pub enum Command {
+    #[command(about = "Run a command and record its file-system calls")]
+    Record(Record),
+    #[command(about = "Make a trace of what another tool logged")]
+    Import(Import),
+    #[command(about = "Show what a recording holds")]
+    Report(Report),
+    #[command(about = "Say what to change, cheapest first, and what each change saves")]
+    Fix(Fix),
+    #[command(about = "Compare two recordings: who served what, before and after")]
+    Diff(Diff),
+    #[command(about = "Predict how long programs wait for a shared file system on many nodes")]
+    Predict(Box<Predict>),
+    #[command(about = "Show what predictions say of figures that others published")]
+    Validate(Validate),
+    #[command(about = "Make an image of a recording: the working set and the absences, one file")]
+    Pack(Pack),
+    #[command(about = "Run a command with an image in place of the files that it holds")]
+    Run(Run),
+    #[command(about = "Compare an image with its originals, and let ranks trust that for a while")]
+    Check(CheckSources),
+    #[command(about = "Look into an image, check it, take out what it holds")]
+    Image(Image),
+    #[command(about = "Look at module trees of Environment Modules and Lmod, and make them cheaper to ask")]
+    Modules(Modules),
+    #[command(
+        about = "Find out what this node allows, what bars the rest, and what to ask the administrator for"
+    )]
+    Doctor(Doctor),
+    #[command(about = "Measure a file system and write its profile")]
+    Calibrate(Calibrate),
+    #[command(about = "Show the whole way on a program of this node: record, report, pack, run, compare")]
+    Demo(Demo),
+    #[command(about = "Make a trace of a named shape, and its files")]
+    Synth(Synth),
+    #[command(about = "Issue a recording's operations again, against a directory")]
+    Replay(Replay),
+    #[command(about = "Show every setting, its value and where it comes from")]
+    Config(Config),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use std::ffi::OsString;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_has_flags_of_its_own_and_quell_none_that_are_unknown() {
+        let command = |words: &[&str]| match Arguments::try_parse_from(words).map(|parsed| parsed.command) {
+            Ok(Command::Record(Record { command, .. }) | Command::Run(Run { command, .. })) => Some(command),
+            _ => None,
+        };
+        let words = |words: &[&str]| Some(words.iter().map(OsString::from).collect::<Vec<_>>());
+        for given in [
+            &["quell", "record", "ls", "-l", "--force"][..],
+            &["quell", "record", "--", "ls", "-l", "--force"],
+        ] {
+            assert_eq!(command(given), words(&["ls", "-l", "--force"]));
+        }
+        assert_eq!(command(&["quell", "run", "i", "sh", "-c", "--", "-"]), words(&["sh", "-c", "--", "-"]));
+        assert_eq!(command(&["quell", "run", "i", "--check", "none", "ls"]), words(&["ls"]));
+        assert_eq!(command(&["quell", "record", "--unknown", "ls"]), None);
+        assert_eq!(command(&["quell", "run", "i", "--unknown", "ls"]), None);
+    }
+
+    #[test]
+    fn a_variable_twins_one_flag_and_is_named_after_it() {
+        let quell = Arguments::command();
+        let mut variables = std::collections::BTreeMap::new();
+        let mut commands: Vec<&clap::Command> = vec![&quell];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            for flag in command.get_arguments() {
+                let Some(variable) = flag.get_env() else { continue };
+                let long = flag.get_long().unwrap_or_default();
+                let named = format!("QUELL_{}", long.to_uppercase().replace('-', "_"));
+                assert_eq!(variable, named.as_str(), "{} --{long}", command.get_name());
+                variables.insert(named, long.to_owned());
+            }
+        }
+        assert!(variables.len() <= 20, "{variables:?}");
+    }
+}

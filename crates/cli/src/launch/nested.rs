@@ -1,0 +1,26 @@
+//! Commands of quell inside each other: `quell record -- quell run` and `quell run -- quell record`.
+
+use crate::flags::{self, Run};
+use crate::settings;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The inner command line of `quell record -- quell run IMG -- CMD`, which records the program, not quell.
+pub(crate) fn wrapped_run(command: &[OsString]) -> Option<Run> {
+    let program = Path::new(command.first()?).file_name()?;
+    if program != "quell" {
+        return None;
+    }
+    match settings::parse(command).ok()?.arguments.command {
+        flags::Command::Run(inner) if !inner.disable => Some(inner),
+        _ => None,
+    }
+}
+
+/// A recorder of quell traces this process. It would wait for answers of a server that it has stopped.
+pub(super) fn is_recorded() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap_or("0").trim();
+    tracer != "0"
+        && std::fs::read_to_string(format!("/proc/{tracer}/comm")).is_ok_and(|name| name.trim() == "quell")
+}
