@@ -43,7 +43,7 @@ impl Errno {
             512 => ("ERESTARTSYS", "unless the handler refuses"),
             513 => ("ERESTARTNOINTR", "in every case"),
             514 => ("ERESTARTNOHAND", "unless there is a handler"),
-            516 => ("ERESTART_RESTARTBLOCK", "for the rest of its time"),
+            516 => ("ERESTART_RESTARTBLOCK", "for its remaining time"),
             _ => return None,
         })
     }
@@ -57,7 +57,7 @@ impl Errno {
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((name, when)) = self.interruption() {
-            return write!(f, "{name} (interrupted, begun again {when})");
+            return write!(f, "{name} (interrupted, restarted {when})");
         }
         let description = nix::errno::Errno::from_raw(i32::from(self.0)).desc();
         write!(f, "{} ({})", self.name(), description.to_lowercase())
@@ -90,6 +90,6 @@ mod tests {
         ] {
             assert_eq!(Errno(number).name(), name);
         }
-        assert_eq!(Errno(513).to_string(), "ERESTARTNOINTR (interrupted, begun again in every case)");
+        assert_eq!(Errno(513).to_string(), "ERESTARTNOINTR (interrupted, restarted in every case)");
     }
 }

@@ -70,7 +70,7 @@ impl FromStr for Bytes {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "a size is a number of bytes, or one with K, M, G or T behind it";
+        const WANTED: &str = "a size is a number of bytes, optionally followed by K, M, G or T";
         let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
         let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
             "" | "B" => 0,
@@ -81,7 +81,7 @@ impl FromStr for Bytes {
             _ => return Err(WANTED),
         };
         let number: u64 = digits.parse().map_err(|_| WANTED)?;
-        number.checked_mul(1 << shift).map(Self).ok_or("that many bytes do not exist")
+        number.checked_mul(1 << shift).map(Self).ok_or("the size exceeds 64 bits")
     }
 }
 

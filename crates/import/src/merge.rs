@@ -63,7 +63,7 @@ impl<'a, S: LogSource> Merge<'a, S> {
         let by_thread =
             survey.logs.iter().enumerate().filter_map(|(index, facts)| Some((facts.thread?, index)));
         let mut merge = Self { sources, strands, live: Vec::new(), by_thread: by_thread.collect(), born: 0 };
-        merge.bear(survey.first_log())?;
+        merge.spawn(survey.first_log())?;
         Ok(merge)
     }
 
@@ -80,7 +80,7 @@ impl<'a, S: LogSource> Merge<'a, S> {
             let orphan = unborn.min_by_key(|(_, strand)| strand.key).map(|(index, _)| index);
             let Some(index) = earliest else {
                 let Some(orphan) = orphan else { return Ok(None) };
-                self.bear(orphan)?;
+                self.spawn(orphan)?;
                 continue;
             };
             let strand = &mut self.strands[index];
@@ -88,13 +88,13 @@ impl<'a, S: LogSource> Merge<'a, S> {
             let text = std::mem::take(&mut strand.head);
             self.advance(index)?;
             if let Some(child) = made(&text).and_then(|child| self.by_thread.get(&child).copied()) {
-                self.bear(child)?;
+                self.spawn(child)?;
             }
             return Ok(Some(Merged { log: index, number, end, text }));
         }
     }
 
-    fn bear(&mut self, index: usize) -> Result<(), ImportError> {
+    fn spawn(&mut self, index: usize) -> Result<(), ImportError> {
         if self.strands[index].state != State::Unborn {
             return Ok(());
         }

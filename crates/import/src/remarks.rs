@@ -124,7 +124,7 @@ impl Lack {
                 number(count, "call")
             ),
             Self::Directory => format!(
-                "{} with a relative path that cannot be resolved, because the log does not tell the working directory, the first in {first}",
+                "{} with a relative path that cannot be resolved, because the log does not contain the working directory, the first in {first}",
                 number(count, "call")
             ),
             Self::CutArguments => format!(
@@ -132,11 +132,11 @@ impl Lack {
                 number(count, "argument or variable of a command",)
             ),
             Self::Maker => format!(
-                "{} of unknown origin, the first in {first}: what it inherited is unknown",
+                "{} of unknown origin, the first in {first}: its inherited descriptors and directory are unknown",
                 number(count, "process")
             ),
-            Self::End => format!("{} had not ended when the log did", number(count, "process")),
-            Self::Foreign => format!("{} not of strace, the first is {first}", number(count, "line")),
+            Self::End => format!("{} had not ended at the end of the log", number(count, "process")),
+            Self::Foreign => format!("{} not from strace, the first is {first}", number(count, "line")),
         }
     }
 }
@@ -146,11 +146,11 @@ impl Facts<'_> {
         let order = self.names.len() > 1;
         [
             (self.times == Times::None, "the log has no times: rates and durations are unknown"),
-            (self.times == Times::None && order, "without times the order between the logs is unknown: what threads did to descriptors that they share may be misplaced"),
-            (self.times == Times::WholeSeconds, "the log has times of whole seconds: rates below that are unknown"),
+            (self.times == Times::None && order, "without times the order between the logs is unknown: changes to shared descriptors may be out of order"),
+            (self.times == Times::WholeSeconds, "the log has times in whole seconds: rates over shorter times are unknown"),
             (self.times != Times::None && !self.has_durations, "the log has no durations of calls (`strace -T`)"),
-            (self.leaves_out, "strace was told to leave calls out (`-e trace=`, `-z` and the like): what it did not log is not counted"),
-            (!self.has_mounts, "a log tells no mounts: which file system served a call is unknown"),
+            (self.leaves_out, "strace was told to omit calls (`-e trace=`, `-z` and the like): omitted calls are not counted"),
+            (!self.has_mounts, "a log contains no mounts: the file system of each call is unknown"),
         ]
         .into_iter()
         .filter_map(|(applies, sentence)| applies.then_some(sentence))

@@ -173,7 +173,7 @@ impl Replay<'_> {
             return Ok(());
         }
         if let Some(birth) = self.births.get_mut(&number).and_then(VecDeque::pop_front) {
-            return self.bear(number, &birth, at);
+            return self.spawn(number, &birth, at);
         }
         if self.born == 0 {
             return self.first(number, at);
@@ -206,7 +206,7 @@ impl Replay<'_> {
         self.thread(number, process, Some(ThreadId(self.born)), start, 0, Directory::Unknown, true)
     }
 
-    fn bear(&mut self, number: i32, birth: &Birth, at: Nanos) -> Result<(), Stop> {
+    fn spawn(&mut self, number: i32, birth: &Birth, at: Nanos) -> Result<(), Stop> {
         let maker = if birth.maker == ALONE { self.number(None) } else { birth.maker };
         // The log shows the command's number only once there is a second thread, whose lines may come first.
         if !self.threads.contains_key(&maker)
@@ -297,7 +297,7 @@ impl Replay<'_> {
         let births = self.births.entry(made.child).or_default();
         // The child's first line may precede the end of the call that created it.
         match births.pop_front_if(|birth| birth.place == place) {
-            Some(birth) => self.bear(made.child, &birth, at),
+            Some(birth) => self.spawn(made.child, &birth, at),
             None => Ok(()),
         }
     }

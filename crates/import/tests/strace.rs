@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use quell_import::{ImportError, ImportRequest, Imported};
-use quell_trace::resolve::Nobody;
+use quell_trace::resolve::NoFileSystem;
 use quell_trace::{Exit, Outcome, PathId, Recording, TraceError};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn import_from(logs: Vec<PathBuf>, directory: Option<&str>) -> Import {
         mounts: Vec::new(),
         version: "0".into(),
     };
-    let outcome = quell_import::strace(&request, &mut Nobody);
+    let outcome = quell_import::strace(&request, &mut NoFileSystem);
     Import { folder, outcome }
 }
 
@@ -129,12 +129,13 @@ process 0, status 0
 const CUT: &str = "strace printed only the beginning of 1 argument or variable of a command: `strace -s 4096` prints them whole\n";
 const NO_TIMES: &str = "the log has no times: rates and durations are unknown\n";
 const NO_DURATIONS: &str = "the log has no durations of calls (`strace -T`)\n";
-const LEFT_OUT: &str = "strace was told to leave calls out (`-e trace=`, `-z` and the like): what it did not log is not counted\n";
-const NO_MOUNTS: &str = "a log tells no mounts: which file system served a call is unknown";
+const LEFT_OUT: &str =
+    "strace was told to omit calls (`-e trace=`, `-z` and the like): omitted calls are not counted\n";
+const NO_MOUNTS: &str = "a log contains no mounts: the file system of each call is unknown";
 
 #[test]
 fn every_way_of_logging_tells_the_same() {
-    let whole_seconds = "the log has times of whole seconds: rates below that are unknown\n";
+    let whole_seconds = "the log has times in whole seconds: rates over shorter times are unknown\n";
     let cut_more = CUT.replace("1 argument or variable of a command", "4 arguments or variables of commands");
     for (name, notes) in [
         ("plain", [CUT, NO_TIMES].concat()),
@@ -185,7 +186,7 @@ fn what_the_log_shows_behind_descriptors_is_believed() {
 
 #[test]
 fn the_files_of_each_thread_are_put_together() {
-    let order = "without times the order between the logs is unknown: what threads did to descriptors that they share may be misplaced\n";
+    let order = "without times the order between the logs is unknown: changes to shared descriptors may be out of order\n";
     for (name, notes) in
         [("separate.log", [CUT, NO_TIMES, order].concat()), ("separate-tt.log", CUT.to_owned())]
     {
@@ -209,8 +210,8 @@ fn what_a_log_leaves_out_is_said_and_not_guessed() {
     assert_eq!(succeeded.notes(), [CUT, NO_TIMES, LEFT_OUT, NO_MOUNTS].concat());
 
     let failed = import(vec![fixture("failed.log")]);
-    let unknown = "2 calls with a relative path that cannot be resolved, because the log does not tell the working directory, the first in line 2\n\
-                   2 processes of unknown origin, the first in line 2: what it inherited is unknown\n";
+    let unknown = "2 calls with a relative path that cannot be resolved, because the log does not contain the working directory, the first in line 2\n\
+                   2 processes of unknown origin, the first in line 2: its inherited descriptors and directory are unknown\n";
     assert_eq!(failed.notes(), [unknown, NO_TIMES, LEFT_OUT, NO_MOUNTS].concat());
     assert_eq!(
         story(&failed.recording()),
@@ -230,7 +231,7 @@ fn what_a_log_leaves_out_is_said_and_not_guessed() {
 
     let homeless = import_from(vec![fixture("plain.log")], None);
     assert!(homeless.notes().contains(
-        "cannot be resolved, because the log does not tell the working directory, the first in line 1"
+        "cannot be resolved, because the log does not contain the working directory, the first in line 1"
     ));
     assert!(!story(&homeless.recording()).contains("-> /srv"));
 }
@@ -313,9 +314,9 @@ fn what_cannot_be_understood_is_lost_and_counted() {
         "1 call could not be understood, the first in line 3\n\
          1 call ended without having begun in the log, the first in line 2\n\
          1 call without a path, because strace printed only its beginning, the first in line 4: `strace -s 4096` prints it whole\n\
-         1 process of unknown origin, the first in line 9: what it inherited is unknown\n\
-         1 process had not ended when the log did\n\
-         1 line not of strace, the first is line 5\n\
+         1 process of unknown origin, the first in line 9: its inherited descriptors and directory are unknown\n\
+         1 process had not ended at the end of the log\n\
+         1 line not from strace, the first is line 5\n\
          the log is cut in the middle of line 10\n"
             .to_owned()
             + NO_TIMES
@@ -438,6 +439,6 @@ fn an_earlier_trace_stays() {
         mounts: Vec::new(),
         version: "0".into(),
     };
-    let failure = quell_import::strace(&request, &mut Nobody).unwrap_err();
+    let failure = quell_import::strace(&request, &mut NoFileSystem).unwrap_err();
     assert!(matches!(failure, ImportError::Trace(TraceError::Exists { .. })));
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use quell_base::files::{Passed, Way, changeable_by_others, is_anothers};
+use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
 use quell_image::frames::{self, Frames};
 use quell_image::{Image, OpenError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -71,7 +71,7 @@ pub(crate) struct Opening {
 pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
     let unreadable = |errno| ImageError::Unreadable(OsError(errno));
     let unwalkable = |error| unreadable(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    let way = Way::walk(path).map_err(unwalkable)?;
+    let way = WalkedPath::walk(path).map_err(unwalkable)?;
     // A pipe must not be waited for, nor a terminal become ours.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let no_link = if way.is_descriptor { OFlags::empty() } else { OFlags::NOFOLLOW };
@@ -91,10 +91,10 @@ pub(crate) fn opened(path: &Path, trust: Trust) -> Result<Opening, ImageError> {
 }
 
 /// Refuses a way on which another user could put another file in an image's place.
-fn verify_way(way: &Way) -> Result<(), ImageError> {
-    let replaceable = |passed: &Passed| match passed {
-        Passed::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
-        Passed::Link { stat, within, path, .. } => {
+fn verify_way(way: &WalkedPath) -> Result<(), ImageError> {
+    let replaceable = |passed: &PathStep| match passed {
+        PathStep::Directory { stat, path } => changeable_by_others(stat).then(|| path.clone()),
+        PathStep::Link { stat, within, path, .. } => {
             (changeable_by_others(within) || is_anothers(stat)).then(|| path.clone())
         }
     };

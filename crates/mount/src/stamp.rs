@@ -20,7 +20,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use quell_base::files::{Passed, Way, changeable_by_others, is_anothers};
+use quell_base::files::{PathStep, WalkedPath, changeable_by_others, is_anothers};
 use quell_image::ImageIdentity as Identity;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -70,16 +70,16 @@ pub fn leave(image: &Path, identity: Identity, stamp: Stamp) -> Result<PathBuf, 
 
 /// Tells whether a stamp beside the image at `image` could count: no other user can make or change names there.
 pub fn may_count(image: &Path) -> bool {
-    Way::walk(&path_of(image)).is_ok_and(|way| is_private(&way))
+    WalkedPath::walk(&path_of(image)).is_ok_and(|way| is_private(&way))
 }
 
-fn is_private(way: &Way) -> bool {
+fn is_private(way: &WalkedPath) -> bool {
     let last = rustix::fs::fstat(&way.directory);
     let closed = last.is_ok_and(|stat| stat.st_mode & 0o022 == 0);
     closed
         && way.passed.iter().all(|passed| match passed {
-            Passed::Directory { stat, .. } => !changeable_by_others(stat),
-            Passed::Link { stat, .. } => !is_anothers(stat),
+            PathStep::Directory { stat, .. } => !changeable_by_others(stat),
+            PathStep::Link { stat, .. } => !is_anothers(stat),
         })
 }
 
@@ -103,7 +103,7 @@ pub fn withdraw(image: &Path) -> Result<(), OsError> {
 pub(crate) fn vouches(image: &Path, identity: Identity, trust: Trust, now: u64) -> bool {
     let read = || {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let way = Way::walk(&path_of(image)).ok()?;
+        let way = WalkedPath::walk(&path_of(image)).ok()?;
         if trust == Trust::OwnerOrRoot && !is_private(&way) {
             return None;
         }

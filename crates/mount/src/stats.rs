@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use quell_base::files::{Access, Durability, Target};
+use quell_base::files::{Durability, OutputMode, OutputPlace};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,7 @@ impl RunStats {
 /// **Errors** What open(2), write(2) and rename(2) say, `ELOOP` for a way through a link of another user's; nothing is
 /// left behind then.
 pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), Errno> {
-    let access = Access::Exactly(mode.as_raw_mode());
+    let access = OutputMode::Exactly(mode.as_raw_mode());
     quell_base::files::replace(path, access, Durability::Cached, bytes).map_err(|error| errno_of(&error))
 }
 
@@ -201,13 +201,13 @@ pub(crate) fn replace_file(path: &Path, mode: Mode, bytes: &[u8]) -> Result<(), 
 /// **Errors** What open(2) says of the directory, or `EISDIR`, `EINVAL` for a `path` that is no regular file.
 pub fn prepare_file(path: &Path) -> Result<(), Errno> {
     let prepare = || {
-        let target = Target::of(path)?;
+        let target = OutputPlace::of(path)?;
         if !target.is_file() {
             return Err(Errno::INVAL.into());
         }
         // Another rank that was given the same name may be faster.
         target.remove()?;
-        target.create(Access::Exactly(0o600)).map(drop)
+        target.create(OutputMode::Exactly(0o600)).map(drop)
     };
     prepare().map_err(|error| errno_of(&error))
 }

@@ -162,7 +162,7 @@ impl Loss {
                 format!("{count} calls of 32-bit programs were counted but not recorded")
             }
             Self::Unwritable => {
-                format!("{count} calls were made after the recording could not be written any more")
+                format!("{count} calls were made after the recording could no longer be written")
             }
             Self::UnknownThread => format!("{count} calls came from threads whose origin is unknown"),
         }

@@ -88,7 +88,7 @@ impl Recorder {
 
     /// Ends the observation.
     pub(crate) fn finish(mut self) -> Remains {
-        self.mounts_that_came_by_themselves();
+        self.add_automounts();
         let lost = self.lost.values().sum();
         let sentences = self.lost.iter().map(|(loss, &count)| loss.describe(count));
         let notes = sentences.chain(self.notes.iter().cloned()).collect();
@@ -199,7 +199,7 @@ impl Recorder {
             | Call::MountSetattr
             | Call::Chroot => self.look_at_mounts(observed.thread, known.process, observed.end),
             Call::IoUringSetup => {
-                self.notes.insert("io_uring was used: operations that go through it are not seen".to_owned());
+                self.notes.insert("io_uring was used: operations through it are not recorded".to_owned());
             }
             _ => {}
         }
@@ -287,7 +287,7 @@ impl Recorder {
     }
 
     /// Adds mounts that autofs and CVMFS made on demand, without a call of the command.
-    fn mounts_that_came_by_themselves(&mut self) {
+    fn add_automounts(&mut self) {
         let me = Pid(std::process::id() as i32);
         if let Some(namespace) = facts::mount_namespace(me).filter(|seen| self.mounts.contains_key(seen)) {
             self.add_mounts(facts::mounts(me, namespace), namespace);

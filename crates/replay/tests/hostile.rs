@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use quell_replay::{self as replay, ReplayConductor, ReplayManner, ReplayPlan, ReplayWrites};
-use quell_trace::resolve::Nobody;
+use quell_trace::resolve::NoFileSystem;
 use quell_trace::writer::Ending;
 use quell_trace::{
     Bytes, Call, Event, Fd, Header, Nanos, Outcome, PathId, Pid, Process, ProcessId, Recording, Thread,
@@ -117,7 +117,7 @@ fn write(
         })?;
     }
     let ending = Ending { exit: None, took: None, lost: 0, notes: Vec::new() };
-    writer.finish(ending, &mut Nobody)?;
+    writer.finish(ending, &mut NoFileSystem)?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::header::{FORMAT, VERSION};
 use crate::path::LONGEST;
-use crate::resolve::{Nobody, Resolver};
+use crate::resolve::{NoFileSystem, Resolver};
 use crate::store::spool::{Note, Record, SpoolReader};
 use crate::store::sums::Sums;
 use crate::store::{events, tables};
@@ -142,7 +142,7 @@ fn read_header(directory: &Path) -> Result<Stored, TraceError> {
     let json: serde_json::Value =
         serde_json::from_slice(&text).map_err(|error| TraceError::damaged(&path, error))?;
     if json["format"] != FORMAT {
-        return Err(not_a_trace("its header is of something else"));
+        return Err(not_a_trace("its header has another format"));
     }
     match json["version"].as_u64() {
         Some(version) if version > u64::from(VERSION) => Err(TraceError::Newer {
@@ -173,7 +173,7 @@ fn recover(spool: &Path) -> Result<Recovered, TraceError> {
     writer::for_each(SpoolReader::open(spool)?, Damage::Ends, &mut PathTable::default(), |record| {
         match record {
             Record::Event(mut event) => {
-                resolver.resolve(&mut paths, &mut Nobody, &mut event);
+                resolver.resolve(&mut paths, &mut NoFileSystem, &mut event);
                 events.push(event);
             }
             Record::Seen(seen) => resolver.see(seen),

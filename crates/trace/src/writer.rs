@@ -2,7 +2,7 @@
 
 use crate::context::{InheritedFd, NamespaceChange};
 use crate::path::LONGEST;
-use crate::resolve::{Links, Nobody, Resolver};
+use crate::resolve::{Links, NoFileSystem, Resolver};
 use crate::store::create;
 use crate::store::events::{self, EventWriter};
 use crate::store::spool::{Note, Record, Seen, SpoolReader, SpoolWriter};
@@ -40,7 +40,7 @@ pub trait Finish: Links {
     fn stripe(&mut self, id: PathId, path: &[u8]) -> Option<Stripe>;
 }
 
-impl Finish for Nobody {
+impl Finish for NoFileSystem {
     fn elf(&mut self, _: PathId, _: &[u8]) -> Option<ElfFile> {
         None
     }

@@ -4,7 +4,7 @@
 
 use parquet::basic::{Repetition, Type};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use quell_trace::resolve::Nobody;
+use quell_trace::resolve::NoFileSystem;
 use quell_trace::writer::Ending;
 use quell_trace::*;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ fn write(directory: &Path) {
     writer.event(&Event::new(Call::Sync)).unwrap();
     writer.looked(ProcessId(0)).unwrap();
     let ending = Ending { exit: Some(Exit::Status(0)), took: Some(Nanos(1)), lost: 0, notes: vec![] };
-    writer.finish(ending, &mut Nobody).unwrap();
+    writer.finish(ending, &mut NoFileSystem).unwrap();
 }
 
 fn document() -> String {

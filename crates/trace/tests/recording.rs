@@ -224,7 +224,10 @@ fn parts_that_the_table_lost_or_made_up_are_refused() {
     let made_up = write("path.qtrace", &|writer| {
         writer.touched(ProcessId(0), PathId(1 << 30), &[pages(0, 1)]).unwrap();
     });
-    assert!(refuse(&made_up).ends_with("touched.parquet` is damaged: a row cannot be where it is"));
+    assert!(
+        refuse(&made_up)
+            .ends_with("touched.parquet` is damaged: a row is out of order or refers to a missing entry")
+    );
     let impossible = write("extent.qtrace", &|writer| {
         let path = writer.path(b"/lib").unwrap();
         let ends_nowhere = Extent { offset: u64::MAX - 1, size: PAGE };

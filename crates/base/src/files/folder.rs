@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::output::{Durability, first_free, sync_directory};
-use super::way::Way;
+use super::way::WalkedPath;
 
 /// A new directory that the caller created.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl Folder {
     /// Creates the directory `path` with access for its owner only.
     ///
     /// # Errors
-    /// `EEXIST` when the name exists, also as a link; [`Refused`](super::Refused); the error of mkdir(2).
+    /// `EEXIST` when the name exists, also as a link; [`RefusedLink`](super::RefusedLink); the error of mkdir(2).
     pub fn create(path: &Path) -> io::Result<Self> {
-        let way = Way::walk(path)?;
+        let way = WalkedPath::walk(path)?;
         way.refuse_links_of_others()?;
         if way.found.is_some() {
             return Err(Errno::EXIST.into());
@@ -47,7 +47,7 @@ impl Folder {
     /// # Errors
     /// As [`Folder::create`].
     pub fn beside(path: &Path) -> io::Result<Self> {
-        let way = Way::walk(path)?;
+        let way = WalkedPath::walk(path)?;
         way.refuse_links_of_others()?;
         let make = |hidden: &OsStr| rustix::fs::mkdirat(&way.directory, hidden, Mode::RWXU);
         let ((), hidden) = first_free(&way.name, make)?;

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::way::Way;
+use super::way::WalkedPath;
 
 /// The permissions of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum OutputMode {
     /// Exactly these permissions, whatever the umask.
     Exactly(u32),
     /// Read and write permission for all users, reduced by the umask.
@@ -34,15 +34,15 @@ pub enum Durability {
 
 /// The place at which an output file will appear.
 #[derive(Debug)]
-pub struct Target(Way);
+pub struct OutputPlace(WalkedPath);
 
-impl Target {
+impl OutputPlace {
     /// The place that `path` names. A link at its end is followed if the caller or root owns it.
     ///
     /// # Errors
-    /// [`Refused`](super::Refused) for a link of another user; `EISDIR`; the error of open(2) for a component.
+    /// [`RefusedLink`](super::RefusedLink) for a link of another user; `EISDIR`; the error of open(2) for a component.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let way = Way::walk(path)?;
+        let way = WalkedPath::walk(path)?;
         way.refuse_links_of_others()?;
         match way.kind() {
             Some(FileType::Directory) => Err(Errno::ISDIR.into()),
@@ -70,15 +70,15 @@ impl Target {
     ///
     /// # Errors
     /// The error of open(2).
-    pub fn create(&self, access: Access) -> io::Result<Output> {
+    pub fn create(&self, access: OutputMode) -> io::Result<OutputFile> {
         let mode = match access {
-            Access::Exactly(_) => Mode::RUSR | Mode::WUSR,
-            Access::AsTheUmaskLeaves => Mode::from_raw_mode(0o666),
+            OutputMode::Exactly(_) => Mode::RUSR | Mode::WUSR,
+            OutputMode::AsTheUmaskLeaves => Mode::from_raw_mode(0o666),
         };
         let (file, hidden) = create_in(&self.0.directory, &self.0.name, mode)?;
         let directory = self.0.directory.try_clone()?;
-        let output = Output { directory, name: self.0.name.clone(), file: file.into(), hidden };
-        if let Access::Exactly(mode) = access {
+        let output = OutputFile { directory, name: self.0.name.clone(), file: file.into(), hidden };
+        if let OutputMode::Exactly(mode) = access {
             rustix::fs::fchmod(&output.file, Mode::from_raw_mode(mode))?;
         }
         Ok(output)
@@ -96,7 +96,7 @@ impl Target {
     }
 }
 
-impl Way {
+impl WalkedPath {
     fn kind(&self) -> Option<FileType> {
         self.found.as_ref().map(|(_, stat)| FileType::from_raw_mode(stat.st_mode))
     }
@@ -104,7 +104,7 @@ impl Way {
 
 /// An output file that is being written.
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputFile {
     directory: OwnedFd,
     name: OsString,
     file: File,
@@ -112,7 +112,7 @@ pub struct Output {
     hidden: Option<OsString>,
 }
 
-impl Output {
+impl OutputFile {
     /// The file.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
@@ -162,7 +162,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
             // The writer's error is on its way to the caller and is more useful than this one.
@@ -174,9 +174,9 @@ impl Drop for Output {
 /// Writes a file that appears complete.
 ///
 /// # Errors
-/// As [`Target::of`], [`Target::create`] and [`Output::publish`].
-pub fn replace(path: &Path, access: Access, durability: Durability, content: &[u8]) -> io::Result<()> {
-    let mut output = Target::of(path)?.create(access)?;
+/// As [`OutputPlace::of`], [`OutputPlace::create`] and [`OutputFile::publish`].
+pub fn replace(path: &Path, access: OutputMode, durability: Durability, content: &[u8]) -> io::Result<()> {
+    let mut output = OutputPlace::of(path)?.create(access)?;
     output.file().write_all(content)?;
     output.publish(durability)
 }
@@ -186,11 +186,11 @@ pub fn replace(path: &Path, access: Access, durability: Durability, content: &[u
 /// # Errors
 /// As [`replace`]; `EACCES` for another user's pipe.
 pub fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    let target = Target::of(path)?;
+    let target = OutputPlace::of(path)?;
     if !target.is_file() {
         return target.open()?.write_all(content);
     }
-    let mut output = target.create(Access::AsTheUmaskLeaves)?;
+    let mut output = target.create(OutputMode::AsTheUmaskLeaves)?;
     output.file().write_all(content)?;
     output.publish(Durability::Cached)
 }
@@ -271,18 +271,18 @@ mod tests {
     fn a_file_appears_whole_or_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
-        let mut output = Target::of(&path).unwrap().create(Access::Exactly(0o640)).unwrap();
+        let mut output = OutputPlace::of(&path).unwrap().create(OutputMode::Exactly(0o640)).unwrap();
         output.file().write_all(b"half").unwrap();
         assert!(!path.exists());
         drop(output);
         assert_eq!(names(directory.path()), [""; 0]);
         for content in ["first", "second"] {
-            replace(&path, Access::Exactly(0o640), Durability::Durable, content.as_bytes()).unwrap();
+            replace(&path, OutputMode::Exactly(0o640), Durability::Durable, content.as_bytes()).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
             assert_eq!(names(directory.path()), ["out"]);
         }
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
-        assert!(Target::of(directory.path()).is_err());
+        assert!(OutputPlace::of(directory.path()).is_err());
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
             .unwrap();
         let (file, hidden) = first_free(OsStr::new("out"), open).unwrap();
         assert!(hidden.to_str().unwrap().ends_with(".1.part"));
-        let way = Target::of(&directory.path().join("out")).unwrap().0;
+        let way = OutputPlace::of(&directory.path().join("out")).unwrap().0;
         let output =
-            Output { directory: way.directory, name: way.name, file: file.into(), hidden: Some(hidden) };
+            OutputFile { directory: way.directory, name: way.name, file: file.into(), hidden: Some(hidden) };
         output.publish(Durability::Cached).unwrap();
         assert!(directory.path().join("out").is_file());
         assert_eq!(names(directory.path()).len(), 2);

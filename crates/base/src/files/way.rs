@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 /// A directory or link on a path.
 #[derive(Debug, Clone)]
-pub enum Passed {
+pub enum PathStep {
     /// A directory.
     Directory {
         /// The result of fstat(2).
@@ -36,7 +36,7 @@ pub enum Passed {
 
 /// The end of a path and everything that the path passes.
 #[derive(Debug)]
-pub struct Way {
+pub struct WalkedPath {
     /// The directory that holds the last name. Opened with `O_PATH`.
     pub directory: OwnedFd,
     /// The last name; `.` for a directory without a name, such as `/`.
@@ -46,32 +46,37 @@ pub struct Way {
     /// True when the last name stands for an open file of a process (`/proc/self/fd/1`, `/dev/stdout`).
     pub is_descriptor: bool,
     /// Directories and links, in the order of the walk.
-    pub passed: Vec<Passed>,
+    pub passed: Vec<PathStep>,
 }
 
 /// A link that is not followed, because of its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedLink {
     /// The link.
     pub path: PathBuf,
     /// Its owner.
     pub owner: u32,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "`{}` is a link of user {}, and not followed", self.path.display(), self.owner)
+        write!(
+            formatter,
+            "`{}` is a symbolic link of user {}, which is not followed",
+            self.path.display(),
+            self.owner
+        )
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedLink {}
 
 /// The maximum number of links followed on one path, as in the kernel. Source: path_resolution(7).
 const LINKS_MAX: usize = 40;
 
 const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-impl Way {
+impl WalkedPath {
     /// Walks `path` and opens its names with `O_PATH` only. This step refuses nothing.
     ///
     /// # Errors
@@ -113,11 +118,11 @@ impl Way {
     /// in a directory that only the link's owner can change.
     ///
     /// # Errors
-    /// [`Refused`], as the source of an error of the kind `PermissionDenied`.
+    /// [`RefusedLink`], as the source of an error of the kind `PermissionDenied`.
     pub fn refuse_links_of_others(&self) -> io::Result<()> {
         let refused = self.passed.iter().find_map(|passed| match passed {
-            Passed::Link { stat, within, last, path } if !may_follow(stat, within, *last) => {
-                Some(Refused { path: path.clone(), owner: stat.st_uid })
+            PathStep::Link { stat, within, last, path } if !may_follow(stat, within, *last) => {
+                Some(RefusedLink { path: path.clone(), owner: stat.st_uid })
             }
             _ => None,
         });
@@ -175,7 +180,7 @@ struct Walker {
     stat: Stat,
     path: PathBuf,
     ahead: VecDeque<OsString>,
-    passed: Vec<Passed>,
+    passed: Vec<PathStep>,
 }
 
 impl Walker {
@@ -188,7 +193,7 @@ impl Walker {
         let path_so_far = PathBuf::from(shown);
         let ahead = names(path).collect();
         let first =
-            Passed::Directory { stat, path: if shown.is_empty() { ".".into() } else { shown.into() } };
+            PathStep::Directory { stat, path: if shown.is_empty() { ".".into() } else { shown.into() } };
         Ok(Self { here, stat, path: path_so_far, ahead, passed: vec![first] })
     }
 
@@ -211,7 +216,7 @@ impl Walker {
 
     fn step(&mut self, here: OwnedFd, stat: Stat, name: &OsStr) {
         self.path.push(name);
-        self.passed.push(Passed::Directory { stat, path: self.path.clone() });
+        self.passed.push(PathStep::Directory { stat, path: self.path.clone() });
         (self.here, self.stat) = (here, stat);
     }
 
@@ -223,7 +228,7 @@ impl Walker {
         stat: Stat,
     ) -> io::Result<Option<(OwnedFd, Stat, bool)>> {
         let (last, path) = (self.ahead.is_empty(), self.path.join(name));
-        self.passed.push(Passed::Link { stat, within: self.stat, last, path: path.clone() });
+        self.passed.push(PathStep::Link { stat, within: self.stat, last, path: path.clone() });
         if rustix::fs::fstatfs(&self.here)?.f_type == PROC_SUPER_MAGIC {
             // A procfs link has no target text to walk; only the kernel resolves it.
             let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -247,7 +252,7 @@ impl Walker {
         Ok(None)
     }
 
-    fn end(self, name: OsString, found: Option<(OwnedFd, Stat, bool)>) -> io::Result<Way> {
+    fn end(self, name: OsString, found: Option<(OwnedFd, Stat, bool)>) -> io::Result<WalkedPath> {
         let Self { here, passed, stat, .. } = self;
         let is_descriptor = found.as_ref().is_some_and(|(_, _, descriptor)| *descriptor);
         let found = match (found, name == ".") {
@@ -255,7 +260,7 @@ impl Walker {
             (None, true) => Some((here.try_clone()?, stat)),
             (None, false) => None,
         };
-        Ok(Way { directory: here, name, found, is_descriptor, passed })
+        Ok(WalkedPath { directory: here, name, found, is_descriptor, passed })
     }
 }
 
@@ -290,19 +295,19 @@ mod tests {
         symlink("../a/relative/file", path("a/last")).unwrap();
         symlink("self", path("self")).unwrap();
         for name in ["a/b/file", "absolute/relative/file", "a/last", "a/../a/./b/file", "a/b", "a/b/"] {
-            let way = Way::walk(&path(name)).unwrap();
+            let way = WalkedPath::walk(&path(name)).unwrap();
             let (_, stat) = way.found.unwrap();
             assert_eq!(stat.st_ino, rustix::fs::stat(path(name)).unwrap().st_ino, "{name}");
         }
-        let absent = Way::walk(&path("absolute/relative/absent")).unwrap();
+        let absent = WalkedPath::walk(&path("absolute/relative/absent")).unwrap();
         assert!(absent.found.is_none() && absent.name == "absent");
-        let errno = |name: &str| Way::walk(&path(name)).map(drop).unwrap_err().raw_os_error();
+        let errno = |name: &str| WalkedPath::walk(&path(name)).map(drop).unwrap_err().raw_os_error();
         assert_eq!(errno("self"), Some(Errno::LOOP.raw_os_error()));
         assert_eq!(errno("a/none/file"), Some(Errno::NOENT.raw_os_error()));
         assert_eq!(errno("a/b/file/more"), Some(Errno::NOTDIR.raw_os_error()));
-        let root = Way::walk(Path::new("/")).unwrap();
+        let root = WalkedPath::walk(Path::new("/")).unwrap();
         assert!(root.name == "." && root.found.is_some());
-        assert!(Way::walk(Path::new("/proc/self/fd/0")).unwrap().is_descriptor);
+        assert!(WalkedPath::walk(Path::new("/proc/self/fd/0")).unwrap().is_descriptor);
     }
 
     #[test]

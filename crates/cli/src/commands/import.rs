@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use crate::traces;
 use quell_import::{ImportError, ImportRequest, Imported};
 use quell_record::node;
-use quell_trace::resolve::Nobody;
+use quell_trace::resolve::NoFileSystem;
 use quell_trace::{Mount, TraceError};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Import, printer: &mut Printer) -> Result<u8, Failure> 
 fn import(request: &ImportRequest, flags: &Import) -> Result<Imported, ImportError> {
     match flags.here {
         true => quell_import::strace(request, &mut node::asker(&request.mounts)),
-        false => quell_import::strace(request, &mut Nobody),
+        false => quell_import::strace(request, &mut NoFileSystem),
     }
 }
 

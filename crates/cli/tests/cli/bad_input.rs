@@ -323,7 +323,7 @@ fn privileged_traces_that_are_none() {
     snapshot!(fails(&test, &["report", "foreign"]), @"
     status 2
     --- stderr
-    quell: error: `foreign` is not a trace: its header is of something else
+    quell: error: `foreign` is not a trace: its header has another format
     hint: `quell record -- CMD` makes a trace, named after the program
     ");
     snapshot!(fails(&test, &["report", "newer"]), @"
@@ -722,7 +722,7 @@ fn privileged_a_full_disk_while_recording() {
     --- stderr
     quell: warning: the trace is partial: cannot write `full/t.qtrace/spool`: ENOSPC (no space left on device)
     hint: make room, or write elsewhere with `-o DIR`
-    quell: warning: the trace lacks calls: [N] calls were made after the recording could not be written any more
+    quell: warning: the trace lacks calls: [N] calls were made after the recording could no longer be written
     quell: recorded [N] calls in `full/t.qtrace`; next: quell report full/t.qtrace
     ");
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use quell_base::files::{Durability, Folder, Way};
+use quell_base::files::{Durability, Folder, WalkedPath};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
@@ -102,7 +102,7 @@ pub enum Owners {
 fn open_existing(target: &Path) -> Result<OwnedFd, WriteError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = || {
-        let way = Way::walk(target)?;
+        let way = WalkedPath::walk(target)?;
         way.refuse_links_of_others()?;
         Ok(rustix::fs::openat(&way.directory, &way.name, flags | OFlags::NOFOLLOW, Mode::empty())?)
     };

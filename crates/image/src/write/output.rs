@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use quell_base::files::{Access, Durability, Target};
+use quell_base::files::{Durability, OutputMode, OutputPlace};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -16,13 +16,13 @@ use crate::write::options::Audience;
 #[derive(Debug)]
 pub(crate) struct ImageOutput {
     target: PathBuf,
-    output: quell_base::files::Output,
+    output: quell_base::files::OutputFile,
 }
 
 impl ImageOutput {
     /// Creates the file beside `target` with room for `bytes`.
     pub(crate) fn create(target: &Path, audience: Audience, bytes: u64) -> Result<Self, WriteError> {
-        let create = || Target::of(target)?.create(Access::Exactly(audience.mode()));
+        let create = || OutputPlace::of(target)?.create(OutputMode::Exactly(audience.mode()));
         let output = create().map_err(|error| io_error("create", target, error))?;
         let output = Self { target: target.to_path_buf(), output };
         if bytes == 0 {

@@ -23,7 +23,7 @@ impl Attached {
         let mask = Mask::block_all();
         let waiting = spawn::spawn(program, &mask).map_err(|source| {
             mask.restore();
-            RecordError::Start { action: "make a process for the command", source }
+            RecordError::Start { action: "create a process for the command", source }
         })?;
         let attached = Self { command: waiting.process, waiting: Some(waiting), mask };
         match ptrace::seize(attached.command) {

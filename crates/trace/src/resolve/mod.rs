@@ -9,7 +9,7 @@ mod descriptors;
 mod mounts;
 mod walk;
 
-pub use walk::{Answer, Links, Nobody};
+pub use walk::{Answer, Links, NoFileSystem};
 
 use crate::flags::{
     AT_EMPTY_PATH, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW, CLONE_NEWNS, IN_DONT_FOLLOW, O_CLOEXEC, O_CREAT,
@@ -59,7 +59,7 @@ impl Resolver {
 
     /// Fills the event's targets and file system, and applies its effect on descriptors and directories.
     pub fn resolve(&mut self, paths: &mut PathTable, links: &mut dyn Links, event: &mut Event) {
-        self.bear_threads(event);
+        self.spawn_threads(event);
         let opened = self.learn();
         self.find_targets(paths, links, event);
         if opened.is_some() && event.call.class() == Class::Open {
@@ -95,7 +95,7 @@ impl Resolver {
     }
 
     /// Creates threads with their parents' tables as of the time of creation.
-    fn bear_threads(&mut self, event: &Event) {
+    fn spawn_threads(&mut self, event: &Event) {
         while let Some(thread) = self.threads.get(self.born) {
             if thread.start > event.end() {
                 break;
@@ -105,7 +105,7 @@ impl Resolver {
                 None => self.tables.begin(self.start_directory, &self.inherited),
             }
             let parent = self.processes.get(thread.process.0 as usize).and_then(|process| process.parent);
-            self.mounts.bear(thread.process, parent);
+            self.mounts.spawn(thread.process, parent);
             self.born += 1;
         }
     }

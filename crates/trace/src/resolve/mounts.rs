@@ -27,7 +27,7 @@ impl MountTable {
     }
 
     /// Starts a process in its parent's namespace.
-    pub(super) fn bear(&mut self, process: ProcessId, parent: Option<ProcessId>) {
+    pub(super) fn spawn(&mut self, process: ProcessId, parent: Option<ProcessId>) {
         if let Some(&namespace) = parent.and_then(|parent| self.current.get(&parent)) {
             self.current.entry(process).or_insert(namespace);
         }

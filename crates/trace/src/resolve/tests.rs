@@ -290,7 +290,7 @@ fn a_number_in_another_process_is_none_of_ours() {
 #[test]
 fn what_leads_farther_than_a_path_may_be_long_stays_unknown() {
     let way = |names: usize| b"/a".repeat(names);
-    let walk = |path: &[u8]| Walker::default().walk(&mut Nobody, b"/", path, Follow::All);
+    let walk = |path: &[u8]| Walker::default().walk(&mut NoFileSystem, b"/", path, Follow::All);
     let longest = way(crate::path::LONGEST / 2 - 1);
     assert_eq!(walk(&longest), Some(longest.clone()));
     assert_eq!(walk(&way(crate::path::LONGEST / 2)), None);

@@ -23,9 +23,9 @@ pub trait Links {
 
 /// Reports no links, for file systems that are out of reach: those of imported logs and of recordings from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NoFileSystem;
 
-impl Links for Nobody {
+impl Links for NoFileSystem {
     fn link(&mut self, _: &[u8]) -> Answer {
         Answer::NoLink
     }

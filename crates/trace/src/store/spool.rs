@@ -193,7 +193,7 @@ impl SpoolReader {
         let mut magic = [0; 8];
         match reader.fill(&mut magic)? {
             true if &magic == MAGIC => Ok(reader),
-            _ => Err(TraceError::damaged(path, "it does not begin as a spool does")),
+            _ => Err(TraceError::damaged(path, "it does not begin with a spool's magic number")),
         }
     }
 
@@ -229,7 +229,9 @@ impl SpoolReader {
                     let touched = decode_touched(&bytes);
                     return match touched {
                         Some((process, path, extents)) => Ok(Some(Record::Touched(process, path, extents))),
-                        None => Err(TraceError::damaged(&self.path, "a part of a file is cut")),
+                        None => {
+                            Err(TraceError::damaged(&self.path, "a record of touched parts is cut short"))
+                        }
                     };
                 }
                 SEEN => {

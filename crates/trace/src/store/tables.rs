@@ -447,7 +447,10 @@ pub(crate) fn read_touched(
                 || extent.checked_end().is_none()
                 || rows.last().is_some_and(|last| !follows(&touched, last))
             {
-                return Err(TraceError::damaged(&directory.join(TOUCHED), "a row cannot be where it is"));
+                return Err(TraceError::damaged(
+                    &directory.join(TOUCHED),
+                    "a row is out of order or refers to a missing entry",
+                ));
             }
             rows.push(touched);
         }
