@@ -219,7 +219,7 @@ impl Bindings {
         }
         if let Node::Frozen(parent) = directory
             && let Ok(Lookup::Found(nid)) = self.packed.image.lookup(parent, name)
-            && self.is_counterpart(nid, stat, Devices::agree)
+            && self.is_unchanged_counterpart(nid, stat, Devices::agree)
         {
             return Some(nid);
         }
@@ -227,7 +227,7 @@ impl Bindings {
             return None;
         }
         let candidates = self.identities.get(&self.packed.image).by_inode.get(&stat.st_ino)?;
-        candidates.iter().copied().find(|nid| self.is_counterpart(*nid, stat, Devices::is))
+        candidates.iter().copied().find(|nid| self.is_unchanged_counterpart(*nid, stat, Devices::is))
     }
 
     /// Something was made just now: a frozen node that had its inode number is gone.
@@ -236,6 +236,23 @@ impl Bindings {
             let gone = candidates.iter().filter(|nid| self.is_counterpart(**nid, stat, Devices::is));
             gone.for_each(|nid| self.nodes.mark_gone(Node::Frozen(*nid)));
         }
+    }
+
+    /// The same, and not another symbolic link that was given the number of a removed one: the kernel keeps the target of
+    /// the packed link.
+    fn is_unchanged_counterpart(
+        &self,
+        nid: Nid,
+        stat: &Stat,
+        is_device: fn(&Devices, u64, u64) -> bool,
+    ) -> bool {
+        self.is_counterpart(nid, stat, is_device)
+            && self.packed.image.attributes(nid).is_ok_and(|packed| {
+                packed.kind != Kind::Symlink
+                    || packed.size == stat.st_size.cast_unsigned()
+                        && (packed.mtime.seconds, u64::from(packed.mtime.nanoseconds))
+                            == (stat.st_mtime, stat.st_mtime_nsec)
+            })
     }
 
     fn is_counterpart(&self, nid: Nid, stat: &Stat, is_device: fn(&Devices, u64, u64) -> bool) -> bool {
